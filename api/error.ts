@@ -1,0 +1,30 @@
+/**
+ * The one error class of kpng. `message` is a sentence that names the object and says what to do next; `code` is stable and
+ * may be matched by programs.
+ */
+export class KpngError extends Error {
+  readonly code: KpngErrorCode
+
+  constructor(code: KpngErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.name = 'KpngError'
+    this.code = code
+  }
+}
+
+export type KpngErrorCode =
+  /** The command line, or an option of the library, is wrong. */
+  | 'usage'
+  /** Something that was given to kpng (a file, an object, a message) cannot be understood. */
+  | 'invalid'
+  /** A file or an address that must be there is not, or may not be used. */
+  | 'unavailable'
+  /** The other side answered, and refused. */
+  | 'refused'
+  /** The machine lacks something that is needed. */
+  | 'unsupported'
+
+/** The sentence in an error of any kind. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,14 @@
+export { KpngError, type KpngErrorCode, messageOf } from './error.js'
+export * as globalv1 from './gen/globalv1/api_pb.js'
+export * as health from './gen/grpc/health/v1/health_pb.js'
+export * as localv1 from './gen/localv1/api_pb.js'
+export { toGoJson } from './go-json.js'
+export { formatLine, type Log, type LogFields, silentLog, type TextLogOptions, textLog } from './log.js'
+export {
+  endpointPath,
+  type GlobalPath,
+  globalPath,
+  parseGlobalPath,
+  serviceOfEndpointPath,
+  servicePath,
+} from './paths.js'

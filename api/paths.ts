@@ -1,0 +1,34 @@
+// The path rules of the wire contract.
+
+/** `namespace/name`: a service in a node's view. */
+export const servicePath = (namespace: string, name: string): string => `${namespace}/${name}`
+
+/** `namespace/name/key`: an endpoint in a node's view. */
+export const endpointPath = (service: string, key: string): string => `${service}/${key}`
+
+/** The service that an endpoint's path belongs to, or undefined when it is no endpoint path. */
+export function serviceOfEndpointPath(path: string): string | undefined {
+  const first = path.indexOf('/')
+  const second = first < 0 ? -1 : path.indexOf('/', first + 1)
+  return second < 0 ? undefined : path.slice(0, second)
+}
+
+/** The four parts of a path in the global stream. Parts that do not apply are empty. */
+export interface GlobalPath {
+  readonly namespace: string
+  readonly name: string
+  readonly source: string
+  readonly key: string
+}
+
+/** `namespace|name|source|key` */
+export const globalPath = ({ namespace = '', name = '', source = '', key = '' }: Partial<GlobalPath>): string =>
+  `${namespace}|${name}|${source}|${key}`
+
+/** The parts of a global path, or undefined when it does not have four. */
+export function parseGlobalPath(path: string): GlobalPath | undefined {
+  const parts = path.split('|')
+  if (parts.length !== 4) return undefined
+  const [namespace, name, source, key] = parts as [string, string, string, string]
+  return { namespace, name, source, key }
+}

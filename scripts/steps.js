@@ -1,0 +1,35 @@
+// Small steps shared by the npm scripts. Plain JavaScript: they run before anything is installed.
+import { spawnSync } from 'node:child_process'
+import { existsSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = join(dirname(fileURLToPath(import.meta.url)), '..')
+
+/** Runs a program of the checkout and ends this process with its code when it fails. */
+export function run(command, args, options = {}) {
+  const result = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options })
+  if (result.error) {
+    console.error(`${command} could not be started: ${result.error.message}`)
+    process.exit(1)
+  }
+  if (result.status !== 0) process.exit(result.status ?? 1)
+}
+
+/** The path of a program that an npm package of this checkout brings. */
+export const bin = (name) => join(root, 'node_modules', '.bin', process.platform === 'win32' ? `${name}.cmd` : name)
+
+/** Installs the npm packages of the lock file, unless they are there already. */
+export function install() {
+  const marker = join(root, 'node_modules', '.package-lock.json')
+  const lock = join(root, 'package-lock.json')
+  if (existsSync(marker) && statSync(marker).mtimeMs >= statSync(lock).mtimeMs) return
+  console.log('Installing npm packages …')
+  const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
+  run(npm, ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { shell: process.platform === 'win32' })
+}
+
+/** Compiles every package to its dist/ folder; what did not change is not compiled again. */
+export function build() {
+  run(bin('tsc'), ['-b', 'tsconfig.json'], { shell: process.platform === 'win32' })
+}
