@@ -1,0 +1,42 @@
+import type { globalv1, localv1 } from '@kpng/api'
+
+/** Something new or changed. `set` says what kind of thing `message` is. */
+export type SetItem =
+  | { readonly set: localv1.Set.SERVICES; readonly path: string; readonly message: localv1.Service }
+  | { readonly set: localv1.Set.ENDPOINTS; readonly path: string; readonly message: localv1.Endpoint }
+  | { readonly set: localv1.Set.SERVICE_CIDRS; readonly path: string; readonly message: localv1.ServiceCIDR }
+  | { readonly set: localv1.Set.NODES; readonly path: string; readonly message: globalv1.Node }
+
+/** Something that is gone. */
+export interface DeleteItem {
+  readonly set: localv1.Set
+  readonly path: string
+}
+
+/** When the change of a service's endpoints began in the cluster. */
+export interface Trigger {
+  /** `namespace/name` */
+  readonly service: string
+  readonly unixMs: number
+}
+
+/** One step of a node's view: first the sets, then the deletes, and the view is whole again. */
+export interface ChangeSet {
+  /** The whole state follows; what was known before is void. */
+  readonly reset: boolean
+  readonly sets: Iterable<SetItem>
+  readonly deletes: Iterable<DeleteItem>
+  readonly triggers: readonly Trigger[]
+}
+
+export interface ChangeSetRequest {
+  readonly nodeName: string
+  /** Sets beyond services and endpoints. Default none. */
+  readonly extraSets?: readonly localv1.Set[]
+}
+
+/**
+ * Where change sets come from: a kpng server over gRPC, or the store in this process. Asking for the next one says that the
+ * last one is done with; what changes in between arrives together. Ends when the signal is aborted.
+ */
+export type ChangeSetSource = (request: ChangeSetRequest, signal: AbortSignal) => AsyncIterable<ChangeSet>

@@ -1,0 +1,90 @@
+import type { Client } from '@grpc/grpc-js'
+import { KpngError, type Log, messageOf } from '@kpng/api'
+import { parseAddresses } from '../address.js'
+import { type ClientOptions, defaultApi } from '../options.js'
+import { pause } from '../stop.js'
+import { readTlsFiles } from '../tls.js'
+import { type Operations, WatchCall } from './stream.js'
+
+export interface StreamOptions extends Pick<ClientOptions, 'api' | 'tls' | 'errorDelayMs' | 'maxMessageBytes'> {
+  readonly log: Log
+  readonly signal: AbortSignal
+  /** `/localv1.Sets/Watch` or `/globalv1.Sets/Watch`. */
+  readonly method: string
+  /** The encoded request that asks for a change set. */
+  readonly request: Uint8Array
+}
+
+/**
+ * The change sets of a server, for as long as the signal lets it: a lost connection is made again, with the next address when
+ * there are several. The first change set after each connection is a reset.
+ */
+export async function* operationsOf(options: StreamOptions): AsyncGenerator<Operations> {
+  const { log, signal, errorDelayMs = 1000 } = options
+  const targets = parseAddresses(options.api ?? defaultApi)
+  // What the user must mend is said at once, not retried for ever.
+  if (options.tls) readTlsFiles(options.tls)
+  for (let attempt = 0; !signal.aborted; attempt++) {
+    const target = targets[attempt % targets.length] as string
+    let received = 0
+    try {
+      for await (const operations of oneConnection(target, options)) {
+        if (received++ === 0) log.info('Connected', { api: target })
+        // A server that the Go kpng lineage wrote sends no Reset when it has nothing: a new stream is one all the same.
+        yield received === 1 ? { ...operations, reset: true } : operations
+      }
+    } catch (error) {
+      if (signal.aborted) return
+      log.warn(received > 0 ? 'Connection lost; connecting again' : 'No connection; trying again', {
+        api: target,
+        reason: reasonOf(error),
+      })
+    }
+    const triedAll = (attempt + 1) % targets.length === 0
+    if (triedAll || received > 0) await pause(errorDelayMs, signal)
+  }
+}
+
+async function* oneConnection(target: string, options: StreamOptions): AsyncGenerator<Operations> {
+  const { signal, method, request } = options
+  const client = await newClient(target, options)
+  try {
+    const same = (bytes: Uint8Array) => bytes
+    const call = new WatchCall(client.makeBidiStreamRequest(method, (bytes: Uint8Array) => Buffer.from(bytes), same))
+    const cancel = () => call.cancel()
+    signal.addEventListener('abort', cancel, { once: true })
+    try {
+      while (!signal.aborted) yield await call.next(request)
+    } finally {
+      signal.removeEventListener('abort', cancel)
+      call.cancel()
+    }
+  } finally {
+    client.close()
+  }
+}
+
+async function newClient(target: string, { tls, maxMessageBytes = 4 << 20 }: StreamOptions): Promise<Client> {
+  // Loaded when it is needed: it is the largest part of a client, and in-process use does without it.
+  const { Client, credentials } = await import('@grpc/grpc-js')
+  const material = tls && readTlsFiles(tls)
+  const security = material
+    ? credentials.createSsl(material.ca, material.key, material.cert)
+    : credentials.createInsecure()
+  return new Client(target, security, {
+    'grpc.max_receive_message_length': maxMessageBytes,
+    // A server that vanished without a word is noticed; a healthy quiet one is left alone.
+    'grpc.keepalive_time_ms': 30_000,
+    'grpc.keepalive_timeout_ms': 10_000,
+    'grpc.enable_retries': 0,
+    'grpc.use_local_subchannel_pool': 1,
+  })
+}
+
+function reasonOf(error: unknown): string {
+  const { details, code } = error as { details?: unknown; code?: unknown }
+  if (typeof details === 'string' && details !== '') return details
+  return error instanceof KpngError
+    ? error.message
+    : `${messageOf(error)}${code === undefined ? '' : ` (code ${code})`}`
+}

@@ -1,0 +1,31 @@
+export {
+  endpointPath,
+  globalv1,
+  KpngError,
+  type Log,
+  localv1,
+  servicePath,
+  silentLog,
+  textLog,
+  toGoJson,
+} from '@kpng/api'
+export { parseAddresses } from './address.js'
+export type { Backend, Changes, NodeView, Runner, ServiceChange, ServiceEndpoints } from './backend.js'
+export type { ChangeSet, ChangeSetRequest, ChangeSetSource, DeleteItem, SetItem, Trigger } from './change-set.js'
+export { operationsOf, type StreamOptions } from './grpc/connect.js'
+export { changeSetsOverGrpc } from './grpc/local.js'
+export type { Operations } from './grpc/stream.js'
+export { NodeState } from './node-state.js'
+export {
+  type ClientOptions,
+  defaultApi,
+  defaultNodeName,
+  milliseconds,
+  optionsFromArguments,
+  wholeNumber,
+} from './options.js'
+export { endpointsOfPort, type PortEndpoint } from './ports.js'
+export { type RunOptions, run, watch } from './run.js'
+export { type RunnerOptions, runBackend, type SyncReport } from './runner.js'
+export { pause, stopOnSignals } from './stop.js'
+export { readTlsFiles, type TlsFiles, type TlsMaterial } from './tls.js'

@@ -1,0 +1,126 @@
+import { isDeepStrictEqual } from 'node:util'
+import { type globalv1, localv1, serviceOfEndpointPath } from '@kpng/api'
+import type { Changes, NodeView, ServiceChange, ServiceEndpoints } from './backend.js'
+import type { ChangeSet, DeleteItem, SetItem } from './change-set.js'
+
+/** A service on its way in: its endpoints may be known before it is. */
+interface Slot {
+  service: localv1.Service | undefined
+  readonly endpoints: Map<string, localv1.Endpoint>
+}
+
+/** Turns change sets into a node's view, and says what each of them changed. */
+export class NodeState implements NodeView {
+  readonly nodeName: string
+  readonly services = new Map<string, ServiceEndpoints>()
+  readonly serviceCidrs = new Map<string, localv1.ServiceCIDR>()
+  node: globalv1.Node | undefined
+  #slots = new Map<string, Slot>()
+
+  constructor(nodeName: string) {
+    this.nodeName = nodeName
+  }
+
+  /** Applies a change set. What it says again, as everything does after a reconnect, is no change. */
+  apply(changeSet: ChangeSet): Changes {
+    const touched = new Set<string>()
+    const before = { node: this.node, serviceCidrs: new Map(this.serviceCidrs) }
+    if (changeSet.reset) {
+      for (const path of this.#slots.keys()) touched.add(path)
+      this.#slots = new Map()
+      this.serviceCidrs.clear()
+      this.node = undefined
+    }
+    for (const item of changeSet.sets) this.#set(item, touched)
+    for (const item of changeSet.deletes) this.#delete(item, touched)
+    const services = new Map<string, ServiceChange>()
+    for (const path of touched) this.#settle(path, services, changeSet.reset)
+    return {
+      full: false,
+      services,
+      node: !isDeepStrictEqual(before.node, this.node),
+      serviceCidrs: !isDeepStrictEqual(before.serviceCidrs, this.serviceCidrs),
+      triggers: changeSet.triggers,
+    }
+  }
+
+  #set(item: SetItem, touched: Set<string>): void {
+    switch (item.set) {
+      case localv1.Set.SERVICES:
+        this.#slot(item.path).service = item.message
+        touched.add(item.path)
+        break
+      case localv1.Set.ENDPOINTS: {
+        const service = serviceOfEndpointPath(item.path)
+        if (service === undefined) break
+        this.#slot(service).endpoints.set(item.path, item.message)
+        touched.add(service)
+        break
+      }
+      case localv1.Set.SERVICE_CIDRS:
+        this.serviceCidrs.set(item.path, item.message)
+        break
+      case localv1.Set.NODES:
+        this.node = item.message
+    }
+  }
+
+  #delete({ set, path }: DeleteItem, touched: Set<string>): void {
+    if (set === localv1.Set.SERVICE_CIDRS) this.serviceCidrs.delete(path)
+    else if (set === localv1.Set.NODES) this.node = undefined
+    const service =
+      set === localv1.Set.SERVICES ? path : set === localv1.Set.ENDPOINTS ? serviceOfEndpointPath(path) : undefined
+    const slot = service === undefined ? undefined : this.#slots.get(service)
+    if (service === undefined || !slot) return
+    if (set === localv1.Set.SERVICES) slot.service = undefined
+    else slot.endpoints.delete(path)
+    if (slot.service === undefined && slot.endpoints.size === 0) this.#slots.delete(service)
+    touched.add(service)
+  }
+
+  #slot(path: string): Slot {
+    let slot = this.#slots.get(path)
+    if (!slot) {
+      slot = { service: undefined, endpoints: new Map() }
+      this.#slots.set(path, slot)
+    }
+    return slot
+  }
+
+  #settle(path: string, changes: Map<string, ServiceChange>, afterReset: boolean): void {
+    const before = this.services.get(path)
+    const slot = this.#slots.get(path)
+    const after = slot?.service && { service: slot.service, endpoints: inOrder(slot.endpoints) }
+    // Only a whole state repeats what is known; looking for that in every step would cost what exists, not what changed.
+    if (afterReset ? isDeepStrictEqual(before, after) : before === undefined && after === undefined) return
+    if (after) this.services.set(path, after)
+    else this.services.delete(path)
+    changes.set(path, { before, after })
+  }
+}
+
+const inOrder = (endpoints: ReadonlyMap<string, localv1.Endpoint>): localv1.Endpoint[] =>
+  [...endpoints].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, endpoint]) => endpoint)
+
+/** Two changes, one after the other, as one. */
+export function mergeChanges(first: Changes, second: Changes): Changes {
+  const services = new Map(first.services)
+  for (const [path, { before, after }] of second.services) {
+    const earlier = services.get(path)
+    const change = { before: earlier ? earlier.before : before, after }
+    if (isDeepStrictEqual(change.before, change.after)) services.delete(path)
+    else services.set(path, change)
+  }
+  return {
+    full: first.full || second.full,
+    services,
+    node: first.node || second.node,
+    serviceCidrs: first.serviceCidrs || second.serviceCidrs,
+    triggers: [...first.triggers, ...second.triggers],
+  }
+}
+
+export const noChanges: Changes = { full: false, services: new Map(), node: false, serviceCidrs: false, triggers: [] }
+
+export const isNothing = (changes: Changes): boolean =>
+  !changes.full && changes.services.size === 0 && !changes.node && !changes.serviceCidrs

@@ -1,0 +1,25 @@
+import type { localv1 } from '@kpng/api'
+import type { ServiceEndpoints } from './backend.js'
+
+/** An endpoint as it serves one port of its service. */
+export interface PortEndpoint {
+  readonly endpoint: localv1.Endpoint
+  /** The port number on the endpoint. */
+  readonly port: number
+  /** For which traffic it may be used. */
+  readonly scopes: localv1.EndpointScopes | undefined
+}
+
+/**
+ * The endpoints that serve a port of a service. The number may differ from endpoint to endpoint, and an endpoint that does not
+ * have the port is not there.
+ */
+export function endpointsOfPort({ endpoints }: ServiceEndpoints, port: localv1.PortMapping): PortEndpoint[] {
+  const serving: PortEndpoint[] = []
+  for (const endpoint of endpoints) {
+    const own = endpoint.portOverrides.find(({ name }) => name === port.name)
+    const number = own ? own.port : port.targetPort
+    if (number > 0) serving.push({ endpoint, port: number, scopes: own?.scopes ?? endpoint.scopes })
+  }
+  return serving
+}

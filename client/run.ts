@@ -1,0 +1,54 @@
+import { textLog } from '@kpng/api'
+import type { NodeView, ServiceEndpoints } from './backend.js'
+import type { ChangeSet } from './change-set.js'
+import { changeSetsOverGrpc } from './grpc/local.js'
+import { type ClientOptions, defaultNodeName, optionsFromArguments } from './options.js'
+import { runBackend } from './runner.js'
+import { stopOnSignals } from './stop.js'
+
+export interface RunOptions extends ClientOptions {
+  /** Return after the first call of the handler. Default: run until stopped. */
+  readonly once?: boolean
+}
+
+/**
+ * Calls the handler with all services and their endpoints on this node, once the state is complete and then after each
+ * change. An error of the handler is logged, and the handler is called again after a while.
+ *
+ * Without options they are taken from the command line of your program: `--api`, `--node-name`, `--tls-key`, `--tls-crt`,
+ * `--tls-ca`, `--error-delay`, `--max-msg-size`, `--once`, `-v`.
+ */
+export async function run(
+  handler: (items: readonly ServiceEndpoints[]) => void | Promise<void>,
+  options: RunOptions = optionsFromArguments(),
+): Promise<void> {
+  const log = options.log ?? textLog()
+  const stopped = options.signal ?? stopOnSignals(log)
+  const done = new AbortController()
+  const signal = AbortSignal.any([stopped, done.signal])
+  const nodeName = options.nodeName ?? defaultNodeName()
+  await runBackend(
+    {
+      setup: async () => {},
+      sync: async (view) => {
+        await handler(inOrder(view))
+        if (options.once) done.abort()
+      },
+      cleanup: async () => {},
+    },
+    { changeSets: changeSetsOverGrpc({ ...options, log }), nodeName, log, signal },
+  )
+}
+
+const inOrder = (view: NodeView): ServiceEndpoints[] =>
+  [...view.services].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, item]) => item)
+
+/**
+ * The change sets of this node, for programs that keep their own state. Asking for the next one says that the last one is
+ * done; what changes in between arrives together. After a lost connection the next change set is a reset.
+ */
+export function watch(options: ClientOptions = optionsFromArguments()): AsyncIterable<ChangeSet> {
+  const log = options.log ?? textLog()
+  const signal = options.signal ?? stopOnSignals(log)
+  return changeSetsOverGrpc({ ...options, log })({ nodeName: options.nodeName ?? defaultNodeName() }, signal)
+}

@@ -1,0 +1,150 @@
+import { KpngError, type Log, localv1, messageOf } from '@kpng/api'
+import type { Backend, Changes, NodeView, Runner } from './backend.js'
+import type { ChangeSet, ChangeSetSource } from './change-set.js'
+import { isNothing, mergeChanges, NodeState, noChanges } from './node-state.js'
+
+export interface RunnerOptions {
+  readonly changeSets: ChangeSetSource
+  readonly nodeName: string
+  readonly log: Log
+  /** Ends the run. The data plane stays as it is. */
+  readonly signal: AbortSignal
+  /** At least this long between the starts of two syncs; changes meanwhile come together. Default 0. */
+  readonly minSyncIntervalMs?: number
+  /** How long after a sync the data plane is checked as a whole. Default 0: never. */
+  readonly fullSyncIntervalMs?: number
+  /** The first pause after a failed sync; it doubles with each further failure. Default 500. */
+  readonly retryMs?: number
+  /** The longest such pause. Default 30,000. */
+  readonly maxRetryMs?: number
+  /** Told about each sync, for metrics and tracing. */
+  readonly onSync?: (report: SyncReport) => void
+}
+
+export interface SyncReport {
+  readonly view: NodeView
+  readonly changes: Changes
+  readonly durationMs: number
+  /** Why it failed; missing when it did not. */
+  readonly error?: unknown
+}
+
+/** Runs a backend until the signal is aborted: feeds it each change, and the whole view again after a failure. */
+export async function runBackend(backend: Backend, options: RunnerOptions): Promise<void> {
+  await new BackendRun(backend, options).run()
+}
+
+const everySet = [localv1.Set.SERVICE_CIDRS, localv1.Set.NODES]
+
+/**
+ * States: *waiting* for a change set or for a timer; *syncing*; *backing off* after a failed sync, while change sets are still
+ * taken in, so that the next try starts from the newest view.
+ */
+class BackendRun implements Runner {
+  readonly #backend: Backend
+  readonly #options: RunnerOptions
+  readonly #state: NodeState
+  #changes: Changes = { ...noChanges, full: true }
+  #known = false
+  #failures = 0
+  #notBefore = 0
+  #wake: () => void = () => {}
+
+  constructor(backend: Backend, options: RunnerOptions) {
+    this.#backend = backend
+    this.#options = options
+    this.#state = new NodeState(options.nodeName)
+  }
+
+  requestFullSync(reason: string): void {
+    this.#options.log.info('The whole data plane will be synced', { reason })
+    this.#changes = { ...this.#changes, full: true }
+    this.#wake()
+  }
+
+  async run(): Promise<void> {
+    const { changeSets, nodeName, signal } = this.#options
+    await this.#backend.setup(this)
+    const stream = changeSets({ nodeName, extraSets: everySet }, signal)[Symbol.asyncIterator]()
+    let lost: unknown
+    let next = this.#take(stream).catch((error) => {
+      lost = error
+      return undefined
+    })
+    while (!signal.aborted) {
+      const due = this.#due()
+      if (due !== undefined && due <= Date.now()) {
+        await this.#sync()
+        continue
+      }
+      const arrived = await this.#wait(next, due)
+      if (arrived === 'timer') continue
+      if (arrived === undefined) break
+      this.#changes = mergeChanges(this.#changes, this.#state.apply(arrived))
+      this.#known = true
+      next = this.#take(stream).catch((error) => {
+        lost = error
+        return undefined
+      })
+    }
+    if (lost !== undefined && !signal.aborted) throw lost
+  }
+
+  async #take(stream: AsyncIterator<ChangeSet>): Promise<ChangeSet | undefined> {
+    const { done, value } = await stream.next()
+    return done ? undefined : value
+  }
+
+  /** When the next sync is due, or undefined when there is nothing to sync. */
+  #due(): number | undefined {
+    if (!this.#known) return undefined
+    if (!isNothing(this.#changes)) return this.#notBefore
+    const { fullSyncIntervalMs = 0 } = this.#options
+    return fullSyncIntervalMs > 0 ? this.#notBefore + fullSyncIntervalMs : undefined
+  }
+
+  async #wait(next: Promise<ChangeSet | undefined>, due: number | undefined): Promise<ChangeSet | undefined | 'timer'> {
+    let timer: NodeJS.Timeout | undefined
+    const woken = new Promise<'timer'>((resolve) => {
+      this.#wake = () => resolve('timer')
+      if (due !== undefined) timer = setTimeout(resolve, Math.max(1, due - Date.now()), 'timer')
+    })
+    try {
+      return await Promise.race([next, woken])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #sync(): Promise<void> {
+    const { log, minSyncIntervalMs = 0, onSync } = this.#options
+    const changes = isNothing(this.#changes) ? { ...noChanges, full: true } : this.#changes
+    const started = Date.now()
+    this.#changes = noChanges
+    try {
+      await this.#backend.sync(this.#state, changes)
+      this.#failures = 0
+      this.#notBefore = started + minSyncIntervalMs
+      log.detail(2, 'Synced', { services: changes.services.size, full: changes.full, ms: Date.now() - started })
+      onSync?.({ view: this.#state, changes, durationMs: Date.now() - started })
+    } catch (error) {
+      this.#backOff(changes, error)
+      onSync?.({ view: this.#state, changes, durationMs: Date.now() - started, error })
+    }
+  }
+
+  #backOff(changes: Changes, error: unknown): void {
+    const { log, retryMs = 500, maxRetryMs = 30_000 } = this.#options
+    const retryInMs = Math.min(maxRetryMs, retryMs * 2 ** this.#failures)
+    this.#failures++
+    this.#notBefore = Date.now() + retryInMs
+    // What was to be synced is not forgotten: a request for a full sync may have come in meanwhile.
+    this.#changes = { ...mergeChanges(changes, this.#changes), full: true }
+    const code = error instanceof KpngError ? { code: error.code } : {}
+    log.error('Sync failed; it will be tried again with the whole view', {
+      error: messageOf(error),
+      ...code,
+      retryInMs,
+    })
+  }
+}

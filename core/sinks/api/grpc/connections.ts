@@ -1,0 +1,156 @@
+import type { Http2SecureServer, Http2Server, ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import { type Log, messageOf } from '@kpng/api'
+import { hostAndPort } from './address.js'
+import type { Peer } from './call.js'
+import { type Keepalive, keepAlive } from './keepalive.js'
+import type { Stats } from './stats.js'
+
+export interface ConnectionSettings {
+  /** What stands for a client without an address of its own. */
+  readonly ownAddress: string
+  readonly setupTimeoutMs: number
+  readonly keepalive: Keepalive
+  readonly stats: Stats
+  readonly log: Log
+}
+
+interface Connection {
+  readonly peer: Peer
+  /** Whether the client's first SETTINGS came: only then it is known to speak HTTP/2. */
+  begun: boolean
+}
+
+/**
+ * Every connection of a server, from accept to close. States: accepted → (with TLS: secured) → session → begun → closed; each
+ * but the last has an end in time: the set-up timeout until it has begun, then the keepalive.
+ */
+export class Connections {
+  readonly #settings: ConnectionSettings
+  readonly #sockets = new Map<Socket, string>()
+  readonly #sessions = new Map<ServerHttp2Session, Connection>()
+
+  constructor(server: Http2Server | Http2SecureServer, settings: ConnectionSettings) {
+    this.#settings = settings
+    const { stats } = settings
+    server.on('connection', (socket: Socket) => this.#accepted(socket))
+    server.on('session', (session: ServerHttp2Session) => this.#opened(session))
+    server.on('sessionError', (error: Error, session: ServerHttp2Session) => this.#failed(session, error))
+    server.on('drop', (data) => {
+      const { remoteAddress, remotePort } = data ?? {}
+      stats.fault('full', { peer: this.#address(remoteAddress, remotePort), connections: stats.connections })
+    })
+    server.on('tlsClientError', (error: Error, socket: TLSSocket) => this.#unsecured(socket, error))
+    server.on('unknownProtocol', (socket: TLSSocket) => {
+      stats.fault('protocol', {
+        peer: this.#address(socket.remoteAddress, socket.remotePort),
+        error: 'the client did not ask for h2 (ALPN)',
+      })
+      socket.destroy()
+    })
+  }
+
+  peerOf(session: ServerHttp2Session | undefined): Peer {
+    const connection = session && this.#sessions.get(session)
+    return connection?.peer ?? { address: this.#settings.ownAddress, subject: undefined }
+  }
+
+  /** Tells every client to go (GOAWAY); what has not begun yet is closed at once. */
+  drain(): void {
+    for (const [session, { begun }] of this.#sessions) {
+      if (begun) session.close()
+      else session.destroy()
+    }
+  }
+
+  destroy(): void {
+    for (const session of this.#sessions.keys()) session.destroy()
+    // A session that was told to close only half-closes its socket when it is destroyed.
+    for (const socket of this.#sockets.keys()) socket.destroy()
+  }
+
+  #address(host: string | undefined, port: number | undefined): string {
+    return host === undefined || port === undefined ? this.#settings.ownAddress : hostAndPort(host, port)
+  }
+
+  #accepted(socket: Socket): void {
+    const { stats } = this.#settings
+    stats.connectionsAccepted += 1
+    stats.connections += 1
+    this.#sockets.set(socket, this.#address(socket.remoteAddress, socket.remotePort))
+    socket.once('close', () => {
+      stats.connections -= 1
+      // Not before its TLS socket, which closes in the same turn, has been reported.
+      setImmediate(() => this.#sockets.delete(socket))
+    })
+  }
+
+  #opened(session: ServerHttp2Session): void {
+    const { setupTimeoutMs, keepalive, stats, log } = this.#settings
+    const { remoteAddress, remotePort } = session.socket
+    const peer = { address: this.#address(remoteAddress, remotePort), subject: subjectOf(session.socket) }
+    const connection: Connection = { peer, begun: false }
+    this.#sessions.set(session, connection)
+    log.detail(4, 'Connection opened', { peer: peer.address, subject: peer.subject })
+
+    const setup = setTimeout(() => {
+      stats.fault('slow', { peer: peer.address, afterMs: setupTimeoutMs })
+      session.destroy()
+    }, setupTimeoutMs).unref()
+    session.once('remoteSettings', () => {
+      connection.begun = true
+      clearTimeout(setup)
+      keepAlive(session, keepalive, () => {
+        stats.fault('dead', { peer: peer.address, afterMs: keepalive.ackTimeoutMs })
+        session.destroy()
+      })
+    })
+    session.once('close', () => {
+      clearTimeout(setup)
+      this.#sessions.delete(session)
+      log.detail(4, 'Connection closed', { peer: peer.address })
+    })
+  }
+
+  #failed(session: ServerHttp2Session, error: Error): void {
+    const { stats, log } = this.#settings
+    const fields = { peer: this.peerOf(session).address, error: messageOf(error) }
+    const code = (error as NodeJS.ErrnoException).code ?? ''
+    if (code.startsWith('ERR_HTTP2')) stats.fault('protocol', fields)
+    else log.detail(4, 'Connection lost', fields)
+  }
+
+  #unsecured(socket: TLSSocket, error: Error): void {
+    const { stats, log } = this.#settings
+    const fields = { peer: this.#addressBelow(socket), error: reasonOf(socket, error) }
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ERR_TLS_HANDSHAKE_TIMEOUT') stats.fault('slow', fields)
+    // A client that only looks whether the port is open, as load balancers do, is no fault.
+    else if (code === 'ECONNRESET' && !socket.authorizationError) log.detail(4, 'Connection lost', fields)
+    else stats.fault('tls', fields)
+  }
+
+  /**
+   * A TLS socket that was refused has no address any more when it is reported. The one below it has: Node keeps it in a field without
+   * documentation, so its absence must do no harm.
+   */
+  #addressBelow(socket: TLSSocket): string {
+    const { _parent: below } = socket as { _parent?: Socket }
+    return (below && this.#sockets.get(below)) ?? this.#address(socket.remoteAddress, socket.remotePort)
+  }
+}
+
+function reasonOf(socket: TLSSocket, error: Error): string {
+  const why: unknown = socket.authorizationError
+  if (why) return `the client's certificate was refused: ${messageOf(why)}`
+  return (error as { reason?: string }).reason ?? messageOf(error)
+}
+
+/** `CN=node-1,O=kpng` */
+function subjectOf(socket: Socket | TLSSocket): string | undefined {
+  if (!(socket instanceof TLSSocket)) return undefined
+  const subject: Record<string, string | string[]> = { ...socket.getPeerCertificate().subject }
+  const parts = Object.entries(subject).flatMap(([name, values]) => [values].flat().map((value) => `${name}=${value}`))
+  return parts.length === 0 ? undefined : parts.join(',')
+}

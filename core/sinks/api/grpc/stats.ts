@@ -1,0 +1,63 @@
+import type { Log, LogFields } from '@kpng/api'
+
+/** What goes wrong with connections, by kind. */
+export type Fault =
+  /** It does not speak HTTP/2: a browser, a scanner, TLS on a plain port. */
+  | 'protocol'
+  /** No TLS session came about: no certificate or a wrong one, plain text on a TLS port. */
+  | 'tls'
+  /** It connected and then never began. */
+  | 'slow'
+  /** It answered no more pings. */
+  | 'dead'
+  /** Turned away because the server has as many as it takes. */
+  | 'full'
+
+const sentences: Readonly<Record<Fault, string>> = {
+  protocol:
+    'Closed a connection that does not speak gRPC here: a client with TLS on a plain port, or of another protocol',
+  tls: 'Closed a connection without a valid TLS session: check its certificate, and that it uses TLS',
+  slow: 'Closed a connection that never began to speak gRPC',
+  dead: 'Closed a connection whose client answers no more pings',
+  full: 'Turned a connection away: the server has as many as it takes. Raise the limit or add a server',
+}
+
+/** The server's numbers. Plain fields: read them whenever you like. */
+export interface ServerStats {
+  /** Open now. */
+  readonly connections: number
+  readonly calls: number
+  /** Since the start. */
+  readonly connectionsAccepted: number
+  readonly callsStarted: number
+  readonly faults: Readonly<Record<Fault, number>>
+}
+
+/** One loud line a kind in this time, the others are for those who turn the verbosity up: a port scan must not fill a log. */
+const quietMs = 60_000
+
+export class Stats implements ServerStats {
+  connections = 0
+  calls = 0
+  connectionsAccepted = 0
+  callsStarted = 0
+  readonly faults: Record<Fault, number> = { protocol: 0, tls: 0, slow: 0, dead: 0, full: 0 }
+  readonly #log: Log
+  readonly #lastWarning = new Map<Fault, number>()
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  fault(kind: Fault, fields: LogFields): void {
+    this.faults[kind] += 1
+    const now = performance.now()
+    const last = this.#lastWarning.get(kind)
+    if (last !== undefined && now - last < quietMs) {
+      this.#log.detail(1, sentences[kind], fields)
+      return
+    }
+    this.#lastWarning.set(kind, now)
+    this.#log.warn(sentences[kind], { ...fields, times: this.faults[kind] })
+  }
+}

@@ -1,0 +1,92 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { KpngError, messageOf } from '@kpng/api'
+
+/** The files of mutual TLS, all in PEM: our key, our certificate (with its chain), and the CA that signs the other side's. */
+export interface TlsFiles {
+  readonly keyFile: string
+  readonly certFile: string
+  readonly caFile: string
+}
+
+/** Their contents, checked. */
+export interface TlsMaterial {
+  readonly key: string
+  readonly cert: string
+  readonly ca: string
+}
+
+export type TlsFlags = Readonly<Record<keyof TlsFiles, string>>
+
+export const listenTlsFlags: TlsFlags = {
+  keyFile: '--listen-tls-key',
+  certFile: '--listen-tls-crt',
+  caFile: '--listen-tls-ca',
+}
+
+/** All three files, or undefined when none is given: plain text. Some of them is an error that names the first one missing. */
+export function tlsFilesOf(given: Partial<TlsFiles> = {}, flags = listenTlsFlags): TlsFiles | undefined {
+  const { keyFile, certFile, caFile } = given
+  if (keyFile && certFile && caFile) return { keyFile, certFile, caFile }
+  if (!keyFile && !certFile && !caFile) return undefined
+  const missing = (['keyFile', 'certFile', 'caFile'] as const).filter((name) => !given[name]).map((name) => flags[name])
+  throw new KpngError(
+    'usage',
+    `TLS is mutual and needs three files. Give ${missing.join(' and ')} too, or none of them.`,
+  )
+}
+
+/** Reads and checks the three files. An error names the file at fault. */
+export async function loadTls({ keyFile, certFile, caFile }: TlsFiles): Promise<TlsMaterial> {
+  const [key, cert, ca] = await Promise.all([read(keyFile), read(certFile), read(caFile)])
+  const privateKey = parseKey(keyFile, key)
+  const [own] = parseCertificates(certFile, cert)
+  parseCertificates(caFile, ca)
+  if (!own?.checkPrivateKey(privateKey)) {
+    throw new KpngError(
+      'invalid',
+      `The key in ${keyFile} does not belong to the certificate in ${certFile}. Give the two that were made together.`,
+    )
+  }
+  return { key, cert, ca }
+}
+
+async function read(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    throw new KpngError(
+      'unavailable',
+      `Cannot read the TLS file ${file}: ${messageOf(error)}. Check its path and owner.`,
+      { cause: error },
+    )
+  }
+}
+
+function parseKey(file: string, text: string): KeyObject {
+  try {
+    return createPrivateKey(text)
+  } catch (error) {
+    const why =
+      (error as NodeJS.ErrnoException).code === 'ERR_MISSING_PASSPHRASE' || text.includes('ENCRYPTED')
+        ? 'it is encrypted. Give it without a passphrase'
+        : 'it must be a PEM file with "BEGIN PRIVATE KEY"'
+    throw new KpngError('invalid', `The file ${file} holds no usable private key: ${why}.`, { cause: error })
+  }
+}
+
+const pemCertificate = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
+
+function parseCertificates(file: string, text: string): X509Certificate[] {
+  const blocks = text.match(pemCertificate) ?? []
+  try {
+    if (blocks.length === 0) throw new Error('no certificate in it')
+    return blocks.map((block) => new X509Certificate(block))
+  } catch (error) {
+    throw new KpngError(
+      'invalid',
+      `The file ${file} holds no usable certificate: it must be a PEM file with "BEGIN CERTIFICATE".`,
+      { cause: error },
+    )
+  }
+}

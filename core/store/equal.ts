@@ -1,0 +1,54 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { EndpointRecord, Hints } from './records.js'
+
+/** Whether two messages say the same. */
+export const sameMessage = (a: unknown, b: unknown): boolean => a === b || isDeepStrictEqual(a, b)
+
+export function sameStrings(a: readonly string[], b: readonly string[]): boolean {
+  return a === b || (a.length === b.length && a.every((value, index) => value === b[index]))
+}
+
+const sameHints = (a: Hints | undefined, b: Hints | undefined): boolean =>
+  a === b || (a !== undefined && b !== undefined && sameStrings(a.zones, b.zones) && sameStrings(a.nodes, b.nodes))
+
+export const samePorts = (a: EndpointRecord['ports'], b: EndpointRecord['ports']): boolean =>
+  a === b ||
+  (a.length === b.length && a.every((port, index) => port.name === b[index]?.name && port.port === b[index]?.port))
+
+/** Compared field by field: this runs for every endpoint of every slice update, most of which change nothing. */
+export function sameEndpoint(a: EndpointRecord, b: EndpointRecord): boolean {
+  return (
+    a === b ||
+    (a.podName === b.podName &&
+      a.hostname === b.hostname &&
+      a.node === b.node &&
+      a.zone === b.zone &&
+      a.conditions.ready === b.conditions.ready &&
+      a.conditions.serving === b.conditions.serving &&
+      a.conditions.terminating === b.conditions.terminating &&
+      sameStrings(a.v4, b.v4) &&
+      sameStrings(a.v6, b.v6) &&
+      samePorts(a.ports, b.ports) &&
+      sameHints(a.hints, b.hints))
+  )
+}
+
+/**
+ * The records to keep for a source: an incoming record that says the same as a stored one is replaced by it, so that whoever
+ * compares later sees at once, by identity, what did not change. Returns `before` itself when nothing changed.
+ */
+export function reuseEndpoints(
+  before: readonly EndpointRecord[] | undefined,
+  incoming: readonly EndpointRecord[],
+): readonly EndpointRecord[] {
+  if (!before) return incoming
+  const stored = new Map(before.map((record) => [addressOf(record), record]))
+  const after = incoming.map((record) => {
+    const known = stored.get(addressOf(record))
+    return known && sameEndpoint(known, record) ? known : record
+  })
+  const unchanged = after.length === before.length && after.every((record, index) => record === before[index])
+  return unchanged ? before : after
+}
+
+const addressOf = (record: EndpointRecord): string => record.v4[0] ?? record.v6[0] ?? ''

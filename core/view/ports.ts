@@ -1,0 +1,19 @@
+import type { localv1 } from '@kpng/api'
+import type { EndpointRecord } from '../store/index.js'
+
+/**
+ * The port number under which an endpoint serves a port of its service, or undefined when it does not serve it. A slice's own
+ * number wins, since it may differ from slice to slice (target ports by name); state files that list no ports leave it to the
+ * service's target port.
+ */
+export function targetPortOf(port: localv1.PortMapping, ports: EndpointRecord['ports']): number | undefined {
+  const listed = ports.find((candidate) => candidate.name === port.name)
+  if (listed) return listed.port
+  return port.targetPort > 0 ? port.targetPort : undefined
+}
+
+/** Which of a service's ports an endpoint serves: a '1' or '0' a port. A service without ports has one, which everybody serves. */
+export function servedPorts(service: localv1.Service, ports: EndpointRecord['ports']): string {
+  if (service.ports.length === 0) return '1'
+  return service.ports.map((port) => (targetPortOf(port, ports) === undefined ? '0' : '1')).join('')
+}
