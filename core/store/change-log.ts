@@ -1,4 +1,5 @@
 import type { globalv1, localv1 } from '@kpng/api'
+import { sameEntry, sameMessage } from './equal.js'
 import type { ServiceEntry } from './records.js'
 
 /** A thing before and after; undefined where it did not exist. */
@@ -79,7 +80,7 @@ function merge(ranges: readonly ChangeRange[]): ChangeRange {
       })
     }
   }
-  dropUnchanged(services)
+  dropUnchanged(services, sameEntry)
   return {
     from: first.from,
     to: last.to,
@@ -97,11 +98,13 @@ function mergeChanged<T>(steps: readonly ReadonlyMap<string, Changed<T>>[]): Map
       merged.set(name, { before: earlier ? earlier.before : change.before, after: change.after })
     }
   }
-  dropUnchanged(merged)
+  dropUnchanged(merged, sameMessage)
   return merged
 }
 
-/** Came and went in between: nobody needs to know. */
-function dropUnchanged<T>(changes: Map<string, Changed<T>>): void {
-  for (const [name, { before, after }] of changes) if (before === after) changes.delete(name)
+/** Came and went in between, or was changed and changed back: nobody needs to know. */
+function dropUnchanged<T>(changes: Map<string, Changed<T>>, same: (a: T, b: T) => boolean): void {
+  for (const [name, { before, after }] of changes) {
+    if (before === after || (before && after && same(before, after))) changes.delete(name)
+  }
 }

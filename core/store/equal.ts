@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { EndpointRecord, Hints } from './records.js'
+import type { EndpointRecord, Hints, ServiceEntry } from './records.js'
 
 /** Whether two messages say the same. */
 export const sameMessage = (a: unknown, b: unknown): boolean => a === b || isDeepStrictEqual(a, b)
@@ -52,3 +52,12 @@ export function reuseEndpoints(
 }
 
 const addressOf = (record: EndpointRecord): string => record.v4[0] ?? record.v6[0] ?? ''
+
+/** Whether two entries say the same, though they may be different objects. */
+export function sameEntry(a: ServiceEntry, b: ServiceEntry): boolean {
+  if (!sameMessage(a.service, b.service) || a.sources.size !== b.sources.size) return false
+  return [...b.sources].every(([name, endpoints]) => {
+    const before = a.sources.get(name)
+    return before !== undefined && reuseEndpoints(before, endpoints) === before
+  })
+}

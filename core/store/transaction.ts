@@ -1,6 +1,6 @@
 import { type globalv1, type localv1, servicePath } from '@kpng/api'
 import type { Changed, ServiceChange } from './change-log.js'
-import { reuseEndpoints, sameMessage } from './equal.js'
+import { reuseEndpoints, sameEntry, sameMessage } from './equal.js'
 import type { ClusterState, EndpointRecord, ServiceEntry } from './records.js'
 
 /** The kinds of objects that a source must have read completely before anything is served. */
@@ -147,14 +147,6 @@ const emptyEntry = (path: string, namespace: string, name: string): ServiceEntry
   service: undefined,
   sources: new Map(),
 })
-
-function sameEntry(a: ServiceEntry, b: ServiceEntry): boolean {
-  if (!sameMessage(a.service, b.service) || a.sources.size !== b.sources.size) return false
-  return [...b.sources].every(([name, endpoints]) => {
-    const before = a.sources.get(name)
-    return before !== undefined && reuseEndpoints(before, endpoints) === before
-  })
-}
 
 function setIn<T>(staged: Map<string, Changed<T>>, stored: Map<string, T>, name: string, after: T | undefined): void {
   const before = stored.get(name)

@@ -1,7 +1,14 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { globalPath, globalv1, localv1 } from '@kpng/api'
 import { hash64 } from '../store/hash.js'
-import type { Changed, ChangeRange, EndpointRecord, ServiceEntry, Store } from '../store/index.js'
+import {
+  type Changed,
+  type ChangeRange,
+  type EndpointRecord,
+  type ServiceEntry,
+  type Store,
+  sameMessage,
+} from '../store/index.js'
 import type { ChangeSet, Trigger, Watch } from './change-set.js'
 import { type DeleteItem, MessageItem, type SetItem } from './items.js'
 
@@ -54,7 +61,7 @@ export class GlobalWatch implements Watch {
     const deletedServices: DeleteItem[] = []
     const triggers: Trigger[] = []
     for (const [path, { before, after, triggerUnixMs }] of range.services) {
-      if (after?.service && after.service !== before?.service) sets.push(serviceInfoItem(after.service))
+      if (after?.service && !sameMessage(before?.service, after.service)) sets.push(serviceInfoItem(after.service))
       if (before?.service && !after?.service)
         deletedServices.push({ set: localv1.Set.GLOBAL_SERVICE_INFOS, path: serviceInfoPath(before) })
       const old = before ? endpointItems(before) : new Map<string, SetItem>()

@@ -5,7 +5,7 @@ import { RpcError, Status, type StatusCode, statusHeaders } from './status.js'
 
 /** Who calls. */
 export interface Peer {
-  /** `127.0.0.1:40222`, `[::1]:40222`, or the path of the server's own socket for a unix socket. */
+  /** `127.0.0.1:40222`, `[::1]:40222`, or the server's own address for a unix socket. */
   readonly address: string
   /** The subject of the client's certificate, `CN=node-1,O=kpng`; undefined without TLS. */
   readonly subject: string | undefined
@@ -22,7 +22,10 @@ export interface Call {
    * returned. The reason is an RpcError.
    */
   readonly signal: AbortSignal
-  /** The next request message; undefined once the client has half-closed. Rejects when the call is over. */
+  /**
+   * The next request message; undefined once the client has half-closed, which some clients do on their way out too. Rejects when
+   * the call is over.
+   */
   nextRequest(): Promise<Buffer | undefined>
   /**
    * Sends framed messages (see `frame`), neither copied nor changed: one buffer may be given to many calls. Resolves when the call

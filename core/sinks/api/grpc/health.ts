@@ -45,7 +45,7 @@ async function watch(call: Call, source: HealthSource): Promise<void> {
   const service = await askedService(call)
   let changed = () => {}
   const stop = source.onChange(() => changed())
-  const over = new Promise<void>((resolve) => call.signal.addEventListener('abort', () => resolve(), { once: true }))
+  call.signal.addEventListener('abort', () => changed(), { once: true })
   try {
     let told: keyof typeof answers | undefined
     while (!call.signal.aborted) {
@@ -55,7 +55,7 @@ async function watch(call: Call, source: HealthSource): Promise<void> {
       const status = source.status(service) ?? 'SERVICE_UNKNOWN'
       if (status !== told) await call.write(answers[status])
       told = status
-      await Promise.race([next, over])
+      await next
     }
   } finally {
     stop()

@@ -1,0 +1,290 @@
+import { once } from 'node:events'
+import { connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2'
+import { connect as connectTcp } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import type { Call } from './call.js'
+import { frame } from './frames.js'
+import { listen } from './server.js'
+import { Status } from './status.js'
+import { FrameType, RawHttp2 } from './testing/raw-http2.js'
+import { afterTest, connect, KeptLog, startServer, statusOf, until } from './testing/server.js'
+
+const untilOver = (call: Call) => new Promise<void>((resolve) => call.signal.addEventListener('abort', () => resolve()))
+const answer = async (call: Call) => {
+  await call.nextRequest()
+  await call.write(frame(Buffer.from('ok')))
+}
+
+async function ask(port: number, headers: Record<string, string>): Promise<IncomingHttpHeaders & { body?: string }> {
+  const session = connectHttp2(`http://127.0.0.1:${port}`)
+  afterTest(() => session.destroy())
+  const request = session.request({ ':path': '/t/Answer', ...headers })
+  request.end()
+  const chunks: Buffer[] = []
+  request.on('data', (chunk: Buffer) => chunks.push(chunk))
+  const [response] = await once(request, 'response')
+  await once(request, 'close')
+  return { ...response, body: Buffer.concat(chunks).toString() }
+}
+
+describe('what does not fit', () => {
+  const grpc = { ':method': 'POST', 'content-type': 'application/grpc' }
+
+  it('is answered in HTTP when it is not gRPC', async () => {
+    const server = await startServer({ '/t/Answer': answer })
+    const wrongType = await ask(server.port, { ...grpc, 'content-type': 'application/json' })
+    expect(wrongType).toMatchObject({ ':status': 415, body: expect.stringContaining('application/grpc') })
+    expect(await ask(server.port, { ...grpc, ':method': 'GET' })).toMatchObject({ ':status': 405, allow: 'POST' })
+  })
+
+  it('is answered with headers only when the call cannot begin', async () => {
+    const server = await startServer({ '/t/Answer': answer })
+    const unknown = await ask(server.port, { ...grpc, ':path': '/t/Nothing' })
+    expect(unknown).toMatchObject({ ':status': 200, 'content-type': 'application/grpc', 'grpc-status': '12', body: '' })
+    const compressed = await ask(server.port, { ...grpc, 'grpc-encoding': 'gzip' })
+    expect(compressed).toMatchObject({ 'grpc-status': '12', 'grpc-accept-encoding': 'identity' })
+    expect(await ask(server.port, { ...grpc, 'grpc-timeout': 'x' })).toMatchObject({ 'grpc-status': '3' })
+    expect(server.stats.callsStarted).toBe(0)
+  })
+
+  it('is UNIMPLEMENTED for a grpc-js client', async () => {
+    const server = await startServer({})
+    await expect(connect(server.target).unary('/no.Such/Method', Buffer.alloc(0))).rejects.toMatchObject({
+      code: Status.UNIMPLEMENTED,
+      details: 'This server has no method /no.Such/Method',
+    })
+  })
+})
+
+describe('a client that does not read', () => {
+  it('costs bounded memory, and the others are served meanwhile', async () => {
+    const message = frame(Buffer.alloc(8000, 7))
+    const before = Buffer.from(message)
+    let accepted = 0
+    const flood = async (call: Call) => {
+      for (;;) {
+        await call.write(message)
+        accepted += message.length
+      }
+    }
+    const server = await startServer({ '/t/Flood': flood, '/t/Answer': answer })
+    const stalled = connectHttp2(`http://127.0.0.1:${server.port}`)
+    afterTest(() => stalled.destroy())
+    const request = stalled.request({ ':method': 'POST', ':path': '/t/Flood', 'content-type': 'application/grpc' })
+    request.on('error', () => {})
+    await once(request, 'response')
+    const other = connect(server.target)
+    for (let n = 0; n < 50; n++) expect(await other.unary('/t/Answer', Buffer.alloc(0))).toEqual(Buffer.from('ok'))
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    const whileStalled = accepted
+    expect(whileStalled).toBeGreaterThan(0)
+    expect(whileStalled).toBeLessThan(256 * 1024)
+
+    request.resume()
+    await until('it goes on when the client reads again', () => accepted > whileStalled + 2_000_000)
+    expect(message.equals(before)).toBe(true)
+  })
+
+  it('at all is cut off by the keepalive', async () => {
+    let over = 0
+    const flood = async (call: Call) => {
+      call.signal.addEventListener('abort', () => over++)
+      for (;;) await call.write(frame(Buffer.alloc(8000)))
+    }
+    const server = await startServer({ '/t/Flood': flood }, { keepalive: { intervalMs: 30, ackTimeoutMs: 60 } })
+    const session = connectHttp2(`http://127.0.0.1:${server.port}`)
+    session.on('error', () => {})
+    afterTest(() => session.destroy())
+    const request = session.request({ ':method': 'POST', ':path': '/t/Flood', 'content-type': 'application/grpc' })
+    request.on('error', () => {})
+    await once(request, 'response')
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    expect(over, 'its HTTP/2 still answers pings').toBe(0)
+    const silent = new RawHttp2(server.port).begin().startCall(1, '/t/Flood')
+    await until('the silent one is cut off', () => over === 1)
+    expect(server.stats.faults.dead).toBe(1)
+    expect(server.log.lines.join('\n')).toMatch(/answers no more pings peer="127\.0\.0\.1:\d+"/)
+    await until('its socket is closed', () => silent.closed)
+    expect(silent.has(FrameType.PING, 0)).toBe(true)
+    expect(server.stats).toMatchObject({ connections: 1, calls: 1 })
+  })
+
+  it('is not cut off while it sends something', async () => {
+    const server = await startServer({}, { keepalive: { intervalMs: 20, ackTimeoutMs: 50 } })
+    const client = new RawHttp2(server.port).begin()
+    const windowUpdate = Buffer.from([0, 0, 0, 1])
+    const busy = setInterval(() => client.send(FrameType.WINDOW_UPDATE, 0, 0, windowUpdate), 10)
+    await new Promise((resolve) => setTimeout(resolve, 250))
+    clearInterval(busy)
+    expect(server.stats.faults.dead).toBe(0)
+    await until('silence ends it', () => client.closed)
+  })
+})
+
+describe('limits', () => {
+  it('hold calls on one connection', async () => {
+    const server = await startServer({ '/t/Wait': untilOver }, { limits: { maxStreamsPerConnection: 2 } })
+    const client = connect(server.target)
+    for (let n = 0; n < 5; n++) client.stream('/t/Wait')
+    await until('two calls', () => server.stats.calls === 2)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(server.stats).toMatchObject({ calls: 2, callsStarted: 2, connections: 1 })
+  })
+
+  it('let a hundred calls on one connection wait side by side by default', async () => {
+    const server = await startServer(
+      { '/t/Wait': untilOver, '/t/Answer': answer },
+      { limits: { maxSessionMemoryMiB: 1 } },
+    )
+    const client = connect(server.target)
+    for (let n = 0; n < 99; n++) client.stream('/t/Wait')
+    await until('99 calls', () => server.stats.calls === 99)
+    expect(await client.unary('/t/Answer', Buffer.alloc(0))).toEqual(Buffer.from('ok'))
+  })
+
+  it('hold connections, and the log says so once', async () => {
+    const server = await startServer({ '/t/Wait': untilOver }, { limits: { maxConnections: 2 } })
+    const clients = [new RawHttp2(server.port).begin(), new RawHttp2(server.port).begin()]
+    await until('two connections', () => server.stats.connections === 2)
+    const turnedAway = [new RawHttp2(server.port), new RawHttp2(server.port)]
+    await until('the others are closed', () => turnedAway.every((client) => client.closed))
+    expect(server.stats.faults.full).toBe(2)
+    const warnings = server.log.lines.filter((line) => line.startsWith('W '))
+    expect(warnings).toHaveLength(1)
+    expect(warnings[0]).toMatch(/as many as it takes.*peer="127\.0\.0\.1:\d+" connections=2/)
+    clients[0]?.socket.destroy()
+    await until('there is room again', () => server.stats.connections === 1)
+    expect(new RawHttp2(server.port).begin().closed).toBe(false)
+  })
+
+  it('hold headers', async () => {
+    const server = await startServer({ '/t/Answer': answer }, { limits: { maxHeaderBytes: 2000 } })
+    const session = connectHttp2(`http://127.0.0.1:${server.port}`)
+    afterTest(() => session.destroy())
+    const request = session.request({
+      ':method': 'POST',
+      ':path': '/t/Answer',
+      'content-type': 'application/grpc',
+      big: 'x'.repeat(3000),
+    })
+    request.on('error', () => {})
+    await once(request, 'close')
+    expect(server.stats.callsStarted).toBe(0)
+  })
+})
+
+describe('garbage on the port', () => {
+  const kinds: Record<string, Buffer | string> = {
+    'an HTTP/1 request': 'GET / HTTP/1.1\r\nHost: x\r\n\r\n',
+    'random bytes': Buffer.from(Array.from({ length: 400 }, (_, n) => (n * 89) % 256)),
+    'a TLS client': Buffer.from('16030100c8010000c40303', 'hex'),
+    'a preface and then nonsense': Buffer.concat([
+      Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+      Buffer.from('000000040000000000', 'hex'),
+      Buffer.from('ffffff0101ffffffffdead', 'hex'),
+    ]),
+  }
+  for (const [kind, bytes] of Object.entries(kinds)) {
+    it(`is closed, counted and logged with its address: ${kind}`, async () => {
+      const server = await startServer({ '/t/Answer': answer })
+      const socket = connectTcp(server.port, '127.0.0.1', () => socket.write(bytes))
+      socket.on('error', () => {})
+      socket.resume()
+      await once(socket, 'connect')
+      const peer = `127.0.0.1:${socket.localPort}`
+      await once(socket, 'close')
+      await until('it is counted', () => server.stats.faults.protocol === 1)
+      expect(server.log.lines.filter((line) => line.startsWith('W ')).join('\n')).toContain(`peer="${peer}"`)
+      await until('nothing is left', () => server.stats.connections === 0)
+      expect(await connect(server.target).unary('/t/Answer', Buffer.alloc(0))).toEqual(Buffer.from('ok'))
+    })
+  }
+
+  it('warns once, not for every connection', async () => {
+    const server = await startServer({})
+    for (let n = 0; n < 5; n++)
+      connectTcp(server.port, '127.0.0.1')
+        .on('error', () => {})
+        .end('GET / HTTP/1.1\r\n\r\n')
+    await until('all are counted', () => server.stats.faults.protocol === 5)
+    expect(server.log.lines.filter((line) => line.startsWith('W '))).toHaveLength(1)
+    expect(server.log.lines.filter((line) => line.startsWith('1 '))).toHaveLength(4)
+  })
+
+  it('that says nothing is closed after the set-up time', async () => {
+    const server = await startServer({}, { limits: { setupTimeoutMs: 80 } })
+    const start = performance.now()
+    const silent = new RawHttp2(server.port)
+    const partial = new RawHttp2(server.port)
+    partial.socket.write('PRI * HTTP/2.0\r\n')
+    const fine = new RawHttp2(server.port).begin()
+    await until('both are closed', () => silent.closed && partial.closed)
+    expect(performance.now() - start).toBeGreaterThan(70)
+    expect(server.stats.faults.slow).toBe(2)
+    expect(fine.closed).toBe(false)
+  })
+
+  it('that connects and goes, as load balancers do, is nothing to speak of', async () => {
+    const server = await startServer({})
+    connectTcp(server.port, '127.0.0.1', function () {
+      this.destroy()
+    })
+    await until('it came and went', () => server.stats.connectionsAccepted === 1 && server.stats.connections === 0)
+    expect(server.log.lines.filter((line) => /^[EW1]/.test(line))).toEqual([])
+  })
+})
+
+describe('close', () => {
+  it('ends calls with UNAVAILABLE, sends GOAWAY and is done before the grace time', async () => {
+    let reason: unknown
+    const server = await startServer({
+      '/t/Wait': async (call) => {
+        await untilOver(call)
+        reason = call.signal.reason
+      },
+    })
+    const call = connect(server.target).stream('/t/Wait')
+    call.resume()
+    await once(call, 'metadata')
+    const raw = new RawHttp2(server.port).begin()
+    await until('both are there', () => server.stats.connections === 2 && raw.frames.length > 1)
+    const ended = statusOf(call)
+    const start = performance.now()
+    const closed = server.close(5000)
+    expect(await ended).toMatchObject({
+      code: Status.UNAVAILABLE,
+      details: expect.stringContaining('server is stopping'),
+    })
+    expect(reason).toMatchObject({ code: Status.UNAVAILABLE })
+    await until('GOAWAY', () => raw.has(FrameType.GOAWAY, 0))
+    await closed
+    expect(performance.now() - start).toBeLessThan(4000)
+    expect(server.stats).toMatchObject({ connections: 0, calls: 0 })
+    await expect(connect(server.target).unary('/t/Wait', Buffer.alloc(0))).rejects.toMatchObject({
+      code: Status.UNAVAILABLE,
+    })
+  })
+
+  it('destroys after the grace time what does not go by itself', async () => {
+    const flood = async (call: Call) => {
+      for (;;) await call.write(frame(Buffer.alloc(50_000)))
+    }
+    const server = await startServer({ '/t/Flood': flood })
+    const stalled = new RawHttp2(server.port).begin().startCall(1, '/t/Flood')
+    const silent = new RawHttp2(server.port)
+    await until('both are there', () => stalled.has(FrameType.HEADERS, 1) && server.stats.connections === 2)
+    const start = performance.now()
+    await Promise.all([server.close(100), server.close(100)])
+    expect(performance.now() - start).toBeGreaterThan(90)
+    await until('both are closed', () => stalled.closed && silent.closed)
+    expect(server.stats).toMatchObject({ connections: 0, calls: 0 })
+  })
+
+  it('lets the address be used again at once', async () => {
+    const first = await startServer({})
+    await first.close(100)
+    const again = await listen({ address: first.address, handlers: new Map(), log: new KeptLog() })
+    await again.close(0)
+    expect(again.address).toBe(first.address)
+  })
+})

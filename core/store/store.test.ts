@@ -1,0 +1,218 @@
+import { create } from '@bufbuild/protobuf'
+import { localv1 } from '@kpng/api'
+import { describe, expect, test, vi } from 'vitest'
+import { endpoint, node, service, syncedStore } from '../testing/objects.js'
+import { Store } from './store.js'
+
+const slice = (name: string, service: string, ...ips: string[]) => ({
+  namespace: 'default',
+  name,
+  service,
+  endpoints: ips.map((ip) => endpoint(ip)),
+})
+
+describe('revisions', () => {
+  test('an update that changes something makes one revision, however much it writes', () => {
+    const store = syncedStore()
+    store.update((tx) => {
+      tx.setService(service('a'))
+      tx.setService(service('b'))
+      tx.setEndpoints(slice('a-1', 'a', '10.0.0.1'))
+      tx.setNode(node('node-a'))
+    })
+    expect(store.revision).toBe(1)
+  })
+
+  test('writing the same again makes none, and is counted', () => {
+    const store = syncedStore()
+    const write = () =>
+      store.update((tx) => {
+        tx.setService(service('a'))
+        tx.setEndpoints(slice('a-1', 'a', '10.0.0.1', '10.0.0.2'))
+        tx.setNode(node('node-a', 'zone-a'))
+        tx.setServiceCidr(create(localv1.ServiceCIDRSchema, { name: 'kubernetes', cidrs: ['10.96.0.0/16'] }))
+      })
+    write()
+    const { updates } = store
+    write()
+    write()
+    expect(store.revision).toBe(1)
+    expect(store.updates).toBe(updates + 2)
+  })
+
+  test('deleting what is not there makes none', () => {
+    const store = syncedStore()
+    store.update((tx) => {
+      tx.deleteService('default', 'a')
+      tx.deleteEndpoints('default', 'a-1')
+      tx.deleteNode('node-a')
+      tx.deleteServiceCidr('kubernetes')
+    })
+    expect(store.revision).toBe(0)
+  })
+
+  test('changing a thing and changing it back in one update makes none', () => {
+    const store = syncedStore()
+    store.update((tx) => {
+      tx.setService(service('a'))
+      tx.setEndpoints(slice('a-1', 'a', '10.0.0.1'))
+      tx.setNode(node('node-a'))
+    })
+    store.update((tx) => {
+      tx.setService(service('a', { type: 'NodePort' }))
+      tx.setService(service('a'))
+      tx.deleteEndpoints('default', 'a-1')
+      tx.setEndpoints(slice('a-1', 'a', '10.0.0.1'))
+      tx.deleteNode('node-a')
+      tx.setNode(node('node-a'))
+      tx.setService(service('b'))
+      tx.deleteService('default', 'b')
+    })
+    expect(store.revision).toBe(1)
+  })
+
+  test.each([
+    ['an address', endpoint('10.0.0.2')],
+    ['a port', endpoint('10.0.0.1', { ports: [{ name: 'http', port: 81 }] })],
+    ['a condition', endpoint('10.0.0.1', { ready: false })],
+    ['zone hints only', endpoint('10.0.0.1', { zones: ['zone-a'] })],
+    ['node hints only', endpoint('10.0.0.1', { nodes: ['node-a'] })],
+    ['the pod only', endpoint('10.0.0.1', { podName: 'web-1' })],
+    ['the node only', endpoint('10.0.0.1', { node: 'node-a' })],
+    ['the zone only', endpoint('10.0.0.1', { zone: 'zone-a' })],
+    ['the host name only', endpoint('10.0.0.1', { hostname: 'web' })],
+  ])('a change of %s makes one', (_, changed) => {
+    const store = syncedStore()
+    store.update((tx) => tx.setEndpoints(slice('a-1', 'a', '10.0.0.1')))
+    store.update((tx) => tx.setEndpoints({ ...slice('a-1', 'a'), endpoints: [changed] }))
+    expect(store.revision).toBe(2)
+  })
+})
+
+describe('atomicity', () => {
+  test('an update that throws changes nothing', () => {
+    const store = syncedStore()
+    const fail = () =>
+      store.update((tx) => {
+        tx.setService(service('a'))
+        tx.setSynced('services')
+        throw new Error('no')
+      })
+    expect(fail).toThrow('no')
+    expect(store.revision).toBe(0)
+    expect(store.entries()).toEqual([])
+  })
+
+  test('it is announced once for all updates made in one go, after them', async () => {
+    const store = syncedStore()
+    await Promise.resolve()
+    const listener = vi.fn()
+    store.onChange(listener)
+    store.update((tx) => tx.setService(service('a')))
+    store.update((tx) => tx.setService(service('b')))
+    expect(listener).not.toHaveBeenCalled()
+    await Promise.resolve()
+    expect(listener).toHaveBeenCalledTimes(1)
+  })
+})
+
+describe('sources of endpoints', () => {
+  test('unchanged endpoints of a changed source are the same objects', () => {
+    const store = syncedStore()
+    store.update((tx) => tx.setEndpoints(slice('a-1', 'a', '10.0.0.1', '10.0.0.2')))
+    const before = store.entry('default/a')?.sources.get('a-1')
+    store.update((tx) => tx.setEndpoints(slice('a-1', 'a', '10.0.0.3', '10.0.0.2')))
+    const after = store.entry('default/a')?.sources.get('a-1')
+    expect(after?.[1]).toBe(before?.[1])
+    expect(after?.[0]).not.toBe(before?.[0])
+  })
+
+  test('a source that moves to another service leaves the first', () => {
+    const store = syncedStore()
+    store.update((tx) => tx.setEndpoints(slice('s', 'a', '10.0.0.1')))
+    store.update((tx) => tx.setEndpoints(slice('s', 'b', '10.0.0.1')))
+    expect(store.entry('default/a')).toBeUndefined()
+    expect(store.entry('default/b')?.sources.size).toBe(1)
+    store.update((tx) => tx.deleteEndpoints('default', 's'))
+    expect(store.entry('default/b')).toBeUndefined()
+  })
+
+  test('endpoints known before their service wait for it', () => {
+    const store = syncedStore()
+    store.update((tx) => tx.setEndpoints(slice('a-1', 'a', '10.0.0.1')))
+    expect(store.entry('default/a')?.service).toBeUndefined()
+    store.update((tx) => tx.setService(service('a')))
+    expect(store.entry('default/a')?.sources.size).toBe(1)
+  })
+})
+
+test('replaceAll writes only the differences and deletes the rest', () => {
+  const store = syncedStore()
+  const state = {
+    services: [service('a'), service('b')],
+    endpoints: [slice('a-1', 'a', '10.0.0.1'), slice('b-1', 'b', '10.0.0.2')],
+    nodes: [node('node-a'), node('node-b')],
+    serviceCidrs: [],
+  }
+  store.update((tx) => tx.replaceAll(state))
+  store.update((tx) => tx.replaceAll({ ...state, services: [service('a'), service('b')] }))
+  expect(store.revision).toBe(1)
+  store.update((tx) =>
+    tx.replaceAll({
+      ...state,
+      services: [service('a')],
+      endpoints: [slice('a-1', 'a', '10.0.0.9')],
+      nodes: [node('node-b')],
+    }),
+  )
+  const changes = store.changesSince(1)
+  expect([...(changes?.services.keys() ?? [])].sort()).toEqual(['default/a', 'default/b'])
+  expect([...(changes?.nodes.keys() ?? [])]).toEqual(['node-a'])
+  expect(store.entry('default/b')).toBeUndefined()
+})
+
+describe('the log', () => {
+  test('several revisions are told as one: first state before, last state after', () => {
+    const store = syncedStore()
+    store.update((tx) => tx.setService(service('a')))
+    store.update((tx) => tx.setService(service('a', { type: 'NodePort' })))
+    store.update((tx) => tx.setService(service('a', { type: 'LoadBalancer' })))
+    const change = store.changesSince(1)?.services.get('default/a')
+    expect(change?.before?.service?.type).toBe('ClusterIP')
+    expect(change?.after?.service?.type).toBe('LoadBalancer')
+  })
+
+  test('what came and went in between is not told', () => {
+    const store = syncedStore()
+    store.update((tx) => tx.setService(service('a')))
+    store.update((tx) => tx.setService(service('b')))
+    store.update((tx) => tx.deleteService('default', 'b'))
+    expect(store.changesSince(1)?.services.size).toBe(0)
+  })
+
+  test('it is bounded: what fell out of it is said to be unknown', () => {
+    const store = new Store({ maxLoggedChanges: 10 })
+    for (let i = 0; i < 20; i++) store.update((tx) => tx.setService(service(`s${i}`)))
+    expect(store.changesSince(1)).toBeUndefined()
+    expect(store.changesSince(18)?.services.size).toBe(2)
+  })
+
+  test('one update larger than the log is not kept, and nothing breaks', () => {
+    const store = new Store({ maxLoggedChanges: 10 })
+    store.update((tx) => {
+      for (let i = 0; i < 20; i++) tx.setService(service(`s${i}`))
+    })
+    expect(store.changesSince(0)).toBeUndefined()
+    store.update((tx) => tx.setService(service('one')))
+    expect(store.changesSince(1)?.services.size).toBe(1)
+  })
+})
+
+test('it is synced when every kind has been read', () => {
+  const store = new Store()
+  store.update((tx) => tx.setSynced('services', 'nodes'))
+  expect(store.synced).toBe(false)
+  expect(store.awaited).toEqual(['endpoints'])
+  store.update((tx) => tx.setSynced('endpoints'))
+  expect(store.synced).toBe(true)
+})
