@@ -15,6 +15,7 @@ export type { ChangeSet, ChangeSetRequest, ChangeSetSource, DeleteItem, SetItem,
 export { operationsOf, type StreamOptions } from './grpc/connect.js'
 export { changeSetsOverGrpc } from './grpc/local.js'
 export type { Operations } from './grpc/stream.js'
+export { jsonLines, servicesInOrder } from './json-lines.js'
 export { NodeState } from './node-state.js'
 export {
   type ClientOptions,

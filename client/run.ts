@@ -1,7 +1,8 @@
 import { textLog } from '@kpng/api'
-import type { NodeView, ServiceEndpoints } from './backend.js'
+import type { ServiceEndpoints } from './backend.js'
 import type { ChangeSet } from './change-set.js'
 import { changeSetsOverGrpc } from './grpc/local.js'
+import { servicesInOrder } from './json-lines.js'
 import { type ClientOptions, defaultNodeName, optionsFromArguments } from './options.js'
 import { runBackend } from './runner.js'
 import { stopOnSignals } from './stop.js'
@@ -31,7 +32,7 @@ export async function run(
     {
       setup: async () => {},
       sync: async (view) => {
-        await handler(inOrder(view))
+        await handler(servicesInOrder(view))
         if (options.once) done.abort()
       },
       cleanup: async () => {},
@@ -39,9 +40,6 @@ export async function run(
     { changeSets: changeSetsOverGrpc({ ...options, log }), nodeName, log, signal },
   )
 }
-
-const inOrder = (view: NodeView): ServiceEndpoints[] =>
-  [...view.services].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, item]) => item)
 
 /**
  * The change sets of this node, for programs that keep their own state. Asking for the next one says that the last one is

@@ -1,1 +1,1 @@
-export {}
+export { startPlayground } from './start.js'

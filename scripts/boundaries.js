@@ -9,7 +9,7 @@ export const mayImport = {
   api: [],
   client: ['@kpng/api'],
   core: ['@kpng/api', '@kpng/client'],
-  'backends/callout': ['@kpng/api', '@kpng/client', '@kpng/backend-json'],
+
   backends: ['@kpng/api', '@kpng/client'],
   node: ['@kpng/api', '@kpng/client'],
   playground: ['@kpng/api'],

@@ -4,15 +4,18 @@ import { conditionsOf, type EndpointRecord, none, Store } from '../store/index.j
 
 // Short ways to write the objects that tests are about.
 
-export const service = (name: string, init: MessageInitShape<typeof localv1.ServiceSchema> = {}): localv1.Service =>
-  create(localv1.ServiceSchema, {
+type ServiceInit = MessageInitShape<typeof localv1.ServiceSchema>
+
+export const service = (name: string, init: ServiceInit = {}): localv1.Service => {
+  const usual: ServiceInit = {
     namespace: 'default',
     name,
     type: 'ClusterIP',
     ips: { clusterIps: { v4: ['10.96.0.10'] }, externalIps: {} },
     ports: [{ name: 'http', protocol: localv1.Protocol.TCP, port: 80, targetPort: 8080 }],
-    ...init,
-  })
+  }
+  return create(localv1.ServiceSchema, { ...usual, ...init } as ServiceInit)
+}
 
 export interface EndpointInit extends Partial<Omit<EndpointRecord, 'conditions' | 'hints'>> {
   ready?: boolean

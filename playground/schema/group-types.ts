@@ -3,35 +3,35 @@ export const discoveryTypes = `
 EndpointSlice: Some of the endpoints of a Service.
   apiVersion string | The version of the API this object is written in.
   kind string | The kind of this object.
-  metadata ObjectMeta | Names, labels and life cycle; the label kubernetes.io/service-name names the Service.
-  addressType string! | IPv4, IPv6 or FQDN. It cannot be changed.
-  endpoints []Endpoint! | The endpoints, at most 1000.
-  ports []EndpointPort | The ports that each endpoint of this slice has.
+  metadata ObjectMeta #1 | Names, labels and life cycle; the label kubernetes.io/service-name names the Service.
+  addressType string! #4 | IPv4, IPv6 or FQDN. It cannot be changed.
+  endpoints []Endpoint! #2 | The endpoints, at most 1000.
+  ports []EndpointPort #3 | The ports that each endpoint of this slice has.
 Endpoint: One backend of a Service.
-  addresses []string! set | Its addresses; consumers use the first.
-  conditions EndpointConditions | Its state.
-  hostname string | Its host name.
-  targetRef ObjectReference | The object behind it.
-  deprecatedTopology {}string atomic | Deprecated, of v1beta1.
-  nodeName string | The node it is on.
-  zone string | The zone it is in.
-  hints EndpointHints | Who should use it.
+  addresses []string! #1 set | Its addresses; consumers use the first.
+  conditions EndpointConditions #2 | Its state.
+  hostname string #3 | Its host name.
+  targetRef ObjectReference #4 | The object behind it.
+  deprecatedTopology {}string #5 atomic | Deprecated, of v1beta1.
+  nodeName string #6 | The node it is on.
+  zone string #7 | The zone it is in.
+  hints EndpointHints #8 | Who should use it.
 EndpointConditions: The state of an endpoint.
-  ready boolean | It takes traffic; unset means true.
-  serving boolean | As ready, also while it terminates; unset means ready.
-  terminating boolean | It is on its way out; unset means false.
+  ready boolean #1 | It takes traffic; unset means true.
+  serving boolean #2 | As ready, also while it terminates; unset means ready.
+  terminating boolean #3 | It is on its way out; unset means false.
 EndpointHints: Who should use an endpoint.
-  forZones []ForZone | The zones.
-  forNodes []ForNode | The nodes.
+  forZones []ForZone #1 | The zones.
+  forNodes []ForNode #2 | The nodes.
 ForZone: A zone that should use an endpoint.
-  name string! | The zone.
+  name string! #1 | The zone.
 ForNode: A node that should use an endpoint.
-  name string! | The node.
+  name string! #1 | The node.
 EndpointPort: One port of a slice.
-  name string | The name of the Service port.
-  protocol string | TCP, UDP or SCTP.
-  port int32 | The number; unset means all ports.
-  appProtocol string | A hint on the protocol spoken.
+  name string #1 | The name of the Service port.
+  protocol string #2 | TCP, UDP or SCTP.
+  port int32 #3 | The number; unset means all ports.
+  appProtocol string #4 | A hint on the protocol spoken.
 `
 
 /** `k8s.io/api/networking/v1`. */
@@ -39,13 +39,13 @@ export const networkingTypes = `
 ServiceCIDR: A range of addresses that cluster IPs are assigned from.
   apiVersion string | The version of the API this object is written in.
   kind string | The kind of this object.
-  metadata ObjectMeta | Names, labels and life cycle.
-  spec ServiceCIDRSpec | The ranges.
-  status ServiceCIDRStatus | What was last seen of it.
+  metadata ObjectMeta #1 | Names, labels and life cycle.
+  spec ServiceCIDRSpec #2 | The ranges.
+  status ServiceCIDRStatus #3 | What was last seen of it.
 ServiceCIDRSpec: Ranges that cluster IPs are assigned from.
-  cidrs []string | One range, or one of each IP family. They cannot be changed.
+  cidrs []string #1 | One range, or one of each IP family. They cannot be changed.
 ServiceCIDRStatus: What was last seen of a ServiceCIDR.
-  conditions []Condition merge=type map=type | The current conditions.
+  conditions []Condition #1 merge=type map=type | The current conditions.
 `
 
 /** `k8s.io/api/events/v1`. */
@@ -53,24 +53,24 @@ export const eventsTypes = `
 Event: Something that happened to an object.
   apiVersion string | The version of the API this object is written in.
   kind string | The kind of this object.
-  metadata ObjectMeta | Names, labels and life cycle.
-  eventTime MicroTime! | When it was first seen.
-  series EventSeries | The series this belongs to.
-  reportingController string | The controller that reports it.
-  reportingInstance string | The instance of that controller.
-  action string | What was done or failed.
-  reason string | A word that programs can match.
-  regarding ObjectReference | The object it happened to.
-  related ObjectReference | A second object.
-  note string | A sentence for people.
-  type string | Normal or Warning.
-  deprecatedSource EventSource
-  deprecatedFirstTimestamp Time
-  deprecatedLastTimestamp Time
-  deprecatedCount int32
+  metadata ObjectMeta #1 | Names, labels and life cycle.
+  eventTime MicroTime! #2 | When it was first seen.
+  series EventSeries #3 | The series this belongs to.
+  reportingController string #4 | The controller that reports it.
+  reportingInstance string #5 | The instance of that controller.
+  action string #6 | What was done or failed.
+  reason string #7 | A word that programs can match.
+  regarding ObjectReference #8 | The object it happened to.
+  related ObjectReference #9 | A second object.
+  note string #10 | A sentence for people.
+  type string #11 | Normal or Warning.
+  deprecatedSource EventSource #12
+  deprecatedFirstTimestamp Time #13
+  deprecatedLastTimestamp Time #14
+  deprecatedCount int32 #15
 EventSeries: An event that repeats.
-  count int32! | How often.
-  lastObservedTime MicroTime! | When it was last seen.
+  count int32! #1 | How often.
+  lastObservedTime MicroTime! #2 | When it was last seen.
 `
 
 /** `k8s.io/api/apps/v1`. */
@@ -78,41 +78,41 @@ export const appsTypes = `
 Deployment: Keeps a number of equal pods running.
   apiVersion string | The version of the API this object is written in.
   kind string | The kind of this object.
-  metadata ObjectMeta | Names, labels and life cycle.
-  spec DeploymentSpec | What it should be.
-  status DeploymentStatus | What was last seen of it.
+  metadata ObjectMeta #1 | Names, labels and life cycle.
+  spec DeploymentSpec #2 | What it should be.
+  status DeploymentStatus #3 | What was last seen of it.
 DeploymentSpec: What a Deployment should be.
-  replicas int32 | How many pods; default 1.
-  selector LabelSelector! | The pods that belong to it.
-  template PodTemplateSpec! | What the pods look like.
-  strategy DeploymentStrategy | How pods are replaced.
-  minReadySeconds int32 | Seconds a pod must be ready to count as available.
-  revisionHistoryLimit int32 | How many old revisions are kept.
-  paused boolean | True: nothing is changed.
-  progressDeadlineSeconds int32 | Seconds until no progress is reported as failure.
+  replicas int32 #1 | How many pods; default 1.
+  selector LabelSelector! #2 | The pods that belong to it.
+  template PodTemplateSpec! #3 | What the pods look like.
+  strategy DeploymentStrategy #4 | How pods are replaced.
+  minReadySeconds int32 #5 | Seconds a pod must be ready to count as available.
+  revisionHistoryLimit int32 #6 | How many old revisions are kept.
+  paused boolean #7 | True: nothing is changed.
+  progressDeadlineSeconds int32 #9 | Seconds until no progress is reported as failure.
 DeploymentStrategy: How pods are replaced.
-  type string | Recreate or RollingUpdate.
-  rollingUpdate RollingUpdateDeployment | Settings of RollingUpdate.
+  type string #1 | Recreate or RollingUpdate.
+  rollingUpdate RollingUpdateDeployment #2 | Settings of RollingUpdate.
 RollingUpdateDeployment: Settings of RollingUpdate.
-  maxUnavailable IntOrString | How many pods may be missing.
-  maxSurge IntOrString | How many pods may be too many.
+  maxUnavailable IntOrString #1 | How many pods may be missing.
+  maxSurge IntOrString #2 | How many pods may be too many.
 DeploymentStatus: What was last seen of a Deployment.
-  observedGeneration int64 | The generation this was worked out from.
-  replicas int32 | Pods that exist.
-  updatedReplicas int32 | Pods that match the template.
-  readyReplicas int32 | Pods that are ready.
-  availableReplicas int32 | Pods that were ready long enough.
-  unavailableReplicas int32 | Pods that are missing.
-  terminatingReplicas int32 | Pods that are going away.
-  conditions []DeploymentCondition merge=type map=type | The current conditions.
-  collisionCount int32
+  observedGeneration int64 #1 | The generation this was worked out from.
+  replicas int32 #2 | Pods that exist.
+  updatedReplicas int32 #3 | Pods that match the template.
+  readyReplicas int32 #7 | Pods that are ready.
+  availableReplicas int32 #4 | Pods that were ready long enough.
+  unavailableReplicas int32 #5 | Pods that are missing.
+  terminatingReplicas int32 #9 | Pods that are going away.
+  conditions []DeploymentCondition #6 merge=type map=type | The current conditions.
+  collisionCount int32 #8
 DeploymentCondition: One aspect of a Deployment.
-  type string! | Name of the condition.
-  status string! | True, False or Unknown.
-  lastUpdateTime Time | When this was last reported.
-  lastTransitionTime Time | When the status last changed.
-  reason string | A word that programs can match.
-  message string | A sentence for people.
+  type string! #1 | Name of the condition.
+  status string! #2 | True, False or Unknown.
+  lastUpdateTime Time #6 | When this was last reported.
+  lastTransitionTime Time #7 | When the status last changed.
+  reason string #4 | A word that programs can match.
+  message string #5 | A sentence for people.
 `
 
 /** `k8s.io/api/autoscaling/v1`. */
@@ -120,12 +120,12 @@ export const autoscalingTypes = `
 Scale: How many pods a controller should keep.
   apiVersion string | The version of the API this object is written in.
   kind string | The kind of this object.
-  metadata ObjectMeta | Names, labels and life cycle.
-  spec ScaleSpec | What it should be.
-  status ScaleStatus | What was last seen of it.
+  metadata ObjectMeta #1 | Names, labels and life cycle.
+  spec ScaleSpec #2 | What it should be.
+  status ScaleStatus #3 | What was last seen of it.
 ScaleSpec: What a scale should be.
-  replicas int32 | How many pods.
+  replicas int32 #1 | How many pods.
 ScaleStatus: What was last seen of a scale.
-  replicas int32! | How many pods there are.
-  selector string | The pods that are counted.
+  replicas int32! #1 | How many pods there are.
+  selector string #2 | The pods that are counted.
 `

@@ -3,72 +3,72 @@ export const nodeTypes = `
 Node: A machine that runs pods.
   apiVersion string | The version of the API this object is written in.
   kind string | The kind of this object.
-  metadata ObjectMeta | Names, labels and life cycle.
-  spec NodeSpec | What it should be.
-  status NodeStatus | What was last seen of it.
+  metadata ObjectMeta #1 | Names, labels and life cycle.
+  spec NodeSpec #2 | What it should be.
+  status NodeStatus #3 | What was last seen of it.
 NodeSpec: What a node should be.
-  podCIDR string | The range of its pods' addresses.
-  podCIDRs []string merge set | The ranges of its pods' addresses, one of each IP family at most.
-  providerID string | Its name at the cloud provider.
-  unschedulable boolean | True: no new pods are scheduled to it.
-  taints []Taint | What pods must tolerate to be scheduled to it.
-  configSource object | Removed.
-  externalID string | Deprecated.
+  podCIDR string #1 | The range of its pods' addresses.
+  podCIDRs []string #7 merge set | The ranges of its pods' addresses, one of each IP family at most.
+  providerID string #3 | Its name at the cloud provider.
+  unschedulable boolean #4 | True: no new pods are scheduled to it.
+  taints []Taint #5 | What pods must tolerate to be scheduled to it.
+  configSource object #6 | Removed.
+  externalID string #2 | Deprecated.
 Taint: Repels the pods that do not tolerate it.
-  key string! | The name of the taint.
-  value string | Its value.
-  effect string! | NoSchedule, PreferNoSchedule or NoExecute.
-  timeAdded Time | When it was added.
+  key string! #1 | The name of the taint.
+  value string #2 | Its value.
+  effect string! #3 | NoSchedule, PreferNoSchedule or NoExecute.
+  timeAdded Time #4 | When it was added.
 NodeStatus: What was last seen of a node.
-  capacity {}Quantity | All its resources.
-  allocatable {}Quantity | The resources that pods may use.
-  phase string | Deprecated.
-  conditions []NodeCondition merge=type map=type | The current conditions.
-  addresses []NodeAddress merge=type map=type | Where it can be reached.
-  daemonEndpoints NodeDaemonEndpoints | Ports of its daemons.
-  nodeInfo NodeSystemInfo | Its system.
-  images []ContainerImage | The images it has.
-  volumesInUse []string | Volumes that are in use.
-  volumesAttached []AttachedVolume | Volumes that are attached.
-  config object | Removed.
-  runtimeHandlers []NodeRuntimeHandler | The runtime handlers it has.
-  features NodeFeatures | What its container runtime can do.
-  declaredFeatures []string | Features the node declares.
+  capacity {}Quantity #1 | All its resources.
+  allocatable {}Quantity #2 | The resources that pods may use.
+  phase string #3 | Deprecated.
+  conditions []NodeCondition #4 merge=type map=type | The current conditions.
+  addresses []NodeAddress #5 merge=type map=type | Where it can be reached.
+  daemonEndpoints NodeDaemonEndpoints #6 | Ports of its daemons.
+  nodeInfo NodeSystemInfo #7 | Its system.
+  images []ContainerImage #8 | The images it has.
+  volumesInUse []string #9 | Volumes that are in use.
+  volumesAttached []AttachedVolume #10 | Volumes that are attached.
+  config object #11 | Removed.
+  runtimeHandlers []NodeRuntimeHandler #12 | The runtime handlers it has.
+  features NodeFeatures #13 | What its container runtime can do.
+  declaredFeatures []string #14 | Features the node declares.
 NodeCondition: One aspect of a node.
-  type string! | Name of the condition.
-  status string! | True, False or Unknown.
-  lastHeartbeatTime Time | When this was last reported.
-  lastTransitionTime Time | When the status last changed.
-  reason string | A word that programs can match.
-  message string | A sentence for people.
+  type string! #1 | Name of the condition.
+  status string! #2 | True, False or Unknown.
+  lastHeartbeatTime Time #3 | When this was last reported.
+  lastTransitionTime Time #4 | When the status last changed.
+  reason string #5 | A word that programs can match.
+  message string #6 | A sentence for people.
 NodeAddress: Where a node can be reached.
-  type string! | Hostname, InternalIP, ExternalIP, InternalDNS or ExternalDNS.
-  address string! | The address.
+  type string! #1 | Hostname, InternalIP, ExternalIP, InternalDNS or ExternalDNS.
+  address string! #2 | The address.
 NodeDaemonEndpoints: Ports of a node's daemons.
-  kubeletEndpoint DaemonEndpoint | Where the kubelet listens.
+  kubeletEndpoint DaemonEndpoint #1 | Where the kubelet listens.
 DaemonEndpoint: The port of a daemon.
-  Port int32! | The port.
+  Port int32! #1 | The port.
 NodeSystemInfo: A node's system.
-  machineID string!
-  systemUUID string!
-  bootID string!
-  kernelVersion string!
-  osImage string!
-  containerRuntimeVersion string!
-  kubeletVersion string!
-  kubeProxyVersion string!
-  operatingSystem string!
-  architecture string!
-  swap object
+  machineID string! #1
+  systemUUID string! #2
+  bootID string! #3
+  kernelVersion string! #4
+  osImage string! #5
+  containerRuntimeVersion string! #6
+  kubeletVersion string! #7
+  kubeProxyVersion string! #8
+  operatingSystem string! #9
+  architecture string! #10
+  swap object #11
 ContainerImage: An image on a node.
-  names []string | Its names.
-  sizeBytes int64 | Its size.
+  names []string #1 | Its names.
+  sizeBytes int64 #2 | Its size.
 AttachedVolume: A volume attached to a node.
-  name string! | Its name.
-  devicePath string! | Its device.
+  name string! #1 | Its name.
+  devicePath string! #2 | Its device.
 NodeRuntimeHandler: A runtime handler.
-  name string | Its name; empty for the default.
-  features object | What it can do.
+  name string #1 | Its name; empty for the default.
+  features object #2 | What it can do.
 NodeFeatures: What a container runtime can do.
-  supplementalGroupsPolicy boolean
+  supplementalGroupsPolicy boolean #1
 `

@@ -3,9 +3,9 @@ import { KpngError } from '@kpng/api'
 /**
  * The notation of the `*-types.ts` files: a line `Name: description` starts a type, indented lines are its fields:
  *
- *     ports []ServicePort! merge=port map=port,protocol =default | description
+ *     ports []ServicePort! #1 merge=port map=port,protocol =default | description
  *
- * `[]` is a list, `{}` a map, `!` means required, a word alone (`object`) is an object nobody looks into. `merge` is the
+ * `#` is the field's number in protobuf (absent: not readable from it), `[]` is a list, `{}` a map, `!` means required, a word alone (`object`) is an object nobody looks into. `merge` is the
  * key by which a strategic merge patch matches list items (alone: items are the keys), `map`, `set` and `atomic` say how
  * server-side apply sees the list or map; a list is atomic unless it says otherwise.
  */
@@ -19,6 +19,7 @@ export interface Field {
   readonly type: string
   readonly shape: 'one' | 'list' | 'map'
   readonly required: boolean
+  readonly number?: number
   readonly description: string
   /** Strategic merge: the key of list items; '' when the items themselves are merged; absent: the list is replaced. */
   readonly mergeKey?: string
@@ -40,6 +41,7 @@ function parseField(text: string, line: string): [string, Field] {
   const mergeKey = hints.includes('merge') ? '' : valueOf('merge')
   const mapKeys = valueOf('map')?.split(',')
   const defaultValue = valueOf('')
+  const number = hints.find((hint) => hint.startsWith('#'))?.slice(1)
   const field: Field = {
     type,
     shape: shape === '[]' ? 'list' : shape === '{}' ? 'map' : 'one',
@@ -47,6 +49,7 @@ function parseField(text: string, line: string): [string, Field] {
     description,
     set: hints.includes('set'),
     atomic: hints.includes('atomic') || (shape === '[]' && !mapKeys && !hints.includes('set')),
+    ...(number === undefined ? {} : { number: Number(number) }),
     ...(mergeKey === undefined ? {} : { mergeKey }),
     ...(mapKeys === undefined ? {} : { mapKeys }),
     ...(defaultValue === undefined ? {} : { defaultValue }),

@@ -15,6 +15,17 @@ export class Stored {
     this.encoded ??= JSON.stringify(this.object)
     return this.encoded
   }
+
+  /** A version that is no longer the current one is rarely asked for again; its text need not be kept. */
+  forgetJson(): void {
+    this.encoded = undefined
+  }
+
+  /** As an item of a list, where the API server leaves out what the list already says. */
+  get itemJson(): string {
+    const { kind, apiVersion } = this.object
+    return `{${this.json.slice(JSON.stringify({ kind, apiVersion }).length)}`
+  }
 }
 
 /** A change in the log; `before` and `after` are what makes history readable backwards. */
@@ -111,10 +122,13 @@ export class Store {
   private append(resource: string, key: string, object: KubeObject, deleted: boolean): Stored {
     const revision = ++this.current
     const before = this.get(resource, key)
-    const metadata = { ...object.metadata, resourceVersion: String(revision) }
-    const after = new Stored(key, revision, freeze({ ...object, metadata }))
+    const { kind, apiVersion, metadata, ...rest } = object
+    // `itemJson` counts on kind and apiVersion coming first.
+    const version = { kind, apiVersion, metadata: { ...metadata, resourceVersion: String(revision) }, ...rest }
+    const after = new Stored(key, revision, freeze(version))
     const change: Change = { revision, resource, key, after, deleted, ...(before ? { before } : {}) }
     this.replay(change)
+    before?.forgetJson()
     for (const listener of this.everyone) listener(change)
     for (const listener of this.listeners.get(resource) ?? []) listener(change)
     return after

@@ -205,6 +205,27 @@ describe('a call whose client goes', () => {
     await until('nothing is left', () => server.stats.calls === 0)
   })
 
+  it('ends a write that waits for the client to read', async () => {
+    let outcome: unknown
+    const server = await startServer({
+      '/t/Flood': async (call) => {
+        try {
+          for (;;) await call.write(frame(Buffer.alloc(50_000)))
+        } catch (error) {
+          outcome = error
+        }
+      },
+    })
+    const request = connectRaw(server.port).request(grpcHeaders('/t/Flood'))
+    request.on('error', () => {})
+    await once(request, 'response')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(outcome).toBeUndefined()
+    request.close(8)
+    await until('the write is over', () => outcome !== undefined)
+    expect(outcome).toMatchObject({ code: Status.CANCELLED })
+  })
+
   it('does not end the process when the handler awaits nothing', async () => {
     const rejections: unknown[] = []
     const note = (error: unknown) => rejections.push(error)
@@ -259,6 +280,25 @@ describe('requests', () => {
     expect(accepted).toBeLessThan(200)
     letGo()
     await until('everything came back', () => answered === 1_000_000)
+  })
+
+  it('that nobody has read do not hold a call that is over', async () => {
+    const server = await startServer(
+      {
+        '/t/Refuse': async (call) => {
+          await call.nextRequest()
+          await new Promise((resolve) => setTimeout(resolve, 50))
+          throw new RpcError(Status.PERMISSION_DENIED, 'no')
+        },
+      },
+      { limits: { lingerMs: 60_000 } },
+    )
+    const request = connectRaw(server.port).request(grpcHeaders('/t/Refuse'))
+    request.resume()
+    request.end(Buffer.concat(Array.from({ length: 300 }, () => frame(Buffer.alloc(995)))))
+    const [trailers] = await once(request, 'trailers')
+    expect(trailers).toMatchObject({ 'grpc-status': String(Status.PERMISSION_DENIED) })
+    await until('the call is gone', () => server.stats.calls === 0)
   })
 
   it('that are too large, compressed or cut short end the call with a status', async () => {

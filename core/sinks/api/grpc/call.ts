@@ -107,8 +107,8 @@ export class ServerCall implements Call {
   }
 
   async run(handler: Handler): Promise<void> {
-    this.#stream.respond(responseHeaders, { waitForTrailers: true })
     try {
+      this.#stream.respond(responseHeaders, { waitForTrailers: true })
       await handler(this)
       this.#end(Status.OK)
     } catch (error) {
@@ -147,7 +147,7 @@ export class ServerCall implements Call {
     const stream = this.#stream
     if (!stream.destroyed && !stream.closed) {
       stream.once('wantTrailers', () => {
-        stream.sendTrailers(statusHeaders(code, message))
+        if (!stream.destroyed && !stream.closed) stream.sendTrailers(statusHeaders(code, message))
         this.#cutAfterLinger(constants.NGHTTP2_NO_ERROR)
       })
       stream.end()

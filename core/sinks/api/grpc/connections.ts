@@ -30,6 +30,7 @@ export class Connections {
   readonly #settings: ConnectionSettings
   readonly #sockets = new Map<Socket, string>()
   readonly #sessions = new Map<ServerHttp2Session, Connection>()
+  readonly #whenEmpty: (() => void)[] = []
 
   constructor(server: Http2Server | Http2SecureServer, settings: ConnectionSettings) {
     this.#settings = settings
@@ -70,6 +71,11 @@ export class Connections {
     for (const socket of this.#sockets.keys()) socket.destroy()
   }
 
+  /** Resolves when no connection is left. */
+  async allClosed(): Promise<void> {
+    if (this.#sockets.size > 0) await new Promise<void>((resolve) => this.#whenEmpty.push(resolve))
+  }
+
   #address(host: string | undefined, port: number | undefined): string {
     return host === undefined || port === undefined ? this.#settings.ownAddress : hostAndPort(host, port)
   }
@@ -81,9 +87,15 @@ export class Connections {
     this.#sockets.set(socket, this.#address(socket.remoteAddress, socket.remotePort))
     socket.once('close', () => {
       stats.connections -= 1
-      // Not before its TLS socket, which closes in the same turn, has been reported.
-      setImmediate(() => this.#sockets.delete(socket))
+      // Its TLS socket may be reported later in this turn, by the address that is kept here.
+      setImmediate(() => this.#forget(socket))
     })
+  }
+
+  #forget(socket: Socket): void {
+    this.#sockets.delete(socket)
+    if (this.#sockets.size > 0) return
+    for (const resolve of this.#whenEmpty.splice(0)) resolve()
   }
 
   #opened(session: ServerHttp2Session): void {

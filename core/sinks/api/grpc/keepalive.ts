@@ -9,9 +9,13 @@ export interface Keepalive {
 
 export const defaultKeepalive: Keepalive = { intervalMs: 30_000, ackTimeoutMs: 10_000 }
 
+/** How often, one after the other, bytes may stand in for the answer to one PING. */
+const excuses = 5
+
 /**
- * Pings a client for as long as its session lives and calls `dead`, once, when it does not answer. Any byte counts as an answer: on
- * a slow line the PING may stand behind a long change set, which the client is busy taking.
+ * Pings a client for as long as its session lives and calls `dead`, once, when it does not answer. For a while any byte counts as
+ * an answer: on a slow line the PING may stand behind a long change set, which the client is busy taking. Not for ever: after some
+ * errors Node keeps a session whose HTTP/2 has ended, and no PING would leave it any more.
  */
 export function keepAlive(
   session: ServerHttp2Session,
@@ -21,19 +25,20 @@ export function keepAlive(
   let timer: NodeJS.Timeout | undefined
   const after = (ms: number, then: () => void) => {
     clearTimeout(timer)
-    timer = setTimeout(then, ms).unref()
+    // Between a session's end and its `close` it has no socket.
+    timer = setTimeout(() => session.destroyed || then(), ms).unref()
   }
-  const wait = (bytesSeen: number) => {
+  const wait = (bytesSeen: number, left: number) => {
     after(ackTimeoutMs, () => {
       const { bytesRead } = session.socket
-      if (bytesRead === bytesSeen) dead()
-      else wait(bytesRead)
+      if (left === 0 || bytesRead === bytesSeen) dead()
+      else wait(bytesRead, left - 1)
     })
   }
   const ping = () => {
-    wait(session.socket.bytesRead)
+    wait(session.socket.bytesRead, excuses)
     session.ping((error) => {
-      if (!error && !session.destroyed) after(intervalMs, ping)
+      if (!error) after(intervalMs, ping)
     })
   }
   session.once('close', () => clearTimeout(timer))

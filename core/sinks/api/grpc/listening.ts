@@ -1,4 +1,4 @@
-import { lstat, unlink } from 'node:fs/promises'
+import { lstat, stat, unlink } from 'node:fs/promises'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { KpngError, messageOf } from '@kpng/api'
@@ -6,7 +6,10 @@ import { type Address, formatAddress } from './address.js'
 
 /** Binds a server to an address and gives the address that it got. */
 export async function bind(server: Server, address: Address): Promise<Address> {
-  if (address.kind === 'unix') await removeStaleSocket(address.path)
+  if (address.kind === 'unix') {
+    await requireFolder(address.path)
+    await removeStaleSocket(address.path)
+  }
   await new Promise<void>((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException) => reject(bindError(address, error))
     server.once('error', failed)
@@ -36,6 +39,17 @@ function listenOn(server: Server, address: Address, listening: () => void): void
   } finally {
     process.umask(umask)
   }
+}
+
+/** Asked beforehand: binding reports a missing folder as a missing permission. */
+async function requireFolder(path: string): Promise<void> {
+  const folder = dirname(path)
+  const found = await stat(folder).catch((error: NodeJS.ErrnoException) => error.code)
+  if (found !== 'ENOENT' && found !== 'ENOTDIR') return
+  throw new KpngError(
+    'unavailable',
+    `Cannot listen on unix://${path}: the folder ${folder} does not exist. Make it first.`,
+  )
 }
 
 /** A server that was killed leaves its socket file behind. It goes only when it is a socket that nobody listens on. */
@@ -92,10 +106,6 @@ function bindAdvice(address: Address, error: NodeJS.ErrnoException): string {
         : `this user may not make a file in ${dirname(address.path)}. Choose another folder, or change its owner`
     case 'EADDRNOTAVAIL':
       return 'this machine does not have that address. Choose one of its own, 127.0.0.1 for itself only, or tcp://:port for all'
-    case 'ENOENT':
-      return address.kind === 'unix'
-        ? `the folder ${dirname(address.path)} does not exist. Make it first`
-        : messageOf(error)
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return 'the host name has no address. Write an IP address'

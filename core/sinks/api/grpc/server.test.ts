@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2'
+import { connect as connectHttp2, constants, type IncomingHttpHeaders } from 'node:http2'
 import { connect as connectTcp } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import type { Call } from './call.js'
@@ -53,6 +53,41 @@ describe('what does not fit', () => {
       code: Status.UNIMPLEMENTED,
       details: 'This server has no method /no.Such/Method',
     })
+  })
+})
+
+describe('a client that sends what grpc-go sends', () => {
+  it('gets headers, messages, trailers, and an answer to its pings', async () => {
+    const server = await startServer({ '/t/Answer': answer })
+    const client = new RawHttp2(server.port).begin()
+    client.send(FrameType.WINDOW_UPDATE, 0, 0, Buffer.from([0, 15, 0, 1]))
+    client.startCall(1, '/t/Answer').send(FrameType.DATA, 1, 1, frame(Buffer.alloc(3)))
+    client.send(FrameType.PING, 0, 0, Buffer.from('bdp-ping'))
+    const ofCall = () => client.frames.filter(({ stream }) => stream === 1)
+    await until('the trailers', () => ofCall().length === 3)
+    const [endStream, endHeaders] = [1, 4]
+    expect(ofCall()).toMatchObject([
+      { type: FrameType.HEADERS, flags: endHeaders },
+      { type: FrameType.DATA, flags: 0, payload: Buffer.from('00000000026f6b', 'hex') },
+      { type: FrameType.HEADERS, flags: endHeaders | endStream },
+    ])
+    await until('the ping', () => client.has(FrameType.PING, 0))
+    expect(client.frames.find(({ type }) => type === FrameType.PING)).toMatchObject({ flags: 1 })
+  })
+
+  it('and resets its calls at once does no harm', async () => {
+    const server = await startServer({ '/t/Answer': answer, '/t/Wait': untilOver })
+    const client = new RawHttp2(server.port).begin()
+    client.socket.cork()
+    for (let n = 0; n < 100; n++) {
+      client.startCall(2 * n + 1, ['/t/Answer', '/t/Wait', '/t/Nothing'][n % 3] ?? '')
+      client.send(FrameType.RST_STREAM, 0, 2 * n + 1, Buffer.from([0, 0, 0, 8]))
+    }
+    client.socket.uncork()
+    client.startCall(1001, '/t/Answer').send(FrameType.DATA, 1, 1001, frame(Buffer.alloc(0)))
+    await until('the last one is answered', () => client.has(FrameType.DATA, 1001))
+    await until('no call is left', () => server.stats.calls === 0)
+    expect(server.log.lines.filter((line) => /^[EW]/.test(line))).toEqual([])
   })
 })
 
@@ -161,6 +196,9 @@ describe('limits', () => {
     const server = await startServer({ '/t/Answer': answer }, { limits: { maxHeaderBytes: 2000 } })
     const session = connectHttp2(`http://127.0.0.1:${server.port}`)
     afterTest(() => session.destroy())
+    // The limit holds from the client's answer to SETTINGS on.
+    await once(session, 'remoteSettings')
+    await new Promise((resolve) => session.ping(resolve))
     const request = session.request({
       ':method': 'POST',
       ':path': '/t/Answer',
@@ -168,7 +206,9 @@ describe('limits', () => {
       big: 'x'.repeat(3000),
     })
     request.on('error', () => {})
-    await once(request, 'close')
+    request.resume()
+    await new Promise((resolve) => request.on('close', resolve))
+    expect(request.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM)
     expect(server.stats.callsStarted).toBe(0)
   })
 })
@@ -178,11 +218,6 @@ describe('garbage on the port', () => {
     'an HTTP/1 request': 'GET / HTTP/1.1\r\nHost: x\r\n\r\n',
     'random bytes': Buffer.from(Array.from({ length: 400 }, (_, n) => (n * 89) % 256)),
     'a TLS client': Buffer.from('16030100c8010000c40303', 'hex'),
-    'a preface and then nonsense': Buffer.concat([
-      Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
-      Buffer.from('000000040000000000', 'hex'),
-      Buffer.from('ffffff0101ffffffffdead', 'hex'),
-    ]),
   }
   for (const [kind, bytes] of Object.entries(kinds)) {
     it(`is closed, counted and logged with its address: ${kind}`, async () => {
@@ -199,6 +234,18 @@ describe('garbage on the port', () => {
       expect(await connect(server.target).unary('/t/Answer', Buffer.alloc(0))).toEqual(Buffer.from('ok'))
     })
   }
+
+  it('after a good start is closed by the keepalive, also when it does not stop', async () => {
+    const server = await startServer({}, { keepalive: { intervalMs: 20, ackTimeoutMs: 20 } })
+    const nonsense = Buffer.from('ffffff0101ffffffffdead', 'hex')
+    const once = new RawHttp2(server.port).begin()
+    const always = new RawHttp2(server.port).begin()
+    once.socket.write(nonsense)
+    const more = setInterval(() => always.socket.write(nonsense), 5)
+    afterTest(() => clearInterval(more))
+    await until('both are closed', () => once.closed && always.closed)
+    expect(server.stats.faults.dead + server.stats.faults.protocol).toBe(2)
+  })
 
   it('warns once, not for every connection', async () => {
     const server = await startServer({})
@@ -220,15 +267,14 @@ describe('garbage on the port', () => {
     const fine = new RawHttp2(server.port).begin()
     await until('both are closed', () => silent.closed && partial.closed)
     expect(performance.now() - start).toBeGreaterThan(70)
+    await new Promise((resolve) => setTimeout(resolve, 100))
     expect(server.stats.faults.slow).toBe(2)
     expect(fine.closed).toBe(false)
   })
 
   it('that connects and goes, as load balancers do, is nothing to speak of', async () => {
     const server = await startServer({})
-    connectTcp(server.port, '127.0.0.1', function () {
-      this.destroy()
-    })
+    const probe = connectTcp(server.port, '127.0.0.1', () => probe.destroy())
     await until('it came and went', () => server.stats.connectionsAccepted === 1 && server.stats.connections === 0)
     expect(server.log.lines.filter((line) => /^[EW1]/.test(line))).toEqual([])
   })

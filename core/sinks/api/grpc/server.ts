@@ -137,7 +137,7 @@ class RunningServer implements Server {
     for (const call of this.#calls) call.abort(stopping())
     this.#connections.drain()
     const force = setTimeout(() => this.#connections.destroy(), graceMs)
-    await closed
+    await Promise.all([closed, this.#connections.allClosed()])
     clearTimeout(force)
   }
 
@@ -146,6 +146,7 @@ class RunningServer implements Server {
     const peer = this.#connections.peerOf(stream.session as ServerHttp2Session | undefined)
     // What ends a stream early is told by its `close`; without a listener it would end the process.
     stream.on('error', (error) => log.detail(4, 'Call broken', { peer: peer.address, error: messageOf(error) }))
+    if (stream.destroyed || stream.closed) return // Opened and reset in one go.
     const opening = readOpening(headers, (path) => handlers.has(path))
     if (opening.kind === 'http') {
       stream.respond({ ':status': opening.status, 'content-type': 'text/plain', ...allow(opening.status) })

@@ -1,0 +1,48 @@
+import { spawn } from 'node:child_process'
+import { KpngError, messageOf } from '@kpng/api'
+import { type Backend, jsonLines, type NodeView } from '@kpng/client'
+
+export interface CalloutOptions {
+  /** The program, looked up in PATH. Default: CALLOUT of the environment, else `/bin/cat`. */
+  readonly program?: string
+  readonly args?: readonly string[]
+  /** A program that takes longer is ended, and called again later. Default 60,000. */
+  readonly timeoutMs?: number
+  /** Receives what the program prints. Default: standard output. */
+  readonly write?: (text: string) => void
+}
+
+/** Runs a program of yours on each change, with the whole view as JSON lines on its standard input. */
+export function calloutBackend(options: CalloutOptions = {}): Backend {
+  return {
+    setup: async () => {},
+    sync: (view) => callOut(view, options),
+    cleanup: async () => {},
+  }
+}
+
+function callOut(view: NodeView, options: CalloutOptions): Promise<void> {
+  const program = options.program ?? (process.env.CALLOUT || '/bin/cat')
+  const { args = [], timeoutMs = 60_000, write = (text) => void process.stdout.write(text) } = options
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, [...args], { stdio: ['pipe', 'pipe', 'inherit'], timeout: timeoutMs })
+    const output: Buffer[] = []
+    child.stdout.on('data', (chunk: Buffer) => output.push(chunk))
+    child.on('error', (error) =>
+      reject(
+        new KpngError('unavailable', `The program ${program} cannot be started: ${messageOf(error)}. Check CALLOUT.`, {
+          cause: error,
+        }),
+      ),
+    )
+    child.on('close', (code, signal) => {
+      write(Buffer.concat(output).toString())
+      if (code === 0) return resolve()
+      const how = signal ? `was ended by ${signal} (it may take ${timeoutMs} ms)` : `ended with code ${code}`
+      reject(new KpngError('refused', `The program ${program} ${how}. What it printed on standard error says why.`))
+    })
+    // A program that does not read its input to the end closes the pipe; that is its business.
+    child.stdin.on('error', () => {})
+    child.stdin.end(jsonLines(view))
+  })
+}

@@ -1,0 +1,11 @@
+import type { Backend } from '@kpng/client'
+import type { Command } from 'commander'
+import type { Context, Flags } from '../context.js'
+
+/** A word that says which data plane one node's view goes to. */
+export interface BackendCommand {
+  readonly name: string
+  readonly summary: string
+  addFlags(command: Command): void
+  create(flags: Flags, context: Context): Promise<Backend>
+}

@@ -1,0 +1,27 @@
+import type { Log } from '@kpng/api'
+
+/** What every command gets: where to say things, when to stop, which node this is. */
+export interface Context {
+  readonly log: Log
+  readonly signal: AbortSignal
+  readonly nodeName: string
+}
+
+/** The values of a command's flags, by their camel-case names. */
+export type Flags = Readonly<Record<string, unknown>>
+
+export const textFlag = (flags: Flags, name: string): string | undefined => {
+  const value = flags[name]
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** A flag that Go programs write as `--flag`, `--flag=true` or `--flag=false`. */
+export function booleanFlag(flags: Flags, name: string, fallback: boolean): boolean {
+  const value = flags[name]
+  if (value === undefined) return fallback
+  return value !== 'false' && value !== false
+}
+
+/** `{ [name]: value }`, or nothing when there is no value: for options that may be left out. */
+export const given = <Name extends string, T>(name: Name, value: T | undefined): { [key in Name]?: T } =>
+  (value === undefined ? {} : { [name]: value }) as { [key in Name]?: T }

@@ -1,0 +1,36 @@
+import { KpngError, type Log, type LogFields, textLog } from '@kpng/api'
+import { type Flags, textFlag } from './context.js'
+
+/** The log that the flags `-v` and `--log-format` ask for, on standard error. */
+export async function logFrom(flags: Flags): Promise<Log> {
+  const verbosity = Number(textFlag(flags, 'v') ?? '0')
+  if (!Number.isInteger(verbosity) || verbosity < 0) {
+    throw new KpngError('usage', `-v takes a whole number from 0 (quiet) to 10, not "${flags.v}".`)
+  }
+  const format = textFlag(flags, 'logFormat') ?? 'text'
+  if (format === 'text') return textLog({ verbosity })
+  if (format === 'json') return await jsonLog(verbosity)
+  throw new KpngError('usage', `--log-format is text or json, not "${format}".`)
+}
+
+/** Lines for programs. Written at once: a log that is lost when the process dies is no help. */
+async function jsonLog(verbosity: number): Promise<Log> {
+  const { pino } = await import('pino')
+  const logger = pino(
+    { base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (level) => ({ level }) } },
+    pino.destination({ dest: 2, sync: true }),
+  )
+  const fieldsOf = (fields: LogFields = {}) =>
+    Object.fromEntries(
+      Object.entries(fields).map(([name, value]) => [name, value instanceof Error ? value.message : value]),
+    )
+  return {
+    error: (message, fields) => logger.error(fieldsOf(fields), message),
+    warn: (message, fields) => logger.warn(fieldsOf(fields), message),
+    info: (message, fields) => logger.info(fieldsOf(fields), message),
+    detail: (level, message, fields) => {
+      if (level <= verbosity) logger.info({ ...fieldsOf(fields), v: level }, message)
+    },
+    shows: (level) => level <= verbosity,
+  }
+}

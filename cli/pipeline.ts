@@ -1,0 +1,32 @@
+import type { Store } from '@kpng/core/store'
+import type { Context, Flags } from './context.js'
+import type { SourceCommand } from './sources/source.js'
+
+/** What the state flows into: starts, calls `ready`, and runs until the signal is aborted. */
+export type Flow = (store: Store, context: Context, ready: () => void) => Promise<void>
+
+/**
+ * Runs a source and what it flows into. The sink comes first, so that what is wrong with it (a port in use) is said before
+ * anything is read. When one of them ends, the other is ended too.
+ */
+export async function runPipeline(source: SourceCommand, flags: Flags, sink: Flow, context: Context): Promise<void> {
+  const { Store } = await import('@kpng/core/store')
+  const store = new Store()
+  const ended = new AbortController()
+  const inner = { ...context, signal: AbortSignal.any([context.signal, ended.signal]) }
+  let begin = () => {}
+  const ready = new Promise<void>((resolve) => {
+    begin = resolve
+  })
+  const sinking = sink(store, inner, begin)
+  try {
+    await Promise.race([ready, sinking])
+    if (inner.signal.aborted) return await sinking
+    const sourcing = source.run(flags, store, inner)
+    await Promise.race([sourcing, sinking])
+    ended.abort()
+    await Promise.all([sourcing, sinking])
+  } finally {
+    ended.abort()
+  }
+}

@@ -1,0 +1,101 @@
+import { Command, CommanderError } from 'commander'
+import { calloutCommand } from './backends/callout.js'
+import { jsonCommand } from './backends/json.js'
+import { addClientFlags, clientOptions } from './client-flags.js'
+import type { Context, Flags } from './context.js'
+import { type Flow, runPipeline } from './pipeline.js'
+import { apiSink } from './sinks/api.js'
+import { fileSink } from './sinks/file.js'
+import { apiSource } from './sources/api.js'
+import { fileSource } from './sources/file.js'
+import type { SourceCommand } from './sources/source.js'
+
+// The command tree. Only names, flags and help are here: what a command does is loaded when it runs.
+
+const sources: readonly SourceCommand[] = [fileSource, apiSource]
+const sinks = [apiSink, fileSink]
+const backends = [jsonCommand, calloutCommand]
+
+/** Makes the context of a run from the flags that every command has. */
+export type MakeContext = (flags: Flags) => Promise<Context>
+
+export function buildProgram(name: string, version: string, makeContext: MakeContext): Command {
+  const program = new Command(name)
+    .description('Kubernetes Service proxy, next generation: kpng <source> [flags] <sink> [flags]')
+    .version(version, '--version', 'print the version')
+    .option('-v <level>', 'verbosity: 1 connections, 2 syncs, 3 objects, 4 traffic', '0')
+    .option('--log-format <format>', 'text or json', 'text')
+    .option('--node-name <name>', "the node's name; default: NODE_NAME of the environment, else the host's name")
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ kpng file -i examples/state.yaml to-api\n  $ kpng local --node-name vm-001 to-json',
+    )
+  for (const source of sources) addSource(program, source, makeContext)
+  addLocal(program, makeContext)
+  program
+    .command('version')
+    .description('print the version')
+    .action(() => console.log(version))
+  // Errors come back as exceptions, and their exit codes are ours to choose.
+  for (const command of everyCommand(program))
+    command.exitOverride().showHelpAfterError(`(run "${name} --help" for the flags)`)
+  return program
+}
+
+function addSource(program: Command, source: SourceCommand, makeContext: MakeContext): void {
+  const command = program.command(source.name).description(source.summary)
+  command.addHelpText('after', `\nExample:\n  $ ${source.example}`)
+  source.addFlags(command)
+  const run = async (sink: Flow, leaf: Command) => {
+    const flags = leaf.optsWithGlobals()
+    await runPipeline(source, flags, sink, await makeContext(flags))
+  }
+  for (const sink of sinks) {
+    const leaf = command.command(sink.name).description(sink.summary)
+    leaf.addHelpText('after', `\nExample:\n  $ ${sink.example}`)
+    sink.addFlags(leaf)
+    leaf.action(() => run((store, context, ready) => sink.run(leaf.optsWithGlobals(), store, context, ready), leaf))
+  }
+  const local = command.command('to-local').description('hand the view of this node to a backend in this process')
+  addBackends(local, `kpng ${source.name} to-local`, (backend, leaf) =>
+    run(async (store, context, ready) => {
+      const { changeSetsOf } = await import('@kpng/core/sinks/local')
+      const { runOn } = await import('./backends/run.js')
+      ready()
+      await runOn(changeSetsOf(store), backend, leaf.optsWithGlobals(), context)
+    }, leaf),
+  )
+}
+
+function addLocal(program: Command, makeContext: MakeContext): void {
+  const local = program.command('local').description('hand the view of this node, from a kpng API, to a backend')
+  addClientFlags(local, '')
+  addBackends(local, 'kpng local', async (backend, leaf) => {
+    const flags = leaf.optsWithGlobals()
+    const context = await makeContext(flags)
+    const { changeSetsOverGrpc } = await import('@kpng/client')
+    const { runOn } = await import('./backends/run.js')
+    await runOn(changeSetsOverGrpc({ ...(await clientOptions(flags, '')), log: context.log }), backend, flags, context)
+  })
+}
+
+function addBackends(
+  parent: Command,
+  words: string,
+  run: (backend: (typeof backends)[number], leaf: Command) => Promise<void>,
+): void {
+  parent.option('--once', 'end after the first sync')
+  parent.addHelpText('after', `\nExample:\n  $ ${words} to-json`)
+  for (const backend of backends) {
+    const leaf = parent.command(backend.name).description(backend.summary)
+    leaf.addHelpText('after', `\nExample:\n  $ ${words} ${backend.name}`)
+    backend.addFlags(leaf)
+    leaf.action(() => run(backend, leaf))
+  }
+}
+
+export function everyCommand(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(everyCommand)]
+}
+
+export { CommanderError }

@@ -1,0 +1,17 @@
+import { KpngError } from '@kpng/api'
+import { textFlag } from '../context.js'
+import type { SinkCommand } from './sink.js'
+
+export const fileSink: SinkCommand = {
+  name: 'to-file',
+  summary: 'write the whole state to a file, which the file source reads back',
+  example: 'kpng api to-file -o global-state.yaml',
+  addFlags: (command) => command.option('-o, --output <path>', 'the file; - is standard output', 'global-state.yaml'),
+  run: async (flags, store, { log, signal }, ready) => {
+    const { writeStateFile } = await import('@kpng/core/sinks/file')
+    const path = textFlag(flags, 'output')
+    if (path === undefined) throw new KpngError('usage', '--output needs the path of a file.')
+    ready()
+    await writeStateFile({ store, path, log, signal })
+  },
+}

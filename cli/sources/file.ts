@@ -1,0 +1,26 @@
+import { KpngError } from '@kpng/api'
+import { given, textFlag } from '../context.js'
+import type { SourceCommand } from './source.js'
+
+export const fileSource: SourceCommand = {
+  name: 'file',
+  summary: 'read the state from a file or a folder, and follow its changes',
+  example: 'kpng file -i examples/state.yaml to-api',
+  addFlags: (command) =>
+    command
+      .option(
+        '-i, --input <path>',
+        'a state file, or Kubernetes manifests: a file or a folder of them',
+        'globalv1-state.yaml',
+      )
+      .option(
+        '--service-proxy-name <name>',
+        'of manifests, take only the Services that carry this service-proxy-name label',
+      ),
+  run: async (flags, store, { log, signal }) => {
+    const { watchFile } = await import('@kpng/core/sources/file')
+    const path = textFlag(flags, 'input')
+    if (path === undefined) throw new KpngError('usage', '--input needs the path of a file or a folder.')
+    await watchFile({ path, store, log, signal, ...given('serviceProxyName', textFlag(flags, 'serviceProxyName')) })
+  },
+}

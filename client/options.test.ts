@@ -1,0 +1,63 @@
+import { KpngError } from '@kpng/api'
+import { describe, expect, test } from 'vitest'
+import { parseAddresses } from './address.js'
+import { milliseconds, optionsFromArguments } from './options.js'
+
+describe('addresses', () => {
+  test.each([
+    ['127.0.0.1:12090', ['127.0.0.1:12090']],
+    [':12090', ['127.0.0.1:12090']],
+    ['[::1]:12090', ['[::1]:12090']],
+    ['tcp://core.kpng:12090', ['core.kpng:12090']],
+    ['unix:///run/kpng/kpng.sock', ['unix:///run/kpng/kpng.sock']],
+    ['a:1, b:2', ['a:1', 'b:2']],
+    ['multi:///1.0.0.1:1234,1.0.0.2:1234', ['1.0.0.1:1234', '1.0.0.2:1234']],
+  ])('%s', (text, expected) => {
+    expect(parseAddresses(text)).toEqual(expected)
+  })
+
+  test.each(['', 'localhost', 'localhost:0', 'localhost:99999', 'http://a:1', '::1:12090'])('"%s" is none', (text) => {
+    expect(() => parseAddresses(text)).toThrow(KpngError)
+  })
+})
+
+describe('durations', () => {
+  test.each([
+    ['1s', 1000],
+    ['500ms', 500],
+    ['1m30s', 90_000],
+    ['0.5h', 1_800_000],
+  ])('%s', (text, expected) => {
+    expect(milliseconds('--error-delay', text)).toBe(expected)
+  })
+
+  test.each(['', '1', '1x', 's', '1s!', '-1s'])('"%s" is none', (text) => {
+    expect(() => milliseconds('--error-delay', text)).toThrow(/--error-delay takes a duration/)
+  })
+})
+
+test('the command line of a program gives the options', () => {
+  const options = optionsFromArguments([
+    '--api',
+    'a:1',
+    '--node-name',
+    'n',
+    '--error-delay',
+    '2s',
+    '--tls-ca',
+    'ca.pem',
+    '--once',
+    '-v',
+    '3',
+  ])
+  expect(options).toMatchObject({
+    api: 'a:1',
+    nodeName: 'n',
+    errorDelayMs: 2000,
+    tls: { caFile: 'ca.pem' },
+    once: true,
+  })
+  expect(options.log?.shows(3)).toBe(true)
+  expect(optionsFromArguments([]).api).toBe('127.0.0.1:12090')
+  expect(() => optionsFromArguments(['--nod-name', 'n'])).toThrow(/--node-name/)
+})

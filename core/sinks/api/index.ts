@@ -1,0 +1,68 @@
+import { KpngError, type Log } from '@kpng/api'
+import type { Store } from '../../store/index.js'
+import {
+  type Handler,
+  type HealthSource,
+  healthHandlers,
+  type Keepalive,
+  type Limits,
+  listen,
+  type Server,
+  type TlsFiles,
+} from './grpc/index.js'
+import { globalWatchHandler, localWatchHandler, type OnSent } from './watch-calls.js'
+
+export type { Keepalive, Limits, Server, ServerStats, TlsFiles } from './grpc/index.js'
+
+export interface ApiSinkOptions {
+  readonly store: Store
+  readonly log: Log
+  /** `tcp://host:port`, `tcp://:port`, `unix:///path`. Default `tcp://127.0.0.1:12090`. */
+  readonly listen?: string
+  /** Mutual TLS. Default: none. */
+  readonly tls?: Partial<TlsFiles>
+  /** Serve each node's view (localv1). Default true. */
+  readonly localApi?: boolean
+  /** Serve the whole cluster (globalv1), for relays. Default true. */
+  readonly globalApi?: boolean
+  readonly limits?: Partial<Limits>
+  readonly keepalive?: Partial<Keepalive>
+  /** Told how many items each change set had that went out. */
+  readonly onSent?: OnSent
+}
+
+export const defaultListen = 'tcp://127.0.0.1:12090'
+
+/** Serves the store over gRPC: the wire contract of the kpng API, and `grpc.health.v1`. */
+export async function serveApi(options: ApiSinkOptions): Promise<Server> {
+  const { store, log, localApi = true, globalApi = true, onSent = () => {} } = options
+  if (!localApi && !globalApi) {
+    throw new KpngError('usage', 'Neither the local nor the global API is to be served. Leave one of them on.')
+  }
+  const services = [...(localApi ? ['localv1.Sets'] : []), ...(globalApi ? ['globalv1.Sets'] : [])]
+  const handlers = new Map<string, Handler>(healthHandlers(healthOf(store, services)))
+  if (localApi) handlers.set('/localv1.Sets/Watch', localWatchHandler(store, log, onSent))
+  if (globalApi) handlers.set('/globalv1.Sets/Watch', globalWatchHandler(store, log, onSent))
+  const { tls, limits, keepalive } = options
+  const server = await listen({
+    address: options.listen ?? defaultListen,
+    handlers,
+    log,
+    ...(tls ? { tls } : {}),
+    ...(limits ? { limits } : {}),
+    ...(keepalive ? { keepalive } : {}),
+  })
+  log.info('Serving the kpng API', { listen: server.address, tls: tls !== undefined, services: services.join(', ') })
+  return server
+}
+
+/** The server serves once the state is complete. */
+function healthOf(store: Store, services: readonly string[]): HealthSource {
+  return {
+    status: (service) => {
+      if (service !== '' && !services.includes(service)) return undefined
+      return store.synced ? 'SERVING' : 'NOT_SERVING'
+    },
+    onChange: (listener) => store.onChange(listener),
+  }
+}

@@ -1,0 +1,83 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { localv1 } from '@kpng/api'
+import type { ChangeSet, DeleteItem, SetItem, Trigger } from '../../view/index.js'
+import { frame } from './grpc/index.js'
+
+// Items as they go over the wire. An item's frame is made when the first watcher needs it and then shared by all of them.
+
+export const resetFrame = frameOf({ case: 'reset', value: create(localv1.EmptyOpSchema) })
+const plainSync = frameOf({ case: 'sync', value: create(localv1.EmptyOpSchema) })
+
+export function syncFrame(triggers: readonly Trigger[]): Buffer {
+  if (triggers.length === 0) return plainSync
+  const value = create(localv1.EmptyOpSchema, {
+    triggers: triggers.map(({ service, unixMs }) => ({ service, unixMs: BigInt(Math.trunc(unixMs)) })),
+  })
+  return frameOf({ case: 'sync', value })
+}
+
+/** The frames of a change set, in order. */
+export function* framesOf(changeSet: ChangeSet): Generator<Buffer> {
+  if (changeSet.reset) yield resetFrame
+  for (const item of changeSet.sets) yield setFrame(item)
+  for (const item of changeSet.deletes) yield deleteFrame(item)
+  yield syncFrame(changeSet.triggers)
+}
+
+function setFrame(item: SetItem): Buffer {
+  item.frame ??= encodeSet(item)
+  return item.frame
+}
+
+function deleteFrame(item: DeleteItem): Buffer {
+  item.frame ??= frameOf({ case: 'delete', value: create(localv1.RefSchema, { set: item.set, path: item.path }) })
+  return item.frame
+}
+
+function frameOf(op: localv1.OpItem['op']): Buffer {
+  return frame(toBinary(localv1.OpItemSchema, create(localv1.OpItemSchema, { op })))
+}
+
+/**
+ * `OpItem { set: Value { ref: Ref { set, path }, bytes } }`, written by hand: this is made for every endpoint there is, and
+ * building three messages around the bytes took longer than encoding the endpoint itself.
+ */
+export function encodeSet(item: SetItem): Buffer {
+  const bytes = item.encode()
+  const pathLength = Buffer.byteLength(item.path)
+  const refLength = 1 + varintLength(item.set) + 1 + varintLength(pathLength) + pathLength
+  const valueLength = 1 + varintLength(refLength) + refLength + 1 + varintLength(bytes.length) + bytes.length
+  const messageLength = 1 + varintLength(valueLength) + valueLength
+  const buffer = Buffer.allocUnsafe(5 + messageLength)
+  buffer[0] = 0
+  let at = buffer.writeUInt32BE(messageLength, 1)
+  at = writeTag(buffer, at, 2, valueLength)
+  at = writeTag(buffer, at, 1, refLength)
+  buffer[at++] = 1 << 3
+  at = writeVarint(buffer, at, item.set)
+  at = writeTag(buffer, at, 2, pathLength)
+  at += buffer.write(item.path, at)
+  at = writeTag(buffer, at, 2, bytes.length)
+  buffer.set(bytes, at)
+  return buffer
+}
+
+function varintLength(value: number): number {
+  let length = 1
+  for (let rest = value; rest > 127; rest = Math.floor(rest / 128)) length++
+  return length
+}
+
+function writeVarint(buffer: Buffer, at: number, value: number): number {
+  let rest = value
+  let next = at
+  for (; rest > 127; rest = Math.floor(rest / 128)) buffer[next++] = (rest % 128) | 128
+  buffer[next++] = rest
+  return next
+}
+
+/** A length-delimited field: its tag and its length. */
+function writeTag(buffer: Buffer, at: number, field: number, length: number): number {
+  buffer[at] = (field << 3) | 2
+  return writeVarint(buffer, at + 1, length)
+}

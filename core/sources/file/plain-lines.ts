@@ -1,0 +1,95 @@
+import { giveUp, quoted } from './plain-scalars.js'
+
+const unsafe = /[\t\r\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/
+
+/** Goes through a text line by line; lines without content are passed over. */
+export class PlainLines {
+  readonly text: string
+  /** Where the content that is next begins, and where its line ends without the blanks at its end. */
+  start = 0
+  end = 0
+  /** How far it is indented; -1 at the end of the text. */
+  indent = -1
+  #next = 0
+
+  constructor(text: string) {
+    if (unsafe.test(text)) giveUp()
+    this.text = text
+    this.advance()
+  }
+
+  advance(): void {
+    const text = this.text
+    while (this.#next < text.length) {
+      const lineStart = this.#next
+      const feed = text.indexOf('\n', lineStart)
+      const lineEnd = feed < 0 ? text.length : feed
+      this.#next = lineEnd + 1
+      const start = this.#skip(lineStart, lineEnd)
+      if (start === lineEnd || text.charCodeAt(start) === 0x23) continue
+      let end = lineEnd
+      while (text.charCodeAt(end - 1) === 0x20) end--
+      this.start = start
+      this.end = end
+      this.indent = start - lineStart
+      // Directives and document ends are for the full parser.
+      if (this.indent === 0 && (text.charCodeAt(start) === 0x25 || text.startsWith('...', start))) giveUp()
+      return
+    }
+    this.start = text.length
+    this.end = text.length
+    this.indent = -1
+  }
+
+  skipBlanks(at: number): number {
+    return this.#skip(at, this.end)
+  }
+
+  #skip(at: number, end: number): number {
+    let rest = at
+    while (rest < end && this.text.charCodeAt(rest) === 0x20) rest++
+    return rest
+  }
+
+  /** Whether nothing but a comment is left of the line. */
+  endsAt(at: number): boolean {
+    const rest = this.skipBlanks(at)
+    return rest === this.end || (rest > at && this.text.charCodeAt(rest) === 0x23)
+  }
+
+  /** `---` */
+  get isSeparator(): boolean {
+    return this.indent === 0 && this.text.startsWith('---', this.start)
+  }
+
+  skipSeparator(): boolean {
+    if (!this.isSeparator) return false
+    if (this.end - this.start !== 3) giveUp()
+    this.advance()
+    return true
+  }
+
+  /** `- …` */
+  get isItem(): boolean {
+    if (this.text.charCodeAt(this.start) !== 0x2d || this.isSeparator) return false
+    return this.end === this.start + 1 || this.text.charCodeAt(this.start + 1) === 0x20
+  }
+
+  /** Where the colon of `key: …` is, or undefined when the line does not begin with a key. */
+  keyEnd(): number | undefined {
+    const { text, end } = this
+    const first = text.charCodeAt(this.start)
+    if (first === 0x7b || first === 0x5b) return undefined
+    if (first === 0x22 || first === 0x27) {
+      const colon = quoted(text, this.start, end).end
+      if (text.charCodeAt(colon) !== 0x3a || colon >= end) return undefined
+      return colon + 1 === end || text.charCodeAt(colon + 1) === 0x20 ? colon : giveUp()
+    }
+    for (let at = this.start; at < end; at++) {
+      const code = text.charCodeAt(at)
+      if (code === 0x3a && (at + 1 === end || text.charCodeAt(at + 1) === 0x20)) return at
+      if (code === 0x23 && text.charCodeAt(at - 1) === 0x20) return undefined
+    }
+    return undefined
+  }
+}

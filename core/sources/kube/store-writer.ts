@@ -1,0 +1,84 @@
+import { messageOf } from '@kpng/api'
+import type { Kind, Store, Transaction } from '../../store/index.js'
+import type { Report } from '../objects/index.js'
+import type { Skips } from '../skips.js'
+import type { KubeObject, ObjectHandler } from './reflector/index.js'
+
+/** How the objects of one kind become entries of the store. */
+export interface KindMapping<T> {
+  /** As people call it, for instance `EndpointSlice`. */
+  readonly kind: string
+  /** The store's name for it, where the store waits for it. */
+  readonly storeKind?: Kind
+  /** What kpng uses of an object; undefined: nothing. */
+  read(object: unknown, report: Report): T | undefined
+  set(transaction: Transaction, value: T): void
+  delete(transaction: Transaction, namespace: string, name: string): void
+}
+
+export interface StoreWriterOptions<T> {
+  readonly store: Store
+  readonly skips: Skips
+  readonly mapping: KindMapping<T>
+  /** Called when an update made a revision. */
+  readonly onRevision: () => void
+}
+
+/**
+ * Writes the objects of one kind into the store. An object is reduced to what is used of it when it arrives, so that a batch
+ * of large ones is not held twice; the batch is one update.
+ */
+export class StoreWriter<T> implements ObjectHandler {
+  readonly #options: StoreWriterOptions<T>
+  #writes: ((transaction: Transaction) => void)[] = []
+  #isListed = false
+
+  constructor(options: StoreWriterOptions<T>) {
+    this.#options = options
+  }
+
+  set(object: KubeObject): void {
+    const { mapping, skips } = this.#options
+    const { name } = object.metadata
+    const namespace = typeof object.metadata.namespace === 'string' ? object.metadata.namespace : ''
+    const value = skips.reading(this.#described(namespace, name), (report) => read(mapping, object, report))
+    if (value === undefined) this.#writes.push((transaction) => mapping.delete(transaction, namespace, name))
+    else this.#writes.push((transaction) => mapping.set(transaction, value))
+  }
+
+  delete(namespace: string, name: string): void {
+    const { mapping, skips } = this.#options
+    skips.forget(this.#described(namespace, name))
+    this.#writes.push((transaction) => mapping.delete(transaction, namespace, name))
+  }
+
+  flush(listed: boolean): void {
+    const { store, mapping, onRevision } = this.#options
+    const writes = this.#writes
+    const firstList = listed && !this.#isListed
+    if (writes.length === 0 && !firstList) return
+    this.#writes = []
+    this.#isListed ||= listed
+    const before = store.revision
+    store.update((transaction) => {
+      for (const write of writes) write(transaction)
+      if (firstList && mapping.storeKind) transaction.setSynced(mapping.storeKind)
+    })
+    if (store.revision !== before) onRevision()
+  }
+
+  #described(namespace: string, name: string): string {
+    const { kind } = this.#options.mapping
+    return namespace === '' ? `${kind} ${name}` : `${kind} ${namespace}/${name}`
+  }
+}
+
+/** The mappings are written not to throw; should one do, that is one object lost and not the whole source. */
+function read<T>(mapping: KindMapping<T>, object: unknown, report: Report): T | undefined {
+  try {
+    return mapping.read(object, report)
+  } catch (error) {
+    report(`It cannot be understood: ${messageOf(error)}. It is left out.`)
+    return undefined
+  }
+}

@@ -1,0 +1,122 @@
+import { create } from '@bufbuild/protobuf'
+import { localv1 } from '@kpng/api'
+import { type Fields, fieldsOf, isPort, type Report, shown, textOf, textsOf } from './fields.js'
+import type { KeyFilter } from './globs.js'
+import { ipSetOf } from './ip.js'
+import { loadBalancerOf, sourceRangeFilters } from './load-balancer.js'
+import { readObject } from './metadata.js'
+import { portsOf } from './service-ports.js'
+
+/** Which labels and annotations are kept. Default of the command: none. */
+export interface KeptKeys {
+  readonly labels: KeyFilter
+  readonly annotations: KeyFilter
+}
+
+/** What the API server fills in when ClientIP affinity comes without a timeout: three hours (checklist 38). */
+const defaultAffinitySeconds = 10_800
+const longestAffinitySeconds = 86_400
+
+/**
+ * A Service as kpng serves it, or undefined when a proxy has nothing to do for it (checklist 5). Headless Services are mapped:
+ * whether they are wanted is the caller's decision (see selectionForProxy).
+ */
+export function serviceFromKubernetes(object: unknown, kept: KeptKeys, report: Report): localv1.Service | undefined {
+  const read = readObject(object, report)
+  if (!read) return undefined
+  const { metadata } = read
+  const spec = fieldsOf(read.object.spec, report, 'spec')
+  const type = textOf(spec.type, report, 'spec', 'type') || 'ClusterIP'
+  if (type === 'ExternalName') return undefined
+
+  const cluster = clusterIpsOf(spec, report)
+  if (!cluster) return undefined
+  const external = addressesOf(textsOf(spec.externalIPs, report, 'spec', 'externalIPs'), 'spec.externalIPs', report)
+  const status = fieldsOf(read.object.status, report, 'status')
+  const balancer = loadBalancerOf(status, report)
+  const externallyAccessible =
+    type === 'LoadBalancer' || type === 'NodePort' || external.v4.length + external.v6.length > 0
+  const externalTrafficToLocal =
+    externallyAccessible && isLocal(spec.externalTrafficPolicy, 'externalTrafficPolicy', report)
+
+  return create(localv1.ServiceSchema, {
+    namespace: metadata.namespace,
+    name: metadata.name,
+    type,
+    ips: {
+      clusterIps: { v4: cluster.v4, v6: cluster.v6 },
+      externalIps: external,
+      headless: cluster.headless,
+      ...balancer,
+    },
+    ports: portsOf(spec, report),
+    externalTrafficToLocal,
+    internalTrafficToLocal: isLocal(spec.internalTrafficPolicy, 'internalTrafficPolicy', report),
+    labels: kept.labels(metadata.labels),
+    annotations: kept.annotations(metadata.annotations),
+    ipFilters: type === 'LoadBalancer' ? sourceRangeFilters(spec, balancer.loadBalancerIps, report) : [],
+    sessionAffinity: affinityOf(spec, report),
+    // Only such services have a health check (checklist 42); elsewhere the number is a left-over of an earlier type.
+    healthCheckNodePort: type === 'LoadBalancer' && externalTrafficToLocal ? healthCheckNodePortOf(spec, report) : 0,
+  })
+}
+
+interface ClusterIps {
+  readonly v4: string[]
+  readonly v6: string[]
+  readonly headless: boolean
+}
+
+/** Both fields hold the same; `clusterIPs` is absent before Kubernetes 1.20 and in manifests. Undefined: not allocated. */
+function clusterIpsOf(spec: Fields, report: Report): ClusterIps | undefined {
+  const listed = textsOf(spec.clusterIPs, report, 'spec', 'clusterIPs')
+  const single = textOf(spec.clusterIP, report, 'spec', 'clusterIP')
+  const given = listed.length > 0 ? listed : single === '' ? [] : [single]
+  if (given.length === 0) return undefined
+  if (given.includes('None')) return { v4: [], v6: [], headless: true }
+  const set = addressesOf(given, listed.length > 0 ? 'spec.clusterIPs' : 'spec.clusterIP', report)
+  if (set.v4.length + set.v6.length > 0) return { ...set, headless: false }
+  report('None of its cluster IPs can be used. The Service is left out.')
+  return undefined
+}
+
+const addressesOf = (texts: readonly string[], field: string, report: Report) =>
+  ipSetOf(texts, (text) => report(`${field} has ${shown(text)}, which is no IP address. The address is left out.`))
+
+/** A policy that nobody knows counts as Cluster, the default, as it does in kube-proxy. */
+function isLocal(policy: unknown, field: string, report: Report): boolean {
+  const text = textOf(policy, report, 'spec', field)
+  if (text !== '' && text !== 'Local' && text !== 'Cluster') {
+    report(`spec.${field} is ${shown(text)}; Cluster or Local was expected. Cluster is taken.`)
+  }
+  return text === 'Local'
+}
+
+function affinityOf(spec: Fields, report: Report): localv1.Service['sessionAffinity'] {
+  const affinity = textOf(spec.sessionAffinity, report, 'spec', 'sessionAffinity')
+  if (affinity !== 'ClientIP') {
+    if (affinity !== '' && affinity !== 'None') {
+      report(`spec.sessionAffinity is ${shown(affinity)}; None or ClientIP was expected. None is taken.`)
+    }
+    return { case: undefined }
+  }
+  const config = fieldsOf(spec.sessionAffinityConfig, report, 'spec', 'sessionAffinityConfig')
+  const { timeoutSeconds } = fieldsOf(config.clientIP, report, 'spec', 'sessionAffinityConfig', 'clientIP')
+  const seconds = timeoutSeconds ?? defaultAffinitySeconds
+  const usable =
+    typeof seconds === 'number' && Number.isInteger(seconds) && seconds > 0 && seconds <= longestAffinitySeconds
+  if (!usable) {
+    report(
+      `spec.sessionAffinityConfig.clientIP.timeoutSeconds is ${shown(seconds)}; 1 to ${longestAffinitySeconds} was expected. ${defaultAffinitySeconds} is taken.`,
+    )
+  }
+  const value = create(localv1.ClientIPAffinitySchema, { timeoutSeconds: usable ? seconds : defaultAffinitySeconds })
+  return { case: 'clientIp', value }
+}
+
+function healthCheckNodePortOf(spec: Fields, report: Report): number {
+  const port = spec.healthCheckNodePort ?? 0
+  if (port === 0 || isPort(port)) return port
+  report(`spec.healthCheckNodePort is ${shown(port)}; a port is 1 to 65535. There will be no health check.`)
+  return 0
+}

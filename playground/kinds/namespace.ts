@@ -1,0 +1,86 @@
+import type { Namespace, ServiceCidr } from '../objects/kinds.js'
+import { age } from '../objects/time.js'
+import { equal } from '../objects/json.js'
+import type { KubeObject } from '../objects/types.js'
+import type { Cause } from '../server/status.js'
+import { parseCidr } from '../services/cidr.js'
+import { invalidValue, requiredValue } from './causes.js'
+import { ageColumn, defineKind, nameColumn } from './kind.js'
+
+const immortal = new Set(['default', 'kube-system'])
+
+export const namespaceKind = defineKind({
+  group: '',
+  version: 'v1',
+  kind: 'Namespace',
+  plural: 'namespaces',
+  singular: 'namespace',
+  shortNames: ['ns'],
+  namespaced: false,
+  type: 'io.k8s.api.core.v1.Namespace',
+  nameRule: 'label',
+  hasStatus: true,
+  columns: [nameColumn, { name: 'Status', description: 'Active or Terminating.' }, ageColumn],
+  row: (object, now) => [
+    object.metadata.name,
+    (object as Namespace).status?.phase ?? '',
+    age(object.metadata.creationTimestamp, now),
+  ],
+  fields: { 'status.phase': (object) => (object as Namespace).status?.phase ?? '' },
+  strategy: {
+    prepare: (object, old) => {
+      const namespace = object as Namespace
+      // The label lets selectors name a namespace; the finalizer keeps it until its objects are gone.
+      namespace.metadata.labels = { ...namespace.metadata.labels, 'kubernetes.io/metadata.name': namespace.metadata.name }
+      namespace.spec = old ? (old as Namespace).spec : { finalizers: ['kubernetes'] }
+      namespace.status ??= {}
+      namespace.status.phase = namespace.metadata.deletionTimestamp ? 'Terminating' : 'Active'
+    },
+    refuseDeletion: ({ metadata }) => (immortal.has(metadata.name) ? 'this namespace may not be deleted' : undefined),
+  },
+})
+
+function validateServiceCidr(object: KubeObject, before?: KubeObject): Cause[] {
+  const cidrs = (object as ServiceCidr).spec?.cidrs ?? []
+  const causes: Cause[] = []
+  if (cidrs.length === 0) causes.push(requiredValue('spec.cidrs', 'at least one CIDR required'))
+  if (cidrs.length > 2) causes.push(invalidValue('spec.cidrs', cidrs, 'may only hold up to 2 values'))
+  const parsed = cidrs.map(parseCidr)
+  for (const [index, cidr] of parsed.entries()) {
+    const why = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'
+    if (!cidr) causes.push(invalidValue(`spec.cidrs[${index}]`, cidrs[index], why))
+  }
+  if (parsed.length === 2 && parsed[0] && parsed[0].family === parsed[1]?.family) {
+    causes.push(invalidValue('spec.cidrs', cidrs, 'may specify no more than one IP for each IP family'))
+  }
+  const old = before as ServiceCidr | undefined
+  if (old && !equal(old.spec.cidrs, cidrs)) causes.push(invalidValue('spec.cidrs', cidrs, 'field is immutable'))
+  return causes
+}
+
+/** The protection that keeps a range while Services have addresses of it. */
+export const serviceCidrFinalizer = 'networking.k8s.io/service-cidr-finalizer'
+
+export const serviceCidrKind = defineKind({
+  group: 'networking.k8s.io',
+  version: 'v1',
+  kind: 'ServiceCIDR',
+  plural: 'servicecidrs',
+  singular: 'servicecidr',
+  namespaced: false,
+  type: 'io.k8s.api.networking.v1.ServiceCIDR',
+  nameRule: 'subdomain',
+  hasStatus: true,
+  columns: [nameColumn, { name: 'CIDRs', description: 'The ranges.' }, ageColumn],
+  row: (object, now) => [
+    object.metadata.name,
+    ((object as ServiceCidr).spec.cidrs ?? []).join(','),
+    age(object.metadata.creationTimestamp, now),
+  ],
+  strategy: {
+    prepare: (object, old) => {
+      if (!old) object.metadata.finalizers = [...new Set([...(object.metadata.finalizers ?? []), serviceCidrFinalizer])]
+    },
+    validate: validateServiceCidr,
+  },
+})

@@ -1,0 +1,68 @@
+import { once } from 'node:events'
+import type { RequestListener } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
+import { KpngError } from '@kpng/api'
+import type { Certificate } from '../tls/certificates.js'
+
+/** The HTTPS listener. It can go away and come back on the same port, with the same certificate. */
+export class ApiServer {
+  private server: Server | undefined
+  private readonly sockets = new Set<Socket>()
+  private boundPort: number
+
+  constructor(
+    private readonly address: string,
+    port: number,
+    private readonly certificate: Certificate,
+    private readonly handle: RequestListener,
+  ) {
+    this.boundPort = port
+  }
+
+  get port(): number {
+    return this.boundPort
+  }
+
+  async listen(): Promise<void> {
+    const { certPem: cert, keyPem: key } = this.certificate
+    const server = createServer({ cert, key }, this.handle)
+    // A watch may be silent for an hour; only the client decides when it has waited long enough.
+    server.requestTimeout = 0
+    server.keepAliveTimeout = 65_000
+    server.on('connection', (socket: Socket) => {
+      this.sockets.add(socket)
+      socket.on('close', () => this.sockets.delete(socket))
+    })
+    // A client that does not trust the certificate, or speaks plain HTTP, is its own problem.
+    server.on('tlsClientError', (_error, socket) => socket.destroy())
+    server.listen(this.boundPort, this.address)
+    await Promise.race([
+      once(server, 'listening'),
+      once(server, 'error').then(([error]) => {
+        const cause = error as NodeJS.ErrnoException
+        const why = cause.code === 'EADDRINUSE' ? 'is already in use; choose another port, or 0 for a free one' : `cannot be opened: ${cause.message}`
+        throw new KpngError('unavailable', `The playground's API address ${this.address}:${this.boundPort} ${why}.`, { cause })
+      }),
+    ])
+    this.boundPort = (server.address() as AddressInfo).port
+    this.server = server
+  }
+
+  /** Closes the listener and every connection, abruptly. */
+  async close(): Promise<void> {
+    const { server } = this
+    this.server = undefined
+    if (!server) return
+    const closed = once(server, 'close')
+    server.close()
+    for (const socket of this.sockets) socket.destroy()
+    await closed
+  }
+
+  async restart(downMs = 0): Promise<void> {
+    await this.close()
+    if (downMs > 0) await new Promise((resolve) => setTimeout(resolve, downMs))
+    await this.listen()
+  }
+}
