@@ -34,7 +34,13 @@ const reasons: Readonly<Record<number, string>> = {
   504: 'Timeout',
 }
 
-const verbs: Readonly<Record<string, string>> = { GET: 'list', POST: 'create', PUT: 'update', PATCH: 'patch', DELETE: 'delete' }
+const verbs: Readonly<Record<string, string>> = {
+  GET: 'list',
+  POST: 'create',
+  PUT: 'update',
+  PATCH: 'patch',
+  DELETE: 'delete',
+}
 
 /** `services is forbidden: User "…" cannot list resource "services" in API group "" at the cluster scope`. */
 function deniedMessage(method: string, url: URL): string {

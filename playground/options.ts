@@ -21,6 +21,8 @@ export interface PlaygroundOptions {
   serviceCidrs?: readonly string[]
   /** Range of pod addresses, on loopback so that pods can listen there. Default 127.10.0.0/16. */
   podCidr?: string
+  /** IPv6 addresses of this machine that pods may use, one each, besides their IPv4 one. Default none: loopback has only ::1. */
+  podIpv6Addresses?: readonly string[]
   /** Node ports, both included. Default 30000-32767. */
   nodePorts?: { readonly first: number; readonly last: number }
   /** Whether pods are scheduled and listen. Default true; false: Pods are only objects, for tests that set their status. */
@@ -55,6 +57,7 @@ const defaults: Settings = {
   zones: {},
   serviceCidrs: ['127.96.0.0/16'],
   podCidr: '127.10.0.0/16',
+  podIpv6Addresses: [],
   nodePorts: { first: 30000, last: 32767 },
   runPods: true,
   podReadyDelayMs: 0,
@@ -77,7 +80,8 @@ export function settingsOf(options: PlaygroundOptions): Settings {
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
   const settings: Settings = { ...defaults, ...given }
   const { serviceCidrs, podCidr, nodePorts, port } = settings
-  if (!Number.isInteger(port) || port < 0 || port > 65535) refuse('port', port, 'give a port from 0 (a free one) to 65535')
+  if (!Number.isInteger(port) || port < 0 || port > 65535)
+    refuse('port', port, 'give a port from 0 (a free one) to 65535')
   const families = serviceCidrs.map((cidr) => parseCidr(cidr)?.family)
   if (families.includes(undefined)) refuse('serviceCidrs', serviceCidrs, 'give ranges like 127.96.0.0/16')
   if (families.length === 0 || new Set(families).size !== families.length) {

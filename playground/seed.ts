@@ -1,5 +1,5 @@
 import { release } from 'node:os'
-import type { Kinds } from './kinds/index.js'
+import { kindNamed } from './controllers/controller.js'
 import { apiVersionOf, type Kind } from './kinds/kind.js'
 import { timestamp } from './objects/time.js'
 import type { KubeObject } from './objects/types.js'
@@ -7,12 +7,6 @@ import type { Settings } from './options.js'
 import type { Registry } from './registry/registry.js'
 import { serverVersion } from './server/handler.js'
 import { numberToAddress, parseCidr } from './services/cidr.js'
-
-const kindOf = (kinds: Kinds, apiVersion: string, name: string): Kind => {
-  const kind = kinds.byKind(apiVersion, name)
-  if (!kind) throw new Error(`unknown kind ${apiVersion} ${name}`)
-  return kind
-}
 
 function ensure(registry: Registry, kind: Kind, namespace: string | undefined, name: string, fields: object): void {
   if (registry.find(kind, namespace, name)) return
@@ -22,7 +16,14 @@ function ensure(registry: Registry, kind: Kind, namespace: string | undefined, n
 
 const readyCondition = (message: string) => {
   const now = timestamp()
-  return { type: 'Ready', status: 'True', reason: 'KubeletReady', message, lastHeartbeatTime: now, lastTransitionTime: now }
+  return {
+    type: 'Ready',
+    status: 'True',
+    reason: 'KubeletReady',
+    message,
+    lastHeartbeatTime: now,
+    lastTransitionTime: now,
+  }
 }
 
 function nodeFields(name: string, settings: Settings): object {
@@ -64,35 +65,39 @@ function nodeFields(name: string, settings: Settings): object {
 
 /** What every cluster has from the start: namespaces, nodes, the service range, and the `kubernetes` Service. */
 export function seed(registry: Registry, settings: Settings, apiPort: number): void {
-  const { kinds } = registry
-  const namespaceKind = kindOf(kinds, 'v1', 'Namespace')
+  const namespaceKind = kindNamed(registry, 'v1', 'Namespace')
   for (const name of ['default', 'kube-system', 'kube-public', 'kube-node-lease']) {
     ensure(registry, namespaceKind, undefined, name, {})
   }
   const now = timestamp()
-  const ready = { type: 'Ready', status: 'True', reason: '', message: 'Kubernetes Service CIDR is ready', lastTransitionTime: now }
-  ensure(registry, kindOf(kinds, 'networking.k8s.io/v1', 'ServiceCIDR'), undefined, 'kubernetes', {
+  const ready = {
+    type: 'Ready',
+    status: 'True',
+    reason: '',
+    message: 'Kubernetes Service CIDR is ready',
+    lastTransitionTime: now,
+  }
+  ensure(registry, kindNamed(registry, 'networking.k8s.io/v1', 'ServiceCIDR'), undefined, 'kubernetes', {
     spec: { cidrs: [...settings.serviceCidrs] },
     status: { conditions: [ready] },
   })
   for (const name of settings.nodeNames) {
-    ensure(registry, kindOf(kinds, 'v1', 'Node'), undefined, name, nodeFields(name, settings))
+    ensure(registry, kindNamed(registry, 'v1', 'Node'), undefined, name, nodeFields(name, settings))
   }
   seedKubernetesService(registry, settings, apiPort)
 }
 
 function seedKubernetesService(registry: Registry, settings: Settings, apiPort: number): void {
-  const { kinds } = registry
   const first = parseCidr(settings.serviceCidrs[0] ?? '')
   const clusterIP = first && numberToAddress(first.first + 1n, first.family)
   const labels = { component: 'apiserver', provider: 'kubernetes' }
-  ensure(registry, kindOf(kinds, 'v1', 'Service'), 'default', 'kubernetes', {
+  ensure(registry, kindNamed(registry, 'v1', 'Service'), 'default', 'kubernetes', {
     metadata: { name: 'kubernetes', labels },
     spec: { type: 'ClusterIP', clusterIP, ports: [{ name: 'https', port: 443, targetPort: apiPort }] },
   })
   const port = { name: 'https', port: apiPort, protocol: 'TCP' }
-  const slices = kindOf(kinds, 'discovery.k8s.io/v1', 'EndpointSlice')
-  const endpoints = kindOf(kinds, 'v1', 'Endpoints')
+  const slices = kindNamed(registry, 'discovery.k8s.io/v1', 'EndpointSlice')
+  const endpoints = kindNamed(registry, 'v1', 'Endpoints')
   const slice: KubeObject = {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
@@ -102,9 +107,17 @@ function seedKubernetesService(registry: Registry, settings: Settings, apiPort: 
     ports: [port],
   }
   const subsets = [{ addresses: [{ ip: settings.address }], ports: [port] }]
-  const twin: KubeObject = { apiVersion: 'v1', kind: 'Endpoints', metadata: { name: 'kubernetes', labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } }, subsets }
+  const twin: KubeObject = {
+    apiVersion: 'v1',
+    kind: 'Endpoints',
+    metadata: { name: 'kubernetes', labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
+    subsets,
+  }
   // The port may be another one after a restart, so these are written, not only ensured.
-  for (const [kind, object] of [[slices, slice], [endpoints, twin]] as const) {
+  for (const [kind, object] of [
+    [slices, slice],
+    [endpoints, twin],
+  ] as const) {
     if (registry.find(kind, 'default', 'kubernetes')) registry.update(kind, 'default', 'kubernetes', object)
     else registry.create(kind, 'default', object)
   }

@@ -1,10 +1,12 @@
-import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startControllers } from './controllers/index.js'
+import { credentialsFor } from './credentials.js'
 import { Faults } from './faults.js'
 import { Kinds } from './kinds/index.js'
 import { writeKubeconfig } from './kubeconfig.js'
+import { Objects } from './objects/objects.js'
 import { type PlaygroundOptions, type Settings, settingsOf } from './options.js'
 import { Registry } from './registry/registry.js'
 import { seed } from './seed.js'
@@ -12,52 +14,88 @@ import { ApiServer } from './server/api-server.js'
 import { Handler } from './server/handler.js'
 import type { WatchSettings } from './server/watch.js'
 import { ServiceNetwork } from './services/network.js'
+import { DataFile } from './storage/data-file.js'
 import { Store } from './storage/store.js'
-import { createAuthority } from './tls/certificates.js'
 
 export interface Playground {
+  /** `https://127.0.0.1:<port>` */
   readonly url: string
+  /** A file only its owner can read; gone after `close()` unless it was asked for by `kubeconfigPath` or `dataDir`. */
   readonly kubeconfigPath: string
+  /** The certificate of the authority that signed the server's. */
   readonly caPem: string
+  /** The bearer token. */
   readonly token: string
-  readonly registry: Registry
+  /** The first sample node, for `--node-name`. */
+  readonly nodeName: string
+  /** The objects, without HTTP. */
+  readonly objects: Objects
+  /** Switches for things that go wrong. */
   readonly faults: Faults
+  /** The resourceVersion of the latest change. */
+  readonly revision: number
+  /** Ends everything: connections, pods, timers; writes what is to be kept. */
   close(): Promise<void>
 }
 
-export async function startPlayground(options: PlaygroundOptions = {}): Promise<Playground> {
-  const settings: Settings = settingsOf(options)
-  const folder = mkdtempSync(join(tmpdir(), 'kpng-playground-'))
+/** Pieces that hold no connection yet. */
+function prepare(settings: Settings) {
   const store = new Store({ logSize: settings.changeLogSize })
+  const dataFile = settings.dataDir === undefined ? undefined : new DataFile(settings.dataDir, store)
   const network = new ServiceNetwork(store, settings.nodePorts)
-  const registry = new Registry(store, new Kinds(network))
-  const authority = createAuthority('kpng-playground')
-  const certificate = authority.issue('kube-apiserver', ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc', settings.address])
-  const token = settings.token ?? randomBytes(24).toString('base64url')
-  const watchSettings: WatchSettings = {
-    streamingLists: settings.streamingLists,
-    bookmarks: settings.bookmarks,
-    bookmarkIntervalMs: settings.bookmarkIntervalMs,
-    expiredWatch: 'event',
-  }
+  return { store, dataFile, network, registry: new Registry(store, new Kinds(network)) }
+}
+
+function watchSettingsOf({ streamingLists, bookmarks, bookmarkIntervalMs }: Settings): WatchSettings {
+  return { streamingLists, bookmarks, bookmarkIntervalMs, expiredWatch: 'event' }
+}
+
+/** Starts an API server with its controllers and sample nodes on loopback, and writes a kubeconfig for it. */
+export async function startPlayground(options: PlaygroundOptions = {}): Promise<Playground> {
+  const settings = settingsOf(options)
+  const { log, address, maxGracePeriodSeconds, dataDir } = settings
+  const { store, dataFile, network, registry } = prepare(settings)
+  const {
+    caPem,
+    server: certificate,
+    token,
+  } = credentialsFor(address, settings.token, dataDir && join(dataDir, 'credentials.json'))
+  const watchSettings = watchSettingsOf(settings)
   const faults = new Faults(store, watchSettings, (downMs) => server.restart(downMs))
-  const handler = new Handler({ registry, faults, watchSettings, token, maxGracePeriodSeconds: settings.maxGracePeriodSeconds, log: settings.log })
-  const server = new ApiServer(settings.address, settings.port, certificate, handler.handle)
-  await server.listen()
+  const handler = new Handler({ registry, faults, watchSettings, token, maxGracePeriodSeconds, log })
+  const server = new ApiServer(address, settings.port, certificate, handler.handle)
+  await server.listen().catch((error: unknown) => {
+    dataFile?.close()
+    throw error
+  })
   seed(registry, settings, server.port)
-  const url = `https://${settings.address}:${server.port}`
-  const kubeconfigPath = settings.kubeconfigPath ?? join(folder, 'kubeconfig')
-  writeKubeconfig(kubeconfigPath, { url, caPem: authority.certPem, token })
+  const controllers = startControllers(registry, network, settings, log)
+  if (settings.answerDelayMs > 0) faults.delayAnswers(settings.answerDelayMs)
+  if (settings.failFraction > 0) faults.failFraction(settings.failFraction)
+  const url = `https://${address}:${server.port}`
+  const needsFolder = settings.kubeconfigPath === undefined && dataDir === undefined
+  const folder = needsFolder ? mkdtempSync(join(tmpdir(), 'kpng-playground-')) : undefined
+  const kubeconfigPath = settings.kubeconfigPath ?? join(folder ?? dataDir ?? '', 'kubeconfig')
+  writeKubeconfig(kubeconfigPath, { url, caPem, token })
+  log.detail(1, 'The playground is ready', { url, kubeconfig: kubeconfigPath })
+  let closing: Promise<void> | undefined
+  const close = async () => {
+    await server.close()
+    await controllers.close()
+    dataFile?.close()
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+  }
   return {
     url,
     kubeconfigPath,
-    caPem: authority.certPem,
+    caPem,
     token,
-    registry,
+    nodeName: settings.nodeNames[0] ?? '',
+    objects: new Objects(registry, maxGracePeriodSeconds),
     faults,
-    close: async () => {
-      await server.close()
-      rmSync(folder, { recursive: true, force: true })
+    get revision() {
+      return store.revision
     },
+    close: () => (closing ??= close()),
   }
 }

@@ -1,5 +1,22 @@
 import type { DeleteItem, SetItem } from './items.js'
 
+/**
+ * Items that are always told together. Where many watchers are told the same batch, whoever encodes it may keep the result in
+ * `frames`: a state of 50,000 endpoints is then a few thousand buffers for each of them.
+ */
+export interface Batch {
+  readonly items: Iterable<SetItem>
+  readonly shared: boolean
+  frames?: Buffer
+}
+
+/** A batch of its own, for one watcher. */
+export const batchOf = (items: Iterable<SetItem>): Batch => ({ items, shared: false })
+
+export function* itemsOf(batches: Iterable<Batch>): Generator<SetItem> {
+  for (const batch of batches) yield* batch.items
+}
+
 /** When the change of a service's endpoints began. */
 export interface Trigger {
   /** `namespace/name` */
@@ -15,7 +32,9 @@ export interface ChangeSet {
   readonly revision: number
   /** The whole state follows; what was known before is void. */
   readonly reset: boolean
-  /** New and changed things. Made while it is walked when it is the whole state; may be walked again. */
+  /** New and changed things, in batches. Made while it is walked when it is the whole state; may be walked again. */
+  readonly batches: Iterable<Batch>
+  /** The same, one by one. */
   readonly sets: Iterable<SetItem>
   readonly deletes: readonly DeleteItem[]
   readonly triggers: readonly Trigger[]

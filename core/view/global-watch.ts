@@ -9,7 +9,7 @@ import {
   type Store,
   sameMessage,
 } from '../store/index.js'
-import type { ChangeSet, Trigger, Watch } from './change-set.js'
+import { type Batch, batchOf, type ChangeSet, itemsOf, type Trigger, type Watch } from './change-set.js'
 import { type DeleteItem, MessageItem, type SetItem } from './items.js'
 
 export interface GlobalWatchOptions {
@@ -40,14 +40,21 @@ export class GlobalWatch implements Watch {
     const entries = this.#store.entries()
     const head = [...this.#store.nodes.values()].map(nodeInfoItem)
     if (this.#withServiceCidrs) head.push(...[...this.#store.serviceCidrs.values()].map(cidrItem))
-    const sets = {
-      *[Symbol.iterator](): Generator<SetItem> {
-        yield* head
-        for (const entry of entries) if (entry.service) yield serviceInfoItem(entry.service)
-        for (const entry of entries) yield* endpointItems(entry).values()
+    const batches = {
+      *[Symbol.iterator](): Generator<Batch> {
+        yield batchOf(head)
+        for (const entry of entries) if (entry.service) yield batchOf([serviceInfoItem(entry.service)])
+        for (const entry of entries) yield batchOf(endpointItems(entry).values())
       },
     }
-    return { revision: this.#store.revision, reset: true, sets, deletes: [], triggers: [] }
+    return {
+      revision: this.#store.revision,
+      reset: true,
+      batches,
+      sets: { [Symbol.iterator]: () => itemsOf(batches) },
+      deletes: [],
+      triggers: [],
+    }
   }
 
   #changes(range: ChangeRange): ChangeSet | undefined {
@@ -73,7 +80,7 @@ export class GlobalWatch implements Watch {
     const deletes = [...deletedEndpoints, ...deletedServices, ...tail]
     const all = [...head, ...sets, ...endpoints]
     if (all.length + deletes.length === 0) return undefined
-    return { revision: range.to, reset: false, sets: all, deletes, triggers }
+    return { revision: range.to, reset: false, batches: [batchOf(all)], sets: all, deletes, triggers }
   }
 }
 

@@ -48,12 +48,19 @@ export class EndpointItem implements SetItem {
   readonly path: string
   readonly selected: SelectedEndpoint
   readonly #ports: readonly localv1.PortMapping[]
+  #local: EndpointItem | undefined
   frame?: Buffer
 
   constructor(path: string, selected: SelectedEndpoint, ports: readonly localv1.PortMapping[]) {
     this.path = path
     this.selected = selected
     this.#ports = ports
+  }
+
+  /** The same endpoint as its own node sees it. */
+  asLocal(): EndpointItem {
+    this.#local ??= new EndpointItem(this.path, { ...this.selected, local: true }, this.#ports)
+    return this.#local
   }
 
   get message(): localv1.Endpoint {

@@ -1,10 +1,10 @@
 import { type globalv1, localv1 } from '@kpng/api'
-import type { Changed, ChangeRange, Store } from '../store/index.js'
-import type { ChangeSet, Trigger, Watch } from './change-set.js'
+import type { Changed, ChangeRange, ServiceEntry, Store } from '../store/index.js'
+import { type Batch, batchOf, type ChangeSet, itemsOf, type Trigger, type Watch } from './change-set.js'
 import { type DeleteItem, nodeItem, type SetItem, serviceCidrItem } from './items.js'
 import type { NodeTopology } from './selection.js'
 import { diffFor, diffForZone, isEmpty, type ServiceDiff } from './service-diff.js'
-import { dependsOnZone, viewOf } from './service-view.js'
+import { dependsOnZone, serviceOf, viewOf } from './service-view.js'
 
 export interface NodeWatchOptions {
   readonly nodeName: string
@@ -51,20 +51,24 @@ export class NodeWatch implements Watch {
     const head: SetItem[] = []
     if (this.#withNode && node) head.push(nodeItem(node))
     if (this.#withServiceCidrs) head.push(...[...store.serviceCidrs.values()].map(serviceCidrItem))
-    const sets = {
-      *[Symbol.iterator](): Generator<SetItem> {
-        yield* head
+    const batches = {
+      *[Symbol.iterator](): Generator<Batch> {
+        yield batchOf(head)
+        yield batchOf(servicesOf(entries))
         for (const entry of entries) {
           const view = viewOf(entry, topology)
-          if (view) yield view.service
-        }
-        for (const entry of entries) {
-          const view = viewOf(entry, topology)
-          if (view) yield* view.endpoints.values()
+          if (view) yield view.batch
         }
       },
     }
-    return { revision: store.revision, reset: true, sets, deletes: [], triggers: [] }
+    return {
+      revision: store.revision,
+      reset: true,
+      batches,
+      sets: { [Symbol.iterator]: () => itemsOf(batches) },
+      deletes: [],
+      triggers: [],
+    }
   }
 
   #changes(range: ChangeRange): ChangeSet | undefined {
@@ -100,7 +104,14 @@ export class NodeWatch implements Watch {
     if (this.#withNode && node) add(new Map([[this.#nodeName, node]]), localv1.Set.NODES, nodeItem, sets, deletes)
     if (this.#withServiceCidrs) add(range.serviceCidrs, localv1.Set.SERVICE_CIDRS, serviceCidrItem, sets, deletes)
     if (sets.length + deletes.length === 0) return undefined
-    return { revision: range.to, reset: false, sets, deletes, triggers }
+    return { revision: range.to, reset: false, batches: [batchOf(sets)], sets, deletes, triggers }
+  }
+}
+
+function* servicesOf(entries: readonly ServiceEntry[]): Generator<SetItem> {
+  for (const entry of entries) {
+    const service = serviceOf(entry)
+    if (service) yield service
   }
 }
 

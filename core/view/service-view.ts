@@ -1,6 +1,7 @@
 import { endpointPath, type localv1 } from '@kpng/api'
 import { hashKey } from '../store/hash.js'
 import type { EndpointRecord, ServiceEntry } from '../store/index.js'
+import type { Batch } from './change-set.js'
 import { EndpointItem, type SetItem, serviceItem } from './items.js'
 import { type Availability, type NodeTopology, type SelectedEndpoint, selectEndpoints } from './selection.js'
 
@@ -9,6 +10,8 @@ export interface ServiceView {
   readonly service: SetItem
   /** By path. */
   readonly endpoints: ReadonlyMap<string, EndpointItem>
+  /** The same endpoints, to be told as a whole. */
+  readonly batch: Batch
 }
 
 /**
@@ -17,6 +20,7 @@ export interface ServiceView {
  */
 interface Dependence {
   readonly nodes: ReadonlySet<string>
+  readonly hints: boolean
   readonly zones: boolean
   readonly views: Map<string, ServiceView>
 }
@@ -27,16 +31,18 @@ function dependenceOf(entry: ServiceEntry): Dependence {
   let dependence = dependences.get(entry)
   if (!dependence) {
     const nodes = new Set<string>()
+    let hinted = false
     let zones = false
     for (const endpoints of entry.sources.values()) {
       for (const { node, hints } of endpoints) {
         if (node !== '') nodes.add(node)
         if (!hints) continue
-        for (const hinted of hints.nodes) nodes.add(hinted)
+        hinted = true
+        for (const name of hints.nodes) nodes.add(name)
         if (hints.zones.length > 0) zones = true
       }
     }
-    dependence = { nodes, zones, views: new Map() }
+    dependence = { nodes, hints: hinted, zones, views: new Map() }
     dependences.set(entry, dependence)
   }
   return dependence
@@ -63,17 +69,41 @@ export function viewerGroup(entry: ServiceEntry, node: NodeTopology): ViewerGrou
 /** An entry as a node sees it, or undefined when there is no service (yet). */
 export function viewOf(entry: ServiceEntry | undefined, node: NodeTopology): ServiceView | undefined {
   if (!entry?.service) return undefined
-  const { views } = dependenceOf(entry)
   const { name, shared } = viewerGroup(entry, node)
-  const known = views.get(name)
-  if (known) return known
-  const view = makeView(entry, entry.service, node)
-  // What only one node sees is quickly made again, and kept for all nodes it would be most of the memory.
-  if (shared) views.set(name, view)
+  // What only one node sees is quickly made again; kept for all nodes it would be most of the memory.
+  if (!shared)
+    return onlyLocalityDiffers(entry, entry.service)
+      ? withLocals(entry, node)
+      : makeView(entry, entry.service, node, shared)
+  const { views } = dependenceOf(entry)
+  let view = views.get(name)
+  if (!view) {
+    view = makeView(entry, entry.service, node, shared)
+    views.set(name, view)
+  }
   return view
 }
 
-function makeView(entry: ServiceEntry, service: localv1.Service, node: NodeTopology): ServiceView {
+/** The service as every node sees it. */
+export const serviceOf = (entry: ServiceEntry): SetItem | undefined => viewOf(entry, nobody)?.service
+
+const nobody: NodeTopology = { name: '', zone: '' }
+
+/** Without hints and Local policies every node uses the same endpoints: which of them are its own is all that differs. */
+const onlyLocalityDiffers = (entry: ServiceEntry, service: localv1.Service): boolean =>
+  !dependenceOf(entry).hints && !service.internalTrafficToLocal && !service.externalTrafficToLocal
+
+function withLocals(entry: ServiceEntry, node: NodeTopology): ServiceView | undefined {
+  const everybodys = viewOf(entry, nobody)
+  if (!everybodys) return undefined
+  const endpoints = new Map(everybodys.endpoints)
+  for (const [path, item] of endpoints) {
+    if (item.selected.endpoint.node === node.name) endpoints.set(path, item.asLocal())
+  }
+  return { service: everybodys.service, endpoints, batch: { items: [...endpoints.values()], shared: false } }
+}
+
+function makeView(entry: ServiceEntry, service: localv1.Service, node: NodeTopology, shared: boolean): ServiceView {
   const endpoints = [...entry.sources.values()].flat()
   const { used, availability } = selectEndpoints(service, endpoints, node)
   const items = new Map<string, EndpointItem>()
@@ -81,7 +111,8 @@ function makeView(entry: ServiceEntry, service: localv1.Service, node: NodeTopol
     const path = uniquePath(entry.path, selected.endpoint, items)
     items.set(path, endpointItem(path, selected, service.ports))
   }
-  return { service: itemOfService(entry.path, service, availability), endpoints: items }
+  const batch = { items: [...items.values()], shared }
+  return { service: itemOfService(entry.path, service, availability), endpoints: items, batch }
 }
 
 /**
@@ -106,19 +137,17 @@ const identityOf = ({ hostname, v4, v6, ports }: EndpointRecord): string => JSON
 
 const endpointItems = new WeakMap<EndpointRecord, EndpointItem[]>()
 
-/** The item for a selected endpoint: the same object as long as nothing in it changed. */
+/** The item for a selected endpoint: the same object as long as nothing in it changed, so that its bytes are made once. */
 function endpointItem(path: string, selected: SelectedEndpoint, ports: readonly localv1.PortMapping[]): EndpointItem {
   if (selected.portScopes) return new EndpointItem(path, selected, ports)
-  let variants = endpointItems.get(selected.endpoint)
-  if (!variants) {
-    variants = []
-    endpointItems.set(selected.endpoint, variants)
-  }
-  const variant = (selected.local ? 8 : 0) | selected.scopes
-  const known = variants[variant]
-  if (known?.path === path) return known
+  const known = endpointItems.get(selected.endpoint)
+  const same = known?.find(
+    (item) => item.path === path && item.selected.scopes === selected.scopes && item.selected.local === selected.local,
+  )
+  if (same) return same
   const item = new EndpointItem(path, selected, ports)
-  variants[variant] = item
+  if (known) known.push(item)
+  else endpointItems.set(selected.endpoint, [item])
   return item
 }
 

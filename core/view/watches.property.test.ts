@@ -7,6 +7,7 @@ import { endpoint, node, service } from '../testing/objects.js'
 import type { ChangeSet, Watch } from './change-set.js'
 import { GlobalWatch } from './global-watch.js'
 import { NodeWatch } from './node-watch.js'
+import { selectEndpoints } from './selection.js'
 
 // Any sequence of updates, any pace of the watchers: what a watcher knows equals a full recompute; it never sees an endpoint
 // without its service, is never told what it knows, and is never told to forget what it does not know.
@@ -171,6 +172,36 @@ test.each([
       for (const index of watches.keys()) ask(index)
     }),
     { numRuns: 400 },
+  )
+})
+
+test('a view holds exactly the endpoints that selection gives, whatever is shared between nodes', () => {
+  fc.assert(
+    fc.property(fc.array(aWrite, { minLength: 1, maxLength: 20 }), (writes) => {
+      const store = new Store()
+      store.update((tx) => {
+        tx.setSynced('services', 'endpoints', 'nodes')
+        for (const write of writes) write(tx)
+      })
+      for (const nodeName of [...nodeNames, 'unknown']) {
+        const zone = store.node(nodeName)?.topology?.zone ?? ''
+        const expected = store.entries().flatMap((entry) => {
+          if (!entry.service) return []
+          const endpoints = [...entry.sources.values()].flat()
+          const { used } = selectEndpoints(entry.service, endpoints, { name: nodeName, zone })
+          return used.map(({ endpoint, local, scopes }) => [endpoint.v4, endpoint.v6, endpoint.ports, local, scopes])
+        })
+        const told = [...(new NodeWatch(store, { nodeName }).poll()?.sets ?? [])].flatMap((item) => {
+          if (item.set !== localv1.Set.ENDPOINTS) return []
+          const { ips, portOverrides, local, scopes } = item.message as localv1.Endpoint
+          const bits = (scopes?.internal ? 1 : 0) | (scopes?.external ? 2 : 0) | (scopes?.cluster ? 4 : 0)
+          return [[ips?.v4, ips?.v6, portOverrides.map(({ name, port }) => ({ name, port })), local, bits]]
+        })
+        const sorted = (rows: unknown[]) => rows.map((row) => JSON.stringify(row)).sort()
+        expect(sorted(told)).toEqual(sorted(expected))
+      }
+    }),
+    { numRuns: 500 },
   )
 })
 

@@ -1,9 +1,9 @@
+import { equal } from '../objects/json.js'
 import type { Deployment } from '../objects/kinds.js'
 import { age } from '../objects/time.js'
 import type { KubeObject } from '../objects/types.js'
 import { matchesAll } from '../selectors/labels.js'
 import type { Cause } from '../server/status.js'
-import { equal } from '../objects/json.js'
 import { invalidValue, requiredValue } from './causes.js'
 import { ageColumn, defineKind, nameColumn } from './kind.js'
 

@@ -1,4 +1,4 @@
-import type { Endpoints, EndpointSlice, SlicePort } from '../objects/kinds.js'
+import type { EndpointSlice, Endpoints, SlicePort } from '../objects/kinds.js'
 import { age } from '../objects/time.js'
 import type { KubeObject } from '../objects/types.js'
 import type { Cause } from '../server/status.js'
@@ -25,16 +25,18 @@ function endpointAddresses({ subsets = [] }: Endpoints): string[] {
 }
 
 function validateEndpoints(object: KubeObject): Cause[] {
-  return ((object as Endpoints).subsets ?? []).flatMap(({ addresses = [], notReadyAddresses = [], ports = [] }, index) => {
-    const at = `subsets[${index}]`
-    const causes = addresses.flatMap(({ ip }, i) => checkAddress(`${at}.addresses[${i}].ip`, ip))
-    causes.push(...notReadyAddresses.flatMap(({ ip }, i) => checkAddress(`${at}.notReadyAddresses[${i}].ip`, ip)))
-    causes.push(...ports.flatMap(({ port }, i) => checkPort(`${at}.ports[${i}].port`, port)))
-    if (addresses.length + notReadyAddresses.length === 0) {
-      causes.push(requiredValue(at, 'must specify `addresses` or `notReadyAddresses`'))
-    }
-    return causes
-  })
+  return ((object as Endpoints).subsets ?? []).flatMap(
+    ({ addresses = [], notReadyAddresses = [], ports = [] }, index) => {
+      const at = `subsets[${index}]`
+      const causes = addresses.flatMap(({ ip }, i) => checkAddress(`${at}.addresses[${i}].ip`, ip))
+      causes.push(...notReadyAddresses.flatMap(({ ip }, i) => checkAddress(`${at}.notReadyAddresses[${i}].ip`, ip)))
+      causes.push(...ports.flatMap(({ port }, i) => checkPort(`${at}.ports[${i}].port`, port)))
+      if (addresses.length + notReadyAddresses.length === 0) {
+        causes.push(requiredValue(at, 'must specify `addresses` or `notReadyAddresses`'))
+      }
+      return causes
+    },
+  )
 }
 
 export const endpointsKind = defineKind({
@@ -55,7 +57,8 @@ export const endpointsKind = defineKind({
   ],
   strategy: {
     prepare: (object) => {
-      for (const subset of (object as Endpoints).subsets ?? []) for (const port of subset.ports ?? []) port.protocol ??= 'TCP'
+      for (const subset of (object as Endpoints).subsets ?? [])
+        for (const port of subset.ports ?? []) port.protocol ??= 'TCP'
     },
     validate: validateEndpoints,
   },
@@ -91,7 +94,11 @@ function validateSlice(object: KubeObject, before?: KubeObject): Cause[] {
   }
   const endpoints = slice.endpoints ?? []
   if (endpoints.length > 1000) {
-    causes.push({ reason: 'FieldValueTooMany', field: 'endpoints', message: `Too many: ${endpoints.length}: must have at most 1000 items` })
+    causes.push({
+      reason: 'FieldValueTooMany',
+      field: 'endpoints',
+      message: `Too many: ${endpoints.length}: must have at most 1000 items`,
+    })
   }
   for (const [index, { addresses = [] }] of endpoints.entries()) {
     const at = `endpoints[${index}].addresses`

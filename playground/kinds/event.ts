@@ -37,7 +37,9 @@ const involved = ['kind', 'namespace', 'name', 'uid', 'apiVersion', 'resourceVer
 function validate(object: KubeObject): Cause[] {
   const event = object as KubeEvent
   if (namespaceOf(event) === event.metadata.namespace) return []
-  return [invalidValue('involvedObject.namespace', event.involvedObject?.namespace ?? '', 'does not match event.namespace')]
+  return [
+    invalidValue('involvedObject.namespace', event.involvedObject?.namespace ?? '', 'does not match event.namespace'),
+  ]
 }
 
 const common = {
@@ -98,6 +100,8 @@ function convert(object: KubeObject, apiVersion: string, pairs: readonly [string
 export const newEventKind = defineKind({
   ...common,
   group: 'events.k8s.io',
+  // kubectl would warn on each `get ev` that the short name is ambiguous.
+  shortNames: [],
   type: 'io.k8s.api.events.v1.Event',
   fields: {
     ...Object.fromEntries(involved.map((name) => [`regarding.${name}`, reference(name)])),
@@ -108,7 +112,12 @@ export const newEventKind = defineKind({
   strategy: { validate },
   storedAs: {
     resource: 'events',
-    toStored: (object) => convert(object, 'v1', renamed.map(([core, events]) => [events, core])),
+    toStored: (object) =>
+      convert(
+        object,
+        'v1',
+        renamed.map(([core, events]) => [events, core]),
+      ),
     fromStored: (object) => convert(object, 'events.k8s.io/v1', renamed),
   },
 })

@@ -71,4 +71,5 @@ export const apiVersionOf = (kind: Pick<Kind, 'group' | 'version'>): string =>
 export const resourceOf = (kind: Kind): string =>
   kind.storedAs?.resource ?? (kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`)
 
-export const keyOf = (namespace: string | undefined, name: string): string => (namespace ? `${namespace}/${name}` : name)
+export const keyOf = (namespace: string | undefined, name: string): string =>
+  namespace ? `${namespace}/${name}` : name

@@ -91,7 +91,9 @@ export const familyOf = (address: string): 'IPv4' | 'IPv6' | undefined => {
 }
 
 export function checkAddress(field: string, address: string): Cause[] {
-  return familyOf(address) ? [] : [invalidValue(field, address, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)')]
+  return familyOf(address)
+    ? []
+    : [invalidValue(field, address, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)')]
 }
 
 export function checkPort(field: string, port: unknown): Cause[] {

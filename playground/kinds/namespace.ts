@@ -1,6 +1,6 @@
+import { equal } from '../objects/json.js'
 import type { Namespace, ServiceCidr } from '../objects/kinds.js'
 import { age } from '../objects/time.js'
-import { equal } from '../objects/json.js'
 import type { KubeObject } from '../objects/types.js'
 import type { Cause } from '../server/status.js'
 import { parseCidr } from '../services/cidr.js'
@@ -31,7 +31,10 @@ export const namespaceKind = defineKind({
     prepare: (object, old) => {
       const namespace = object as Namespace
       // The label lets selectors name a namespace; the finalizer keeps it until its objects are gone.
-      namespace.metadata.labels = { ...namespace.metadata.labels, 'kubernetes.io/metadata.name': namespace.metadata.name }
+      namespace.metadata.labels = {
+        ...namespace.metadata.labels,
+        'kubernetes.io/metadata.name': namespace.metadata.name,
+      }
       namespace.spec = old ? (old as Namespace).spec : { finalizers: ['kubernetes'] }
       namespace.status ??= {}
       namespace.status.phase = namespace.metadata.deletionTimestamp ? 'Terminating' : 'Active'

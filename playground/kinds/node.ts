@@ -48,14 +48,19 @@ function validate(object: KubeObject, before?: KubeObject): Cause[] {
   const causes: Cause[] = []
   for (const [index, taint] of (spec.taints ?? []).entries()) {
     if (!taint.key) causes.push(requiredValue(`spec.taints[${index}].key`))
-    if (!effects.includes(taint.effect)) causes.push(unsupportedValue(`spec.taints[${index}].effect`, taint.effect, effects))
+    if (!effects.includes(taint.effect))
+      causes.push(unsupportedValue(`spec.taints[${index}].effect`, taint.effect, effects))
   }
   for (const [index, cidr] of (spec.podCIDRs ?? []).entries()) {
     const why = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'
     if (!parseCidr(cidr)) causes.push(invalidValue(`spec.podCIDRs[${index}]`, cidr, why))
   }
   if (old?.podCIDR && old.podCIDR !== spec.podCIDR) {
-    causes.push({ reason: 'FieldValueForbidden', field: 'spec.podCIDRs', message: 'Forbidden: node updates may not change podCIDR except from "" to valid' })
+    causes.push({
+      reason: 'FieldValueForbidden',
+      field: 'spec.podCIDRs',
+      message: 'Forbidden: node updates may not change podCIDR except from "" to valid',
+    })
   }
   return causes
 }

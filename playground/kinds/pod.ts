@@ -49,7 +49,8 @@ function prepare(object: KubeObject, old?: KubeObject): void {
     const fields = container as unknown as Record<string, unknown>
     fields.terminationMessagePath ??= '/dev/termination-log'
     fields.terminationMessagePolicy ??= 'File'
-    fields.imagePullPolicy ??= /:[^/]+$/.test(container.image ?? '') && !container.image?.endsWith(':latest') ? 'IfNotPresent' : 'Always'
+    fields.imagePullPolicy ??=
+      /:[^/]+$/.test(container.image ?? '') && !container.image?.endsWith(':latest') ? 'IfNotPresent' : 'Always'
     fields.resources ??= {}
     for (const port of container.ports ?? []) port.protocol ??= 'TCP'
   }
@@ -124,7 +125,8 @@ export const podKind = defineKind({
   row,
   fields: {
     'spec.nodeName': (object) => (object as Pod).spec.nodeName ?? '',
-    'spec.restartPolicy': (object) => String((object as Pod & { spec: { restartPolicy?: string } }).spec.restartPolicy ?? ''),
+    'spec.restartPolicy': (object) =>
+      String((object as Pod & { spec: { restartPolicy?: string } }).spec.restartPolicy ?? ''),
     'status.phase': (object) => (object as Pod).status?.phase ?? '',
     'status.podIP': (object) => (object as Pod).status?.podIP ?? '',
   },

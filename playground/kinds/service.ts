@@ -31,7 +31,15 @@ function row(object: KubeObject, now: number): unknown[] {
   const clusterIp = service.spec.clusterIP || '<none>'
   const { type } = service.spec
   const created = age(service.metadata.creationTimestamp, now)
-  return [service.metadata.name, type, clusterIp, externalAddresses(service), ports(service), created, selector(service)]
+  return [
+    service.metadata.name,
+    type,
+    clusterIp,
+    externalAddresses(service),
+    ports(service),
+    created,
+    selector(service),
+  ]
 }
 
 /** Services, with the defaults, the checks and the allocations of the API server. */

@@ -1,6 +1,5 @@
 /** `metav1.Time`: whole seconds. */
-export const timestamp = (milliseconds = Date.now()): string =>
-  `${new Date(milliseconds).toISOString().slice(0, 19)}Z`
+export const timestamp = (milliseconds = Date.now()): string => `${new Date(milliseconds).toISOString().slice(0, 19)}Z`
 
 /** `metav1.MicroTime`. */
 export const microTimestamp = (milliseconds = Date.now()): string =>

@@ -4,7 +4,14 @@ import { resolve } from '../schema/definitions.js'
 import type { Definition, Field } from '../schema/parse.js'
 import { type Cause, StatusError } from '../server/status.js'
 import { elementsOf, type FieldSet, fieldsOf, isUnder, keyElement, showPath } from './field-set.js'
-import { conflictsOf, type FieldConflict, lastApplied, ownedByOthers, trackApply, type Writer } from './managed-fields.js'
+import {
+  conflictsOf,
+  type FieldConflict,
+  lastApplied,
+  ownedByOthers,
+  trackApply,
+  type Writer,
+} from './managed-fields.js'
 
 /** Server-side apply: merges the applied fields into the live object and removes those the writer no longer applies. */
 export function serverSideApply(
@@ -32,7 +39,9 @@ function conflictError(conflicts: readonly FieldConflict[]): StatusError {
   const byManager = new Map<string, string[]>()
   for (const { message, field } of causes) byManager.set(message, [...(byManager.get(message) ?? []), field])
   const parts = [...byManager].map(([message, fields]) =>
-    fields.length === 1 ? `${message}: ${fields[0]}` : `${message.replace('conflict', 'conflicts')}:\n- ${fields.join('\n- ')}`,
+    fields.length === 1
+      ? `${message}: ${fields[0]}`
+      : `${message.replace('conflict', 'conflicts')}:\n- ${fields.join('\n- ')}`,
   )
   const count = conflicts.length === 1 ? '1 conflict' : `${conflicts.length} conflicts`
   return new StatusError(409, 'Conflict', `Apply failed with ${count}: ${parts.join('\n')}`, { causes })
@@ -74,7 +83,13 @@ function mergeItems(live: unknown[], applied: unknown[], field: Field, type: Def
 }
 
 /** What the writer applied before, does not any more, and nobody else owns, goes. */
-function removeAbandoned(merged: KubeObject, live: KubeObject, applied: FieldSet, definition: Definition | undefined, writer: Writer): void {
+function removeAbandoned(
+  merged: KubeObject,
+  live: KubeObject,
+  applied: FieldSet,
+  definition: Definition | undefined,
+  writer: Writer,
+): void {
   const others = ownedByOthers(live, writer)
   const kept = (path: string): boolean => {
     if (applied.has(path) || others.has(path)) return true
@@ -105,7 +120,9 @@ function removePath(container: unknown, [element = '', ...rest]: string[], defin
     return
   }
   const matches = (item: unknown) =>
-    next.startsWith('v:') ? JSON.stringify(item) === next.slice(2) : isObject(item) && keyElement(item, field, type) === next
+    next.startsWith('v:')
+      ? JSON.stringify(item) === next.slice(2)
+      : isObject(item) && keyElement(item, field, type) === next
   if (below.length === 0) {
     const left = value.filter((item) => !matches(item))
     if (left.length === 0) delete container[name]

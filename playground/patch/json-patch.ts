@@ -99,7 +99,8 @@ function apply(document: Document, { op, path, from = '', value }: Operation): v
 
 /** JSON patch, RFC 6902. All or nothing: the target itself is not touched. */
 export function jsonPatch(target: unknown, patch: unknown): unknown {
-  if (!Array.isArray(patch)) throw badRequest('a JSON patch must be a list of operations, like [{"op":"remove","path":"/a"}]')
+  if (!Array.isArray(patch))
+    throw badRequest('a JSON patch must be a list of operations, like [{"op":"remove","path":"/a"}]')
   const document = new Document(clone(target))
   for (const operation of patch) {
     if (!isObject(operation) || typeof operation.op !== 'string' || typeof operation.path !== 'string') {

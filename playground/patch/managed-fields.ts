@@ -41,7 +41,12 @@ const minus = (paths: Set<string>, ...others: Set<string>[]): Set<string> =>
   new Set([...paths].filter((path) => !others.some((other) => other.has(path))))
 
 /** After a create, replace or patch: the writer owns what it changed, the others lose that. */
-export function trackUpdate(object: KubeObject, old: KubeObject | undefined, definition: Definition | undefined, writer: Writer): void {
+export function trackUpdate(
+  object: KubeObject,
+  old: KubeObject | undefined,
+  definition: Definition | undefined,
+  writer: Writer,
+): void {
   const { changed, removed } = difference(
     old ? fieldsOf(old, definition, true) : new Map(),
     fieldsOf(object, definition, true),
@@ -61,7 +66,13 @@ export function trackUpdate(object: KubeObject, old: KubeObject | undefined, def
 }
 
 /** After an apply: the writer owns exactly what it applied; who had a field with another value loses it. */
-export function trackApply(object: KubeObject, old: KubeObject | undefined, applied: FieldSet, definition: Definition | undefined, writer: Writer): void {
+export function trackApply(
+  object: KubeObject,
+  old: KubeObject | undefined,
+  applied: FieldSet,
+  definition: Definition | undefined,
+  writer: Writer,
+): void {
   const { changed, removed } = difference(
     old ? fieldsOf(old, definition, true) : new Map(),
     fieldsOf(object, definition, true),
@@ -83,7 +94,12 @@ export interface FieldConflict {
 }
 
 /** The applied fields that others own with another value. */
-export function conflictsOf(live: KubeObject, applied: FieldSet, definition: Definition | undefined, writer: Writer): FieldConflict[] {
+export function conflictsOf(
+  live: KubeObject,
+  applied: FieldSet,
+  definition: Definition | undefined,
+  writer: Writer,
+): FieldConflict[] {
   const current = fieldsOf(live as JsonObject, definition, false)
   const differing = [...applied].filter(([path, value]) => !current.has(path) || !equal(current.get(path), value))
   return (live.metadata.managedFields ?? [])

@@ -30,7 +30,12 @@ const definitionOf = (owner: Definition | undefined, field: Field | undefined): 
   return resolved?.kind === 'definition' ? resolved.definition : undefined
 }
 
-function patchField(current: unknown, patch: unknown, owner: Definition | undefined, field: Field | undefined): unknown {
+function patchField(
+  current: unknown,
+  patch: unknown,
+  owner: Definition | undefined,
+  field: Field | undefined,
+): unknown {
   const type = definitionOf(owner, field)
   if (Array.isArray(patch)) {
     if (field?.mergeKey === undefined || !Array.isArray(current)) return clone(withoutDirectives(patch))
@@ -68,12 +73,18 @@ function mergeByKey(current: unknown[], patch: unknown[], key: string, type: Def
   return result
 }
 
-function applyListDirective(result: JsonObject, name: string, value: unknown, definition: Definition | undefined): void {
+function applyListDirective(
+  result: JsonObject,
+  name: string,
+  value: unknown,
+  definition: Definition | undefined,
+): void {
   const [directive = '', list = ''] = name.split('/')
   const items = result[list]
   if (!Array.isArray(items) || !Array.isArray(value)) return
   if (directive === '$deleteFromPrimitiveList') result[list] = items.filter((item) => !value.includes(item))
-  if (directive === '$setElementOrder') result[list] = ordered(items, value, definition?.fields.get(list)?.mergeKey ?? '')
+  if (directive === '$setElementOrder')
+    result[list] = ordered(items, value, definition?.fields.get(list)?.mergeKey ?? '')
 }
 
 /** The listed items in the listed order; one that the writer did not know stays behind the item it followed. */

@@ -10,7 +10,11 @@ export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
  * Makes an object of a request's body: it must be of the kind, its values of the right types. Unknown fields are dropped;
  * the writer decides whether silently, with warnings or as an error.
  */
-export function decode(kind: Kind, body: unknown, validation: FieldValidation): { object: KubeObject; warnings: string[] } {
+export function decode(
+  kind: Kind,
+  body: unknown,
+  validation: FieldValidation,
+): { object: KubeObject; warnings: string[] } {
   if (!isObject(body)) throw badRequest(`the body of the request must be an object of the kind ${kind.kind}`)
   const expected = apiVersionOf(kind)
   const given = `${body.kind ?? kind.kind} in version "${body.apiVersion ?? expected}"`
@@ -19,7 +23,9 @@ export function decode(kind: Kind, body: unknown, validation: FieldValidation): 
     throw badRequest(why)
   }
   if (body.kind !== undefined && body.kind !== kind.kind) {
-    throw badRequest(`${given} cannot be handled as a ${kind.kind}: converting (v1.${body.kind}) to (v1.${kind.kind}): unknown conversion`)
+    throw badRequest(
+      `${given} cannot be handled as a ${kind.kind}: converting (v1.${body.kind}) to (v1.${kind.kind}): unknown conversion`,
+    )
   }
   body.apiVersion = expected
   body.kind = kind.kind

@@ -43,7 +43,13 @@ function graceOf(kind: Kind, object: KubeObject, options: DeleteOptions): number
   return Math.max(0, Math.min(wanted, options.maxGracePeriodSeconds ?? Number.POSITIVE_INFINITY))
 }
 
-export function deleteObject(registry: Registry, kind: Kind, namespace: string | undefined, name: string, options: DeleteOptions = {}): Deletion {
+export function deleteObject(
+  registry: Registry,
+  kind: Kind,
+  namespace: string | undefined,
+  name: string,
+  options: DeleteOptions = {},
+): Deletion {
   const object = registry.get(kind, namespace, name)
   checkPreconditions(kind, object, options)
   const refusal = kind.strategy.refuseDeletion?.(object)
@@ -53,7 +59,8 @@ export function deleteObject(registry: Registry, kind: Kind, namespace: string |
   if (options.dryRun) return { object, gone: true }
   if (options.propagationPolicy === 'Orphan') orphanDependents(registry, object)
   const grace = graceOf(kind, object, options)
-  const holds = (object.metadata.finalizers?.length ?? 0) > 0 || ((object as Namespace).spec?.finalizers?.length ?? 0) > 0
+  const holds =
+    (object.metadata.finalizers?.length ?? 0) > 0 || ((object as Namespace).spec?.finalizers?.length ?? 0) > 0
   if (grace === 0 && !holds) return { object: registry.store.remove(resource, key)?.object ?? object, gone: true }
   const already = object.metadata.deletionGracePeriodSeconds
   if (object.metadata.deletionTimestamp && already !== undefined && already <= grace) return { object, gone: false }

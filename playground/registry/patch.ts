@@ -39,7 +39,8 @@ export function patchObject(
   body: unknown,
   options: PatchOptions,
 ): PatchResult {
-  if (options.contentType === 'application/apply-patch+yaml') return applyObject(registry, kind, namespace, name, body, options)
+  if (options.contentType === 'application/apply-patch+yaml')
+    return applyObject(registry, kind, namespace, name, body, options)
   const stored = registry.get(kind, namespace, name)
   const live = kind.storedAs ? kind.storedAs.fromStored(stored) : stored
   const patched = patchedBy(options.contentType, live, body, kind)
@@ -71,7 +72,11 @@ function applyObject(
   options: PatchOptions,
 ): PatchResult {
   if (!options.fieldManager) {
-    const cause = { reason: 'FieldValueRequired', field: 'fieldManager', message: 'Required value: is required for apply patch' }
+    const cause = {
+      reason: 'FieldValueRequired',
+      field: 'fieldManager',
+      message: 'Required value: is required for apply patch',
+    }
     throw invalid('meta.k8s.io', 'PatchOptions', '', [cause])
   }
   const { object: config, warnings } = decode(kind, clone(body), options.fieldValidation)

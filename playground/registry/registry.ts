@@ -65,7 +65,13 @@ export class Registry {
     return options.dryRun ? object : this.store.put(resourceOf(kind), key, object).object
   }
 
-  update(kind: Kind, namespace: string | undefined, name: string, input: KubeObject, options: WriteOptions = {}): KubeObject {
+  update(
+    kind: Kind,
+    namespace: string | undefined,
+    name: string,
+    input: KubeObject,
+    options: WriteOptions = {},
+  ): KubeObject {
     const old = this.get(kind, namespace, name)
     const object = clone(kind.storedAs ? kind.storedAs.toStored(input) : input)
     this.checkIdentity(kind, object, old)
@@ -101,7 +107,11 @@ export class Registry {
     if (!home) throw notFound({ group: '', plural: 'namespaces', kind: 'Namespace' }, meta.namespace)
     if (!home.metadata.deletionTimestamp) return
     const why = `unable to create new content in namespace ${meta.namespace} because it is being terminated`
-    const cause = { reason: 'NamespaceTerminating', message: `namespace ${meta.namespace} is being terminated`, field: 'metadata.namespace' }
+    const cause = {
+      reason: 'NamespaceTerminating',
+      message: `namespace ${meta.namespace} is being terminated`,
+      field: 'metadata.namespace',
+    }
     throw forbidden(kind, meta.name ?? '', why, [cause])
   }
 
@@ -114,7 +124,11 @@ export class Registry {
       throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
     }
     if (metadata.uid && metadata.uid !== uid) {
-      throw conflict(kind, name, `Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: ${uid}`)
+      throw conflict(
+        kind,
+        name,
+        `Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: ${uid}`,
+      )
     }
     if (metadata.resourceVersion && metadata.resourceVersion !== resourceVersion) throw modified(kind, name)
   }

@@ -19,9 +19,17 @@ export function scaleOf(object: KubeObject): KubeObject {
   }
 }
 
-export function writeScale(registry: Registry, kind: Kind, namespace: string | undefined, name: string, scale: unknown, options: WriteOptions): KubeObject {
+export function writeScale(
+  registry: Registry,
+  kind: Kind,
+  namespace: string | undefined,
+  name: string,
+  scale: unknown,
+  options: WriteOptions,
+): KubeObject {
   const wanted = isObject(scale) && isObject(scale.spec) ? (scale.spec.replicas ?? 0) : undefined
-  if (typeof wanted !== 'number') throw badRequest(`the Scale of ${kind.plural} "${name}" needs spec.replicas, a number`)
+  if (typeof wanted !== 'number')
+    throw badRequest(`the Scale of ${kind.plural} "${name}" needs spec.replicas, a number`)
   const object = clone(registry.get(kind, namespace, name)) as Deployment
   const version = isObject(scale) ? (scale as KubeObject).metadata?.resourceVersion : undefined
   if (version) object.metadata.resourceVersion = version

@@ -64,7 +64,9 @@ export function schemaOf(definition: Definition, kinds: readonly Kind[], root: S
 }
 
 export const allSchemas = (kinds: Kinds, root: SchemaRoot): Record<string, JsonObject> =>
-  Object.fromEntries([...definitions.values()].map((definition) => [definition.name, schemaOf(definition, kinds.all, root)]))
+  Object.fromEntries(
+    [...definitions.values()].map((definition) => [definition.name, schemaOf(definition, kinds.all, root)]),
+  )
 
 /** The paths of one object and of its collection. */
 export function pathsOf(kind: Kind): { collection: string; object: string } {
@@ -107,7 +109,9 @@ export function openApiV3(kinds: Kinds, group: string, version: string): JsonObj
 
 /** `/openapi/v3`: where the documents are. The hash lets clients keep them. */
 export function openApiV3Index(kinds: Kinds): JsonObject {
-  const hash = createHash('sha256').update(JSON.stringify(allSchemas(kinds, '#/components/schemas/'))).digest('hex')
+  const hash = createHash('sha256')
+    .update(JSON.stringify(allSchemas(kinds, '#/components/schemas/')))
+    .digest('hex')
   const paths = kinds.groupVersions.map(({ group, version }) => {
     const path = group === '' ? `api/${version}` : `apis/${group}/${version}`
     return [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }] as const

@@ -34,7 +34,8 @@ const fieldLine = /^ {2}(\w+) (\[\]|\{\})?(\w+)(!?)((?: (?!\| )\S+)*)(?: \| (.*)
 
 function parseField(text: string, line: string): [string, Field] {
   const match = fieldLine.exec(line)
-  if (!match) throw new KpngError('invalid', `The schema line "${line}" of ${text} is not a field; see schema/parse.ts.`)
+  if (!match)
+    throw new KpngError('invalid', `The schema line "${line}" of ${text} is not a field; see schema/parse.ts.`)
   const [, name = '', shape, type = '', required, words = '', description = ''] = match
   const hints = words.trim().split(' ').filter(Boolean)
   const valueOf = (key: string) => hints.find((hint) => hint.startsWith(`${key}=`))?.slice(key.length + 1)

@@ -48,7 +48,15 @@ export function decodeProtobuf(body: Buffer, definition: Definition): JsonObject
 }
 
 /** Go writes every field that is not a pointer, also when nobody set it; these are pointers, whose zero means zero. */
-const zeroCounts = new Set(['replicas', 'allocateLoadBalancerNodePorts', 'ready', 'serving', 'terminating', 'gracePeriodSeconds', 'terminationGracePeriodSeconds'])
+const zeroCounts = new Set([
+  'replicas',
+  'allocateLoadBalancerNodePorts',
+  'ready',
+  'serving',
+  'terminating',
+  'gracePeriodSeconds',
+  'terminationGracePeriodSeconds',
+])
 
 function decodeMessage(bytes: Buffer, definition: Definition): JsonObject {
   const object: JsonObject = {}
@@ -72,7 +80,11 @@ function decodeMessage(bytes: Buffer, definition: Definition): JsonObject {
 }
 
 const isSet = (value: unknown): boolean =>
-  value !== undefined && value !== '' && value !== 0 && value !== false && !(value instanceof Object && Object.keys(value).length === 0)
+  value !== undefined &&
+  value !== '' &&
+  value !== 0 &&
+  value !== false &&
+  !(value instanceof Object && Object.keys(value).length === 0)
 
 function decodeOne(wire: WireValue, owner: Definition, field: Field): unknown {
   const type = resolve(owner, field)

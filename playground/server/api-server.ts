@@ -41,8 +41,13 @@ export class ApiServer {
       once(server, 'listening'),
       once(server, 'error').then(([error]) => {
         const cause = error as NodeJS.ErrnoException
-        const why = cause.code === 'EADDRINUSE' ? 'is already in use; choose another port, or 0 for a free one' : `cannot be opened: ${cause.message}`
-        throw new KpngError('unavailable', `The playground's API address ${this.address}:${this.boundPort} ${why}.`, { cause })
+        const why =
+          cause.code === 'EADDRINUSE'
+            ? 'is already in use; choose another port, or 0 for a free one'
+            : `cannot be opened: ${cause.message}`
+        throw new KpngError('unavailable', `The playground's API address ${this.address}:${this.boundPort} ${why}.`, {
+          cause,
+        })
       }),
     ])
     this.boundPort = (server.address() as AddressInfo).port

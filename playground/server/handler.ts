@@ -8,14 +8,14 @@ import { patchTypes } from '../registry/patch.js'
 import type { Registry } from '../registry/registry.js'
 import { scaleOf } from '../registry/scale.js'
 import { definitions } from '../schema/definitions.js'
-import type { Definition } from '../schema/parse.js'
-import { openApiV2, openApiV2Protobuf } from '../schema/openapi-v2.js'
 import { openApiV3, openApiV3Index } from '../schema/openapi.js'
+import { openApiV2, openApiV2Protobuf } from '../schema/openapi-v2.js'
+import type { Definition } from '../schema/parse.js'
 import { Stored } from '../storage/store.js'
 import { Discovery, reviewKinds } from './discovery.js'
 import { selectionOf } from './filter.js'
 import { listPage } from './list.js'
-import { representationFor, type Representation } from './representation.js'
+import { type Representation, representationFor } from './representation.js'
 import { parseBody, readBody, sendError, sendJson, sendList, sendObject, sendText } from './respond.js'
 import { type Route, routeOf } from './route.js'
 import { methodNotAllowed, unauthorized, unknownResource, unsupportedMediaType } from './status.js'
@@ -61,7 +61,13 @@ export class Handler {
   private answerPublic({ pathname }: URL, response: ServerResponse): void {
     if (!pathname.startsWith('/version')) return sendText(response, 200, 'ok', 'text/plain; charset=utf-8')
     const { platform, arch, version } = process
-    sendJson(response, 200, { ...serverVersion, gitTreeState: 'clean', goVersion: version, compiler: 'node', platform: `${platform}/${arch}` })
+    sendJson(response, 200, {
+      ...serverVersion,
+      gitTreeState: 'clean',
+      goVersion: version,
+      compiler: 'node',
+      platform: `${platform}/${arch}`,
+    })
   }
 
   private authenticate(request: IncomingMessage): void {
@@ -77,7 +83,8 @@ export class Handler {
     const accept = request.headers.accept ?? ''
     const [, root, version, ...rest] = url.pathname.split('/')
     if (root === 'openapi' && version === 'v2') {
-      if (accept.includes('protobuf')) sendText(response, 200, openApiV2Protobuf(kinds), 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf')
+      if (accept.includes('protobuf'))
+        sendText(response, 200, openApiV2Protobuf(kinds), 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf')
       else sendJson(response, 200, openApiV2(kinds))
       return true
     }
@@ -118,7 +125,12 @@ export class Handler {
     this.write(request.method ?? '', write, form, response)
   }
 
-  private async read(route: Route, query: URLSearchParams, form: Representation, response: ServerResponse): Promise<void> {
+  private async read(
+    route: Route,
+    query: URLSearchParams,
+    form: Representation,
+    response: ServerResponse,
+  ): Promise<void> {
     const { registry, faults, watchSettings } = this.options
     const { kind, namespace, name, subresource } = route
     const watches = query.get('watch') === 'true' || query.get('watch') === '1'
@@ -159,7 +171,12 @@ export class Handler {
     const { registry, maxGracePeriodSeconds } = this.options
     const { route, query } = request
     const { items, meta } = listPage(registry.store, route, query, selectionOf(route, query))
-    removeAll(registry, request, items.map(({ key }) => key), maxGracePeriodSeconds)
+    removeAll(
+      registry,
+      request,
+      items.map(({ key }) => key),
+      maxGracePeriodSeconds,
+    )
     sendJson(response, 200, {
       kind: `${route.kind.kind}List`,
       apiVersion: route.kind.group === '' ? route.kind.version : `${route.kind.group}/${route.kind.version}`,
@@ -187,7 +204,9 @@ export class Handler {
     const status = {
       SelfSubjectAccessReview: { allowed: true },
       SelfSubjectRulesReview: { resourceRules: [everything], nonResourceRules: [], incomplete: false },
-      SelfSubjectReview: { userInfo: { username: 'kpng-playground', groups: ['system:masters', 'system:authenticated'] } },
+      SelfSubjectReview: {
+        userInfo: { username: 'kpng-playground', groups: ['system:masters', 'system:authenticated'] },
+      },
     }[review.kind]
     sendJson(response, 201, { kind: review.kind, apiVersion: `${group}/v1`, metadata: {}, spec: {}, status })
   }
@@ -202,6 +221,7 @@ function bodyDefinition(method: string | undefined, { kind, subresource }: Route
 }
 
 function checkSubresource({ kind, subresource }: Route): void {
-  const known = subresource === '' || (subresource === 'status' && kind.hasStatus) || (subresource === 'scale' && kind.hasScale)
+  const known =
+    subresource === '' || (subresource === 'status' && kind.hasStatus) || (subresource === 'scale' && kind.hasScale)
   if (!known) throw unknownResource()
 }

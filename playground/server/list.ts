@@ -44,8 +44,11 @@ const tooOld =
 function checkMatch(version: number | undefined, match: string | null): void {
   if (match === null || match === '') return
   const refuse = (message: string) =>
-    invalid('meta.k8s.io', 'ListOptions', '', [{ reason: 'FieldValueForbidden', field: 'resourceVersionMatch', message }])
-  if (version === undefined) throw refuse('Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided')
+    invalid('meta.k8s.io', 'ListOptions', '', [
+      { reason: 'FieldValueForbidden', field: 'resourceVersionMatch', message },
+    ])
+  if (version === undefined)
+    throw refuse('Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided')
   if (match !== 'Exact' && match !== 'NotOlderThan') {
     throw refuse(`Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`)
   }

@@ -79,8 +79,7 @@ function table(kind: Kind, include: IncludeObject): Representation {
   const row = (stored: Stored) => rowOf(kind, stored.object, include)
   return {
     id: `table ${include}`,
-    object: (stored) =>
-      JSON.stringify(tableOf(kind, { resourceVersion: String(stored.revision) }, [row(stored)])),
+    object: (stored) => JSON.stringify(tableOf(kind, { resourceVersion: String(stored.revision) }, [row(stored)])),
     item: (stored) => JSON.stringify(row(stored)),
     list: (meta) => ({ head: JSON.stringify(tableOf(kind, meta, [])).slice(0, -2), tail: ']}\n' }),
     bookmark: (metadata) => {

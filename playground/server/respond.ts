@@ -7,11 +7,22 @@ import type { Page } from './list.js'
 import type { Representation } from './representation.js'
 import { badRequest, StatusError } from './status.js'
 
-export function sendJson(response: ServerResponse, code: number, body: unknown, warnings: readonly string[] = []): void {
+export function sendJson(
+  response: ServerResponse,
+  code: number,
+  body: unknown,
+  warnings: readonly string[] = [],
+): void {
   sendText(response, code, `${JSON.stringify(body)}\n`, 'application/json', warnings)
 }
 
-export function sendText(response: ServerResponse, code: number, text: string | Buffer, type: string, warnings: readonly string[] = []): void {
+export function sendText(
+  response: ServerResponse,
+  code: number,
+  text: string | Buffer,
+  type: string,
+  warnings: readonly string[] = [],
+): void {
   const headers: Record<string, string | string[]> = {
     'content-type': type,
     'content-length': String(Buffer.byteLength(text)),
@@ -30,14 +41,24 @@ export function sendError(response: ServerResponse, error: unknown): void {
   const status =
     error instanceof StatusError
       ? error.status
-      : new StatusError(500, 'InternalError', `Internal error occurred: ${error instanceof Error ? error.message : String(error)}`).status
+      : new StatusError(
+          500,
+          'InternalError',
+          `Internal error occurred: ${error instanceof Error ? error.message : String(error)}`,
+        ).status
   const retryAfter = status.details?.retryAfterSeconds
   if (retryAfter !== undefined) response.setHeader('retry-after', String(retryAfter))
   if (status.code === 401) response.setHeader('www-authenticate', 'Bearer realm="kpng-playground"')
   sendJson(response, status.code ?? 500, status)
 }
 
-export function sendObject(response: ServerResponse, code: number, stored: Stored, form: Representation, warnings: readonly string[] = []): void {
+export function sendObject(
+  response: ServerResponse,
+  code: number,
+  stored: Stored,
+  form: Representation,
+  warnings: readonly string[] = [],
+): void {
   sendText(response, code, `${form.object(stored)}\n`, 'application/json', warnings)
 }
 

@@ -13,7 +13,10 @@ export interface Route {
 
 /** `/api/v1/namespaces/x/services/y/status` and its like; undefined when there is nothing. */
 export function routeOf(pathname: string, kinds: Kinds): Route | undefined {
-  const parts = pathname.split('/').filter((part) => part !== '').map(decodeURIComponent)
+  const parts = pathname
+    .split('/')
+    .filter((part) => part !== '')
+    .map(decodeURIComponent)
   const root = parts.shift()
   const group = root === 'apis' ? (parts.shift() ?? '') : ''
   if (root !== 'api' && root !== 'apis') return undefined

@@ -98,11 +98,7 @@ export const unsupportedMediaType = (accepted: readonly string[]): StatusError =
   )
 
 export const notAcceptable = (accepted: readonly string[]): StatusError =>
-  new StatusError(
-    406,
-    'NotAcceptable',
-    `only the following media types are accepted: ${accepted.join(', ')}`,
-  )
+  new StatusError(406, 'NotAcceptable', `only the following media types are accepted: ${accepted.join(', ')}`)
 
 export const tooLargeResourceVersion = (asked: number, current: number): StatusError =>
   new StatusError(504, 'Timeout', `Timeout: Too large resource version: ${asked}, current: ${current}`, {

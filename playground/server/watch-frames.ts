@@ -45,12 +45,20 @@ export function changeFrame(change: Change, filter: Filter, form: Representation
 /** The last version the watch could see, with the revision of the change that took it away. */
 function atRevision({ key, object }: Stored, revision: number): Stored {
   const { kind, apiVersion, metadata, ...rest } = object as KubeObject
-  return new Stored(key, revision, { kind, apiVersion, metadata: { ...metadata, resourceVersion: String(revision) }, ...rest })
+  return new Stored(key, revision, {
+    kind,
+    apiVersion,
+    metadata: { ...metadata, resourceVersion: String(revision) },
+    ...rest,
+  })
 }
 
 export function bookmarkFrame(revision: number, form: Representation, initialEventsEnd: boolean): Buffer {
   const annotations = initialEventsEnd ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}
-  return frame('BOOKMARK', form.bookmark({ resourceVersion: String(revision), creationTimestamp: null, ...annotations }))
+  return frame(
+    'BOOKMARK',
+    form.bookmark({ resourceVersion: String(revision), creationTimestamp: null, ...annotations }),
+  )
 }
 
 export const errorFrame = (status: Status): Buffer => frame('ERROR', JSON.stringify(status))

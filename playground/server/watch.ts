@@ -5,7 +5,7 @@ import type { Filter } from './filter.js'
 import { versionOf } from './list.js'
 import type { Representation } from './representation.js'
 import type { Route } from './route.js'
-import { expired, invalid, StatusError, tooLargeResourceVersion } from './status.js'
+import { expired, invalid, type StatusError, tooLargeResourceVersion } from './status.js'
 import { bookmarkFrame, changeFrame, errorFrame, initialFrame } from './watch-frames.js'
 
 /** How a server treats `sendInitialEvents`: as one that has it, refuses it (1.27 and later with it switched off), or does not know it. */
@@ -57,9 +57,14 @@ function streamsInitialEvents(query: URLSearchParams, mode: StreamingLists): boo
   const asked = query.get('sendInitialEvents')
   if (asked === null || mode === 'ignored') return undefined
   const refuse = (field: string, message: string): StatusError =>
-    invalid('meta.k8s.io', 'ListOptions', '', [{ reason: 'FieldValueForbidden', field, message: `Forbidden: ${message}` }])
+    invalid('meta.k8s.io', 'ListOptions', '', [
+      { reason: 'FieldValueForbidden', field, message: `Forbidden: ${message}` },
+    ])
   if (mode === 'refused') {
-    throw refuse('sendInitialEvents', 'sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled')
+    throw refuse(
+      'sendInitialEvents',
+      'sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled',
+    )
   }
   const match = query.get('resourceVersionMatch')
   if (match !== 'NotOlderThan') {

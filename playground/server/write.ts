@@ -1,6 +1,6 @@
 import { resourceOf } from '../kinds/kind.js'
-import { mergePatch } from '../patch/merge.js'
 import { isObject, type JsonObject, type KubeObject } from '../objects/types.js'
+import { mergePatch } from '../patch/merge.js'
 import { decode, type FieldValidation } from '../registry/decode.js'
 import { type DeleteOptions, type Deletion, deleteObject } from '../registry/delete.js'
 import { patchObject } from '../registry/patch.js'
@@ -31,7 +31,9 @@ function fieldValidation(query: URLSearchParams): FieldValidation {
   const found = validations.find((validation) => validation === asked)
   if (found) return found
   const message = `Unsupported value: ${JSON.stringify(asked)}: supported values: "Ignore", "Strict", "Warn"`
-  throw invalid('meta.k8s.io', 'CreateOptions', '', [{ reason: 'FieldValueNotSupported', field: 'fieldValidation', message }])
+  throw invalid('meta.k8s.io', 'CreateOptions', '', [
+    { reason: 'FieldValueNotSupported', field: 'fieldValidation', message },
+  ])
 }
 
 function writeOptions({ query, userAgent, route }: WriteRequest): WriteOptions {
@@ -53,7 +55,11 @@ export function replace(registry: Registry, request: WriteRequest): Written {
   const { kind, namespace, name, subresource } = request.route
   if (name === undefined) throw methodNotAllowed()
   if (subresource === 'scale') {
-    return { code: 200, object: writeScale(registry, kind, namespace, name, request.body, writeOptions(request)), warnings: [] }
+    return {
+      code: 200,
+      object: writeScale(registry, kind, namespace, name, request.body, writeOptions(request)),
+      warnings: [],
+    }
   }
   const { object, warnings } = decode(kind, request.body, fieldValidation(request.query))
   return { code: 200, object: registry.update(kind, namespace, name, object, writeOptions(request)), warnings }
@@ -81,7 +87,8 @@ export function patch(registry: Registry, request: WriteRequest): Written {
 /** DeleteOptions come in the body, or some of them in the query. */
 function deleteOptions({ query, body }: WriteRequest, maxGracePeriodSeconds: number): DeleteOptions {
   const given: JsonObject = isObject(body) ? body : {}
-  const grace = given.gracePeriodSeconds ?? (query.has('gracePeriodSeconds') ? Number(query.get('gracePeriodSeconds')) : undefined)
+  const grace =
+    given.gracePeriodSeconds ?? (query.has('gracePeriodSeconds') ? Number(query.get('gracePeriodSeconds')) : undefined)
   const policy = given.propagationPolicy ?? query.get('propagationPolicy') ?? undefined
   const orphan = given.orphanDependents === true ? 'Orphan' : undefined
   if (policy !== undefined && !['Orphan', 'Background', 'Foreground'].includes(String(policy))) {
@@ -116,7 +123,12 @@ export const deletedStatus = (route: Route, { metadata }: KubeObject): Status =>
 })
 
 /** `deletecollection`: everything a list with the same query would show. */
-export function removeAll(registry: Registry, request: WriteRequest, keys: readonly string[], maxGracePeriodSeconds: number): KubeObject[] {
+export function removeAll(
+  registry: Registry,
+  request: WriteRequest,
+  keys: readonly string[],
+  maxGracePeriodSeconds: number,
+): KubeObject[] {
   const { kind } = request.route
   const options = deleteOptions(request, maxGracePeriodSeconds)
   return keys.flatMap((key) => {

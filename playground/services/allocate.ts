@@ -99,7 +99,9 @@ function takePorts(service: Service, network: ServiceNetwork): Cause[] {
   }
   if (spec.healthCheckNodePort) {
     if (own.has(spec.healthCheckNodePort)) {
-      causes.push(invalidValue('spec.healthCheckNodePort', spec.healthCheckNodePort, 'provided port is already allocated'))
+      causes.push(
+        invalidValue('spec.healthCheckNodePort', spec.healthCheckNodePort, 'provided port is already allocated'),
+      )
     } else check('spec.healthCheckNodePort', spec.healthCheckNodePort)
   }
   if (causes.length > 0) return causes
@@ -118,6 +120,7 @@ function takePorts(service: Service, network: ServiceNetwork): Cause[] {
       port.nodePort = twin && !clash ? (twin.nodePort ?? 0) : take(`spec.ports[${index}].nodePort`)
     }
   }
-  if (needsHealthCheckPort(spec) && !spec.healthCheckNodePort) spec.healthCheckNodePort = take('spec.healthCheckNodePort')
+  if (needsHealthCheckPort(spec) && !spec.healthCheckNodePort)
+    spec.healthCheckNodePort = take('spec.healthCheckNodePort')
   return causes
 }

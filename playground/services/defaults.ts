@@ -1,5 +1,5 @@
-import type { Service, ServiceSpec } from '../objects/kinds.js'
 import { equal } from '../objects/json.js'
+import type { Service, ServiceSpec } from '../objects/kinds.js'
 
 export const needsClusterIp = ({ type }: ServiceSpec): boolean => type !== 'ExternalName'
 export const needsNodePort = ({ type }: ServiceSpec): boolean => type === 'NodePort' || type === 'LoadBalancer'
@@ -78,16 +78,22 @@ function dropForType(service: Service, { spec: old, status: oldStatus }: Service
     const had = new Set(old.ports?.map(({ nodePort }) => nodePort))
     for (const port of spec.ports ?? []) if (had.has(port.nodePort)) delete port.nodePort
   }
-  if (needsHealthCheckPort(old) && !needsHealthCheckPort(spec) && spec.healthCheckNodePort === old.healthCheckNodePort) {
+  if (
+    needsHealthCheckPort(old) &&
+    !needsHealthCheckPort(spec) &&
+    spec.healthCheckNodePort === old.healthCheckNodePort
+  ) {
     delete spec.healthCheckNodePort
   }
   if (isExternal(old) && !isExternal(spec) && spec.externalTrafficPolicy === old.externalTrafficPolicy) {
     delete spec.externalTrafficPolicy
   }
   if (old.type === 'LoadBalancer' && spec.type !== 'LoadBalancer') {
-    if (spec.allocateLoadBalancerNodePorts === old.allocateLoadBalancerNodePorts) delete spec.allocateLoadBalancerNodePorts
+    if (spec.allocateLoadBalancerNodePorts === old.allocateLoadBalancerNodePorts)
+      delete spec.allocateLoadBalancerNodePorts
     if (spec.loadBalancerClass === old.loadBalancerClass) delete spec.loadBalancerClass
-    if (equal(service.status?.loadBalancer, oldStatus?.loadBalancer)) service.status = { ...service.status, loadBalancer: {} }
+    if (equal(service.status?.loadBalancer, oldStatus?.loadBalancer))
+      service.status = { ...service.status, loadBalancer: {} }
   }
   dropSecondFamily(spec, old)
 }

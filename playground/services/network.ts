@@ -73,7 +73,7 @@ export class ServiceNetwork {
       if (cidr.family !== family) continue
       const reserved = lowBand(cidr)
       const count = cidr.size - (family === 'IPv4' ? 1n : 0n)
-      let next = this.nextAddress.get(cidr.text) ?? reserved
+      let next = this.nextAddress.get(cidr.text) ?? reserved + 1n
       for (let tried = 1n; tried < count; tried++, next++) {
         if (next >= count) next = 1n
         const address = numberToAddress(cidr.first + next, family)

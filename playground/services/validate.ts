@@ -16,10 +16,11 @@ function oneOf(field: string, value: string | undefined, supported: readonly str
 export function checkPortName(field: string, name: string): Cause[] {
   if (name.length > 15) return [invalidValue(field, name, 'must be no more than 15 characters')]
   if (!/^[a-z0-9-]+$/.test(name)) {
-    return [invalidValue(field, name, "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")]
+    return [invalidValue(field, name, 'must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)')]
   }
   if (!/[a-z]/.test(name)) return [invalidValue(field, name, 'must contain at least one letter (a-z)')]
-  if (/^-|-$|--/.test(name)) return [invalidValue(field, name, 'must not begin or end with a hyphen, nor contain two in a row')]
+  if (/^-|-$|--/.test(name))
+    return [invalidValue(field, name, 'must not begin or end with a hyphen, nor contain two in a row')]
   return []
 }
 
@@ -71,7 +72,8 @@ function checkClusterIps(spec: ServiceSpec): Cause[] {
     causes.push(invalidValue('spec.clusterIPs', addresses, 'first value must match `clusterIP`'))
   }
   if (isHeadless(spec)) {
-    if (addresses.length > 1) causes.push(invalidValue('spec.clusterIPs', addresses, "'None' must be the first and only value"))
+    if (addresses.length > 1)
+      causes.push(invalidValue('spec.clusterIPs', addresses, "'None' must be the first and only value"))
     if (needsNodePort(spec)) {
       causes.push(invalidValue('spec.clusterIPs[0]', 'None', `may not be set to 'None' for ${spec.type} services`))
     }
@@ -113,7 +115,8 @@ function checkLoadBalancer(spec: ServiceSpec): Cause[] {
   const only = "may only be used when `type` is 'LoadBalancer'"
   if (spec.type !== 'LoadBalancer') {
     if (spec.loadBalancerSourceRanges?.length) causes.push(forbiddenValue('spec.loadBalancerSourceRanges', only))
-    if (spec.allocateLoadBalancerNodePorts !== undefined) causes.push(forbiddenValue('spec.allocateLoadBalancerNodePorts', only))
+    if (spec.allocateLoadBalancerNodePorts !== undefined)
+      causes.push(forbiddenValue('spec.allocateLoadBalancerNodePorts', only))
     if (spec.loadBalancerClass !== undefined) causes.push(forbiddenValue('spec.loadBalancerClass', only))
   }
   for (const [index, range] of (spec.loadBalancerSourceRanges ?? []).entries()) {
@@ -170,8 +173,10 @@ function checkIngress({ spec, status }: Service): Cause[] {
     const at = `status.loadBalancer.ingress[${index}]`
     const causes = ingress.ip ? checkAddress(`${at}.ip`, ingress.ip) : []
     causes.push(...oneOf(`${at}.ipMode`, ingress.ipMode, ['VIP', 'Proxy']))
-    if (ingress.ipMode && !ingress.ip) causes.push(forbiddenValue(`${at}.ipMode`, 'may not be specified when `ip` is not set'))
-    if (spec.type !== 'LoadBalancer') causes.push(forbiddenValue('status.loadBalancer.ingress', 'may only be used when `spec.type` is "LoadBalancer"'))
+    if (ingress.ipMode && !ingress.ip)
+      causes.push(forbiddenValue(`${at}.ipMode`, 'may not be specified when `ip` is not set'))
+    if (spec.type !== 'LoadBalancer')
+      causes.push(forbiddenValue('status.loadBalancer.ingress', 'may only be used when `spec.type` is "LoadBalancer"'))
     return causes
   })
 }

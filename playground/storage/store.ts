@@ -141,11 +141,27 @@ export class Store {
     if (!byKey) this.objects.set(resource, (byKey = new Map()))
     if (change.deleted) byKey.delete(key)
     else byKey.set(key, change.after)
-    this.sorted.delete(resource)
+    this.resort(change)
     this.current = Math.max(this.current, revision)
     this.log.push(change)
     // Trimmed in steps: shifting the array on each change would cost its length each time.
-    if (this.log.length > this.options.logSize * 1.25) this.compact(this.log[this.log.length - this.options.logSize - 1]?.revision)
+    if (this.log.length > this.options.logSize * 1.25)
+      this.compact(this.log[this.log.length - this.options.logSize - 1]?.revision)
+  }
+
+  /** Lists are handed out, so a changed one is a copy; copying pointers is far cheaper than sorting again. */
+  private resort({ resource, key, after, deleted }: Change): void {
+    const all = this.sorted.get(resource)
+    if (!all) return
+    let low = 0
+    let high = all.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((all[middle]?.key ?? '') < key) low = middle + 1
+      else high = middle
+    }
+    const known = all[low]?.key === key ? 1 : 0
+    this.sorted.set(resource, deleted ? all.toSpliced(low, known) : all.toSpliced(low, known, after))
   }
 
   /** Forgets the changes up to a revision (default: all); lists and watches from before it are answered with 410. */

@@ -14,8 +14,16 @@ describe('DER', () => {
     ['a number with its first bit set', integer(0x80), '02020080'],
     ['a number with needless zeros', integer(Buffer.from([0, 0, 1])), '020101'],
     ['ecdsa-with-SHA256', objectIdentifier('1.2.840.10045.4.3.2'), '06082a8648ce3d040302'],
-    ['a year before 2050', time(new Date('2049-12-31T23:59:59Z')), `170d${Buffer.from('491231235959Z').toString('hex')}`],
-    ['a year from 2050 on', time(new Date('2050-01-01T00:00:00Z')), `180f${Buffer.from('20500101000000Z').toString('hex')}`],
+    [
+      'a year before 2050',
+      time(new Date('2049-12-31T23:59:59Z')),
+      `170d${Buffer.from('491231235959Z').toString('hex')}`,
+    ],
+    [
+      'a year from 2050 on',
+      time(new Date('2050-01-01T00:00:00Z')),
+      `180f${Buffer.from('20500101000000Z').toString('hex')}`,
+    ],
   ])('writes %s', (_, written, hex) => {
     expect(written.toString('hex')).toBe(hex)
   })

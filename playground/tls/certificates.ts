@@ -1,6 +1,19 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
-import { bits, boolean, explicit, implicit, integer, objectIdentifier, octets, pem, sequence, set, time, utf8 } from './der.js'
+import {
+  bits,
+  boolean,
+  explicit,
+  implicit,
+  integer,
+  objectIdentifier,
+  octets,
+  pem,
+  sequence,
+  set,
+  time,
+  utf8,
+} from './der.js'
 
 export interface Certificate {
   certPem: string

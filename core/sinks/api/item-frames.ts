@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
-import type { ChangeSet, DeleteItem, SetItem, Trigger } from '../../view/index.js'
+import type { Batch, ChangeSet, DeleteItem, SetItem, Trigger } from '../../view/index.js'
 import { frame } from './grpc/index.js'
 
 // Items as they go over the wire. An item's frame is made when the first watcher needs it and then shared by all of them.
@@ -16,12 +16,20 @@ export function syncFrame(triggers: readonly Trigger[]): Buffer {
   return frameOf({ case: 'sync', value })
 }
 
-/** The frames of a change set, in order. */
+/** The frames of a change set, in order; several may come as one buffer. */
 export function* framesOf(changeSet: ChangeSet): Generator<Buffer> {
   if (changeSet.reset) yield resetFrame
-  for (const item of changeSet.sets) yield setFrame(item)
+  for (const batch of changeSet.batches) {
+    if (batch.shared) yield batchFrames(batch)
+    else for (const item of batch.items) yield setFrame(item)
+  }
   for (const item of changeSet.deletes) yield deleteFrame(item)
   yield syncFrame(changeSet.triggers)
+}
+
+function batchFrames(batch: Batch): Buffer {
+  batch.frames ??= Buffer.concat([...batch.items].map(setFrame))
+  return batch.frames
 }
 
 function setFrame(item: SetItem): Buffer {

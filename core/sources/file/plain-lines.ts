@@ -1,6 +1,7 @@
 import { giveUp, quoted } from './plain-scalars.js'
 
-const unsafe = /[\t\r\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/
+/** Control characters (line feeds aside) and what else YAML or editors treat in a way of their own. */
+const unsafe = /[^\P{Cc}\n]|[\u2028\u2029\ufeff\ufffe\uffff]/u
 
 /** Goes through a text line by line; lines without content are passed over. */
 export class PlainLines {

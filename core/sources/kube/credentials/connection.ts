@@ -9,6 +9,7 @@ import { type FindOptions, findConfig } from './find.js'
 import { refuseForeignAnswer } from './foreign-answer.js'
 import { IdentityReader } from './identity.js'
 import { networkError } from './network-error.js'
+import { readBody } from './read-body.js'
 
 export interface KubeRequest {
   /** Default GET. */
@@ -110,7 +111,7 @@ class Connection implements KubeConnection {
     const used = this.#loaded
     const response = await this.#send(request, used)
     if (response.status !== 401) return response
-    response.body.destroy()
+    await readBody(response.body).catch(() => '')
     // Of several requests refused at once the first reloads, and the others use what it found.
     if (this.#loaded === used) this.#loaded = await load(this.#options)
     return this.#send(request, this.#loaded)
@@ -155,6 +156,8 @@ class Connection implements KubeConnection {
 }
 
 function decompressed(body: Readable, encoding: string | string[] | undefined): Readable {
+  // Whoever reads the body gets its errors; without a listener one in a body that nobody reads on would end the process.
+  body.on('error', () => {})
   if (encoding !== 'gzip' && encoding !== 'deflate') return body
   return pipeline(body, encoding === 'gzip' ? createGunzip() : createInflate(), () => {})
 }

@@ -41,7 +41,7 @@ export class Dispatchers {
       ...(cert && key && { cert, key }),
       ...(tlsServerName && { servername: tlsServerName }),
     }
-    const dispatcher = proxy ? proxied(proxy, new URL(server), connect) : new Agent({ connect })
+    const dispatcher = proxy ? proxied(proxy, connect) : new Agent({ connect })
     this.#open.add(dispatcher)
     this.#current = { key: sameAs, dispatcher }
     if (previous) this.#retire(previous)
@@ -63,15 +63,15 @@ export class Dispatchers {
   }
 }
 
-type Connect = NonNullable<Agent.Options['connect']> & object
+interface Connect {
+  readonly timeout: number
+  readonly keepAlive: boolean
+  readonly keepAliveInitialDelay: number
+  readonly rejectUnauthorized: boolean
+}
 
-function proxied(proxy: URL, server: URL, connect: Connect): ProxyAgent {
-  // Inside a proxy's tunnel undici does not take the server's name from the URL once TLS options are given.
-  const servername = 'servername' in connect ? connect.servername : server.hostname.replace(/^\[|\]$/g, '')
-  const { timeout, keepAlive, keepAliveInitialDelay } = connect as { [name: string]: unknown }
-  return new ProxyAgent({
-    uri: proxy.href,
-    requestTls: { ...connect, servername } as NonNullable<ProxyAgent.Options['requestTls']>,
-    proxyTls: { timeout, keepAlive, keepAliveInitialDelay } as NonNullable<ProxyAgent.Options['proxyTls']>,
-  })
+function proxied(proxy: URL, connect: Connect): ProxyAgent {
+  // What is for the server (its CA, our certificate) is no business of the proxy.
+  const { timeout, keepAlive, keepAliveInitialDelay } = connect
+  return new ProxyAgent({ uri: proxy.href, requestTls: connect, proxyTls: { timeout, keepAlive, keepAliveInitialDelay } })
 }

@@ -94,7 +94,8 @@ export async function readIfThere(file: string): Promise<string | undefined> {
 }
 
 export function parseKubeconfig(file: string, source: string): Kubeconfig {
-  const parsed = v.safeParse(fileSchema, parseYaml(file, source) ?? {})
+  const content = parseYaml(file, source) ?? {}
+  const parsed = v.safeParse(fileSchema, Array.isArray(content) ? 'a list' : content)
   if (!parsed.success) throw shapeError(file, parsed.issues[0])
   const { kind, clusters, users, contexts, 'current-context': currentContext } = parsed.output
   if (kind && kind !== 'Config') {
@@ -103,30 +104,27 @@ export function parseKubeconfig(file: string, source: string): Kubeconfig {
   return {
     files: [file],
     currentContext: currentContext || undefined,
-    clusters: byName(file, clusters ?? [], (entry) => entry.cluster ?? {}),
-    users: byName(file, users ?? [], (entry) => entry.user ?? {}),
-    contexts: byName(file, contexts ?? [], (entry) => entry.context ?? {}),
+    clusters: firstByName((clusters ?? []).map(({ name, cluster }) => ({ name, file, fields: cluster ?? {} }))),
+    users: firstByName((users ?? []).map(({ name, user }) => ({ name, file, fields: user ?? {} }))),
+    contexts: firstByName((contexts ?? []).map(({ name, context }) => ({ name, file, fields: context ?? {} }))),
   }
 }
 
 /** As client-go merges the files of KUBECONFIG: the first file that has an entry, or a current context, decides. */
 export function mergeKubeconfigs(configs: readonly Kubeconfig[]): Kubeconfig {
-  const merge = <T>(maps: readonly ReadonlyMap<string, T>[]) => new Map(maps.toReversed().flatMap((map) => [...map]))
   return {
     files: configs.flatMap((config) => config.files),
     currentContext: configs.find((config) => config.currentContext)?.currentContext,
-    clusters: merge(configs.map((config) => config.clusters)),
-    users: merge(configs.map((config) => config.users)),
-    contexts: merge(configs.map((config) => config.contexts)),
+    clusters: firstByName(configs.flatMap((config) => [...config.clusters.values()])),
+    users: firstByName(configs.flatMap((config) => [...config.users.values()])),
+    contexts: firstByName(configs.flatMap((config) => [...config.contexts.values()])),
   }
 }
 
-function byName<E extends { name: string }, T>(
-  file: string,
-  entries: readonly E[],
-  fieldsOf: (entry: E) => T,
-): Map<string, Entry<T>> {
-  return new Map(entries.toReversed().map((entry) => [entry.name, { name: entry.name, file, fields: fieldsOf(entry) }]))
+function firstByName<T>(entries: readonly Entry<T>[]): Map<string, Entry<T>> {
+  const map = new Map<string, Entry<T>>()
+  for (const entry of entries) if (!map.has(entry.name)) map.set(entry.name, entry)
+  return map
 }
 
 function parseYaml(file: string, source: string): unknown {

@@ -54,7 +54,7 @@ function explain(code: string, message: string, field: string, server: string): 
     const alert = /alert ([a-z ]+)/i.exec(message)?.[1]?.trim() ?? 'an alert'
     return ['invalid', `it refused the TLS connection (${alert}). Check the client certificate of this user.`]
   }
-  if (code.startsWith('HPE_')) {
+  if (code.startsWith('HPE_') || /does not match the HTTP/.test(message)) {
     return ['invalid', `it does not answer in HTTP. Check ${field}: perhaps https:// is meant, or another port.`]
   }
   const plain = server.startsWith('http:') ? ' If it speaks HTTPS on this port, write https://.' : ''

@@ -62,7 +62,7 @@ export class ListScanner {
 
   /** Whether the array that begins here is the value of the key `items` of the answer itself. */
   #isItems(before: Buffer): boolean {
-    const tail = Buffer.concat([...this.#envelope.slice(-2), before]).toString('latin1')
+    const tail = Buffer.concat([...this.#envelope, before]).toString('latin1')
     return /"items"\s*:\s*$/.test(tail)
   }
 }

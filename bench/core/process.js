@@ -1,0 +1,62 @@
+// Processes under test: started from a command line, and what the kernel says of their CPU and memory.
+import { spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+
+export function freePort() {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address()
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+/** Starts a command line (words separated by spaces), and waits until its port answers. */
+export async function start(commandLine, port) {
+  const [command, ...args] = commandLine.split(' ').filter(Boolean)
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', process.env.BENCH_LOG ? 'inherit' : 'ignore'] })
+  let exited = false
+  child.on('exit', () => {
+    exited = true
+  })
+  for (let tries = 0; tries < 600 && !exited; tries++) {
+    if (await answers(port)) return child
+    await sleep(100)
+  }
+  throw new Error(`"${commandLine}" does not listen on port ${port}. Run it by hand, or set BENCH_LOG=1 to see what it says.`)
+}
+
+const answers = (port) =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('connect', () => resolve(true) || socket.destroy())
+    socket.on('error', () => resolve(false))
+  })
+
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** The next message of a child process that has a field. */
+export const message = (child, field) =>
+  new Promise((resolve, reject) => {
+    const listen = (received) => {
+      if (received.error) reject(new Error(received.error))
+      if (!(field in received)) return
+      child.off('message', listen)
+      resolve(received)
+    }
+    child.on('message', listen)
+  })
+
+/** CPU milliseconds that a process and its threads have used. */
+export function cpuMs(pid) {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10
+}
+
+export function residentMb(pid) {
+  const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+  return Math.round(Number(kilobytes) / 1024)
+}
+
+export const threads = (pid) => readdirSync(`/proc/${pid}/task`).length

@@ -1,0 +1,1 @@
+export { type WriteStateFileOptions, writeStateFile } from './write-state-file.js'

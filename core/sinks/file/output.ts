@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto'
+import { constants, type Stats } from 'node:fs'
+import { access, open, realpath, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { Writable } from 'node:stream'
+import { KpngError, messageOf } from '@kpng/api'
+
+/** Where the state goes. */
+export interface Output {
+  /** Whether a failure can be over at the next try. */
+  readonly canRecover: boolean
+  write(parts: readonly string[]): Promise<void>
+}
+
+/** Makes the output for a path. Rejects at once when nothing can be written there. */
+export async function outputFor(path: string, standardOutput: Writable): Promise<Output> {
+  if (path === '-' || path === '/dev/stdout') return streamOutput(standardOutput)
+  const target = await existing(path)
+  if (target?.isDirectory()) {
+    throw new KpngError(
+      'usage',
+      `${path} is a folder. Give the name of the file to write, for instance ${join(path, 'state.yaml')}.`,
+    )
+  }
+  // A device or a pipe is written to; a rename would put a file in its place.
+  const isFile = target === undefined || target.isFile()
+  if (isFile) await mustBeWritable(dirname(await finalPath(path)))
+  return {
+    canRecover: true,
+    write: async (parts) => {
+      try {
+        await (isFile ? replaceFile(await finalPath(path), parts) : writeTo(path, 'w', parts))
+      } catch (error) {
+        throw new KpngError('unavailable', `${path} cannot be written: ${messageOf(error)}.`, { cause: error })
+      }
+    },
+  }
+}
+
+async function existing(path: string): Promise<Stats | undefined> {
+  return stat(path).catch(() => undefined)
+}
+
+/** A link stays a link: what it leads to is replaced. */
+const finalPath = (path: string): Promise<string> => realpath(path).catch(() => path)
+
+async function mustBeWritable(folder: string): Promise<void> {
+  try {
+    await access(folder, constants.W_OK | constants.X_OK)
+  } catch (error) {
+    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    const what = missing
+      ? 'does not exist. Create it'
+      : `cannot be written to (${messageOf(error)}). Change its permissions`
+    throw new KpngError('unavailable', `The folder ${folder} ${what}, or choose another one.`, { cause: error })
+  }
+}
+
+/** Readers see the old file or the new one, whole, never a part. The temporary name is hidden from whoever reads the folder. */
+async function replaceFile(path: string, parts: readonly string[]): Promise<void> {
+  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`)
+  try {
+    await writeTo(temporary, 'wx', parts)
+    await rename(temporary, path)
+  } catch (error) {
+    await rm(temporary, { force: true })
+    throw error
+  }
+}
+
+async function writeTo(path: string, flags: string, parts: readonly string[]): Promise<void> {
+  const handle = await open(path, flags, 0o644)
+  try {
+    await handle.writeFile(parts.join(''))
+    // Without this a crash of the machine could leave the new name on an empty file. Devices and pipes do not know it.
+    if (flags === 'wx') await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+function streamOutput(stream: Writable): Output {
+  let first = true
+  return {
+    canRecover: false,
+    write: (parts) =>
+      new Promise((resolve, reject) => {
+        const fail = (error: Error) =>
+          reject(
+            new KpngError('unavailable', `Standard output cannot be written: ${messageOf(error)}.`, { cause: error }),
+          )
+        stream.once('error', fail)
+        stream.write(`${first ? '' : '---\n'}${parts.join('')}`, (error) => {
+          if (error) return fail(error)
+          stream.removeListener('error', fail)
+          resolve()
+        })
+        first = false
+      }),
+  }
+}

@@ -1,0 +1,63 @@
+import type { globalv1, localv1 } from '@kpng/api'
+import type { ServiceEntry, Store } from '../../store/index.js'
+import { serviceText } from './service-text.js'
+import { listOf, mapOf, textOf } from './yaml-text.js'
+
+/**
+ * Renders the whole state. The text of a service is kept as long as its entry lives, and entries that did not change are the same
+ * object in the next revision: so a change costs the rendering of what changed.
+ */
+export class StateText {
+  readonly #services = new WeakMap<ServiceEntry, string>()
+
+  /** The parts of the file, in order. */
+  render(store: Store): string[] {
+    const nodes = [...store.nodes.values()].sort(byName)
+    const services = store.entries().filter(hasService).sort(byPath)
+    const cidrs = [...store.serviceCidrs.values()].sort(byName)
+    return [
+      nodes.length === 0 ? 'nodes: []\n' : 'nodes:\n',
+      ...nodes.map(nodeText),
+      services.length === 0 ? 'services: []\n' : 'services:\n',
+      ...services.map((entry) => this.#service(entry)),
+      // Go's reader refuses a field that it does not know.
+      ...(cidrs.length === 0 ? [] : ['servicecidrs:\n']),
+      ...cidrs.map(cidrText),
+    ]
+  }
+
+  #service(entry: ServedEntry): string {
+    let text = this.#services.get(entry)
+    if (text === undefined) {
+      text = serviceText(entry)
+      this.#services.set(entry, text)
+    }
+    return text
+  }
+}
+
+type ServedEntry = ServiceEntry & { readonly service: localv1.Service }
+
+/** Endpoints whose service is not known yet have no place in the file. */
+const hasService = (entry: ServiceEntry): entry is ServedEntry => entry.service !== undefined
+
+const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)
+const byPath = (a: ServiceEntry, b: ServiceEntry): number => (a.path < b.path ? -1 : 1)
+
+function nodeText(node: globalv1.Node): string {
+  const topology = node.topology
+    ? `  topology:\n    node: ${textOf(node.topology.node)}\n    zone: ${textOf(node.topology.zone)}\n`
+    : '  topology: null\n'
+  return [
+    `- name: ${textOf(node.name)}\n`,
+    topology,
+    mapOf('  ', 'labels', node.labels),
+    mapOf('  ', 'annotations', node.annotations),
+    node.addresses.length === 0 ? '' : listOf('  ', 'addresses', node.addresses),
+    node.podCidrs.length === 0 ? '' : listOf('  ', 'podcidrs', node.podCidrs),
+    node.deleting ? '  deleting: true\n' : '',
+  ].join('')
+}
+
+const cidrText = ({ name, cidrs }: localv1.ServiceCIDR): string =>
+  `- name: ${textOf(name)}\n${listOf('  ', 'cidrs', cidrs)}`

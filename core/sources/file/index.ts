@@ -1,0 +1,1 @@
+export { type WatchFileOptions, watchFile } from './watch-file.js'

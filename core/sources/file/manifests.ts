@@ -1,0 +1,125 @@
+import { type Fields, isFields, shown } from '../objects/fields.js'
+import {
+  endpointsFromKubernetes,
+  type KeptKeys,
+  nodeFromKubernetes,
+  type ProxySelection,
+  selectionForProxy,
+  serviceCidrFromKubernetes,
+  serviceFromKubernetes,
+} from '../objects/index.js'
+import type { ContentBuilder } from './content.js'
+import { manifestShapes } from './manifest-shapes.js'
+import { check, WrongKind } from './shape.js'
+
+export interface ManifestOptions {
+  /** Which proxy this is; empty for the cluster's default one. */
+  readonly serviceProxyName: string
+  readonly intern: (text: string) => string
+}
+
+/** A file is what its owner wrote: labels and annotations are all kept, nobody changes them thousands of times a second. */
+const keepAll: KeptKeys = { labels: (labels) => ({ ...labels }), annotations: (annotations) => ({ ...annotations }) }
+
+export const isManifest = (document: Fields): boolean => 'kind' in document || 'apiVersion' in document
+
+/** Reads Kubernetes objects. Throws WrongKind. */
+export function readManifest(document: Fields, options: ManifestOptions, content: ContentBuilder): void {
+  const selection = selectionForProxy(options.serviceProxyName)
+  readObject(document, [], selection, options, content)
+}
+
+function readObject(
+  object: Fields,
+  place: readonly (string | number)[],
+  selection: ProxySelection,
+  options: ManifestOptions,
+  content: ContentBuilder,
+): void {
+  const { kind, apiVersion } = object
+  if (typeof kind === 'string' && kind.endsWith('List')) {
+    if (!Array.isArray(object.items)) throw new WrongKind([...place, 'items'], 'a list', object.items)
+    for (const [index, item] of object.items.entries()) {
+      if (!isFields(item)) throw new WrongKind([...place, 'items', index], 'an object', item)
+      // kubectl leaves the kind out of the items of a ServiceList and the like.
+      const inherited = kind === 'List' ? {} : { kind: kind.slice(0, -'List'.length), apiVersion }
+      readObject({ ...inherited, ...item }, [...place, 'items', index], selection, options, content)
+    }
+    return
+  }
+  const known = typeof kind === 'string' && Object.hasOwn(kinds, kind) ? kinds[kind] : undefined
+  if (!known || (apiVersion !== undefined && !known.apiVersions.includes(apiVersion as string))) {
+    const name = `${apiVersion === undefined ? '' : `${shown(apiVersion)} `}${shown(kind)}`
+    const reads =
+      'kpng reads Service, Node (v1), EndpointSlice (discovery.k8s.io/v1) and ServiceCIDR (networking.k8s.io)'
+    content.skip(`objects of kind ${name}`, `${reads}. They are ignored.`)
+    return
+  }
+  try {
+    check(object, manifestShapes, () => {})
+  } catch (error) {
+    if (!(error instanceof WrongKind)) throw error
+    throw error.below(place)
+  }
+  known.read(object, selection, options, content)
+}
+
+interface Kind {
+  readonly apiVersions: readonly string[]
+  read(object: Fields, selection: ProxySelection, options: ManifestOptions, content: ContentBuilder): void
+}
+
+const kinds: Readonly<Record<string, Kind>> = {
+  Service: { apiVersions: ['v1'], read: readService },
+  EndpointSlice: {
+    apiVersions: ['discovery.k8s.io/v1'],
+    read(object, selection, options, content) {
+      if (!selection.takesSlice(object)) return
+      const report = content.reportFor(nameOf('EndpointSlice', object))
+      const slice = endpointsFromKubernetes(object, report, options.intern)
+      if (slice) content.addSlice(slice.source)
+    },
+  },
+  Node: {
+    apiVersions: ['v1'],
+    read(object, _selection, _options, content) {
+      const node = nodeFromKubernetes(object, keepAll, content.reportFor(nameOf('Node', object)))
+      if (node) content.addNode(node)
+    },
+  },
+  ServiceCIDR: {
+    apiVersions: ['networking.k8s.io/v1', 'networking.k8s.io/v1beta1', 'networking.k8s.io/v1alpha1'],
+    read(object, _selection, _options, content) {
+      const cidr = serviceCidrFromKubernetes(object, content.reportFor(nameOf('ServiceCIDR', object)))
+      if (cidr) content.addServiceCidr(cidr)
+    },
+  },
+}
+
+function readService(
+  object: Fields,
+  selection: ProxySelection,
+  _options: ManifestOptions,
+  content: ContentBuilder,
+): void {
+  if (!selection.takesService(object)) return
+  const report = content.reportFor(nameOf('Service', object))
+  let complained = false
+  const service = serviceFromKubernetes(object, keepAll, (reason) => {
+    complained = true
+    report(reason)
+  })
+  if (service) content.addService(service)
+  else if (!complained && !isExternalName(object)) {
+    report(
+      'It has no spec.clusterIP, and there is no API server here to allocate one. Give it one, or None. It is left out.',
+    )
+  }
+}
+
+const isExternalName = (object: Fields): boolean => isFields(object.spec) && object.spec.type === 'ExternalName'
+
+const nameOf = (kind: string, { metadata }: Fields): string => {
+  const { namespace = 'default', name = '' } = isFields(metadata) ? metadata : {}
+  return kind === 'Node' || kind === 'ServiceCIDR' ? `${kind} ${name}` : `${kind} ${namespace}/${name}`
+}

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest'
+import { readContent } from './read-file.js'
+
+const read = (text: string, serviceProxyName = '') =>
+  readContent('dir/state.yaml', text, { serviceProxyName, intern: (value) => value })
+
+function mistake(text: string): string {
+  try {
+    read(text)
+  } catch (error) {
+    expect(error).toMatchObject({ name: 'KpngError', code: 'invalid' })
+    return (error as Error).message
+  }
+  return ''
+}
+
+describe('an empty state is valid', () => {
+  it.each(['', '\n\n', '# nothing yet\n', '---\n', '{}', '---\n---\n', 'services: []', 'services:\nnodes:\n'])(
+    '%j',
+    (text) => {
+      expect(read(text)).toMatchObject({ services: [], endpoints: [], nodes: [], skipped: [] })
+    },
+  )
+})
+
+describe('mistakes have file, line and column', () => {
+  it.each([
+    ['services:\n- service:\n    name: "web\n', /^dir\/state\.yaml:\d+:\d+: This is not YAML: Missing closing "quote/],
+    ['services:\n- service:\n   name: a\n  endpoints: []\n    x: 1\n', /^dir\/state\.yaml:4:\d+: This is not YAML: /],
+    ['a: 1\na: 2\n', /^dir\/state\.yaml:2:1: This is not YAML: Map keys must be unique/],
+    ['{"services": [}', /^dir\/state\.yaml:1:\d+: This is not YAML/],
+  ])('not YAML: %j', (text, message) => expect(mistake(text)).toMatch(message))
+
+  it.each([
+    ['services: none', 'dir/state.yaml:1:11: services is "none"; a list was expected.'],
+    [
+      'services:\n- service:\n    name: web\n    ports: http\n',
+      'dir/state.yaml:4:12: services[0].service.ports is "http"; a list was expected.',
+    ],
+    [
+      'services:\n- service:\n    name: 7\n',
+      'dir/state.yaml:3:11: services[0].service.name is 7; a text (numbers and true/false in quotes) was expected.',
+    ],
+    [
+      'services:\n- service: { name: web, labels: { a: true } }\n',
+      'dir/state.yaml:2:38: services[0].service.labels.a is true; a text (numbers and true/false in quotes) was expected.',
+    ],
+    [
+      'services:\n- service: { name: web, ports: [ { port: "80" } ] }\n',
+      'dir/state.yaml:2:42: services[0].service.ports[0].port is "80"; a number was expected.',
+    ],
+    // Beyond the plain part of YAML, the full parser finds the place.
+    [
+      'services: &s\n- service:\n    name: web\n    mapip: |\n      text\n',
+      'dir/state.yaml:4:12: services[0].service.mapip is "text\\n"; true or false was expected.',
+    ],
+    ['nodes: []\n---\nservices:\n- 7\n', 'dir/state.yaml:4:1: services[0] is 7; a map was expected.'],
+    [
+      '- a\n- b\n',
+      'dir/state.yaml:1:1: The document is a list; a state file (with nodes: and services:) or a Kubernetes object (with kind:) was expected.',
+    ],
+    ['hello', 'dir/state.yaml:1:1: The document is "hello"; a state file'],
+    ['colour: red', 'dir/state.yaml:1:1: The document is "the fields colour"; a state file'],
+    ['kind: List\nitems: 7\n', 'dir/state.yaml:2:8: items is 7; a list was expected.'],
+    [
+      'kind: List\nitems:\n- kind: Service\n  spec:\n    ports: http\n',
+      'dir/state.yaml:5:12: items[0].spec.ports is "http"; a list was expected.',
+    ],
+    [
+      'kind: EndpointSlice\nendpoints:\n- addresses: 10.0.0.1\n',
+      'dir/state.yaml:3:14: endpoints[0].addresses is "10.0.0.1"; a list was expected.',
+    ],
+  ])('wrong kind of value: %j', (text, message) => expect(mistake(text)).toContain(message))
+})
+
+describe('anything that YAML can say', () => {
+  it('anchors, block scalars, JSON', () => {
+    const yaml =
+      'services:\n- service: &s\n    name: web\n    annotations:\n      note: |\n        two\n        lines\n'
+    expect(read(yaml).services).toMatchObject([{ name: 'web', annotations: { note: 'two\nlines\n' } }])
+    expect(read('{"services":[{"service":{"name":"web"}}]}').services).toMatchObject([{ name: 'web' }])
+  })
+
+  it('a file may hold state and manifests', () => {
+    const text =
+      'services: [ { service: { name: a } } ]\n---\nkind: Service\nmetadata: { name: b }\nspec: { clusterIP: 10.0.0.1 }\n'
+    expect(read(text).services.map(({ name }) => name)).toEqual(['a', 'b'])
+  })
+})

@@ -1,0 +1,33 @@
+import { isFields } from '../objects/fields.js'
+import { ContentBuilder, type FileContent } from './content.js'
+import { readDocuments, wrongValue } from './documents.js'
+import { isManifest, type ManifestOptions, readManifest } from './manifests.js'
+import { WrongKind } from './shape.js'
+import { isStateFile, readStateFile } from './state-file.js'
+
+/**
+ * What a file says. Each of its documents is Go kpng's state file or a Kubernetes object; an empty file is an empty state. Throws a
+ * KpngError with file, line and column when the file as a whole cannot be understood; single bad items are in `skipped`.
+ */
+export function readContent(file: string, text: string, options: ManifestOptions): FileContent {
+  const content = new ContentBuilder()
+  for (const [index, document] of readDocuments(file, text).entries()) {
+    try {
+      readDocument(document, options, content)
+    } catch (error) {
+      if (!(error instanceof WrongKind)) throw error
+      throw wrongValue(file, text, index, error.place, error.message)
+    }
+  }
+  return content.build()
+}
+
+const expected = 'a state file (with nodes: and services:) or a Kubernetes object (with kind:)'
+
+function readDocument(document: unknown, options: ManifestOptions, content: ContentBuilder): void {
+  if (document === null || document === undefined) return
+  if (!isFields(document)) throw new WrongKind([], expected, document)
+  if (isManifest(document)) readManifest(document, options, content)
+  else if (isStateFile(document) || Object.keys(document).length === 0) readStateFile(document, content)
+  else throw new WrongKind([], expected, `the fields ${Object.keys(document).slice(0, 5).join(', ')}`)
+}

@@ -1,0 +1,114 @@
+import { create } from '@bufbuild/protobuf'
+import { localv1 } from '@kpng/api'
+import { isPort, type Report, shown } from '../objects/fields.js'
+import { protocolOf } from '../objects/service-ports.js'
+import { cidrsOf, ipSetIn } from './state-ips.js'
+import type { StatePort, StateService } from './state-shape.js'
+
+/** The API server's default for ClientIP affinity, in seconds. */
+const defaultAffinitySeconds = 10_800
+
+/** A service of a state file, whose names have been checked. */
+export function serviceFromState(
+  given: StateService,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  report: Report,
+): localv1.Service {
+  return create(localv1.ServiceSchema, {
+    namespace,
+    name,
+    type: given.type ?? 'ClusterIP',
+    ips: given.ips ? ipsIn(given.ips, report) : undefined,
+    mapIp: given.mapip ?? false,
+    ports: portsIn(given.ports, report),
+    externalTrafficToLocal: given.externaltraffictolocal ?? false,
+    internalTrafficToLocal: given.internaltraffictolocal ?? false,
+    labels: { ...given.labels },
+    annotations: { ...given.annotations },
+    ipFilters: filtersIn(given.ipfilters, report),
+    sessionAffinity: affinityIn(given.sessionaffinity),
+    healthCheckNodePort: portOrNone(given.healthchecknodeport, 'healthchecknodeport', report),
+  })
+}
+
+const ipsIn = (given: NonNullable<StateService['ips']>, report: Report): localv1.ServiceIPs =>
+  create(localv1.ServiceIPsSchema, {
+    clusterIps: ipSetIn(given.clusterips, 'ips.clusterips', report),
+    externalIps: ipSetIn(given.externalips, 'ips.externalips', report),
+    headless: given.headless ?? false,
+    loadBalancerIps: ipSetIn(given.loadbalancerips, 'ips.loadbalancerips', report),
+    loadBalancerProxyIps: ipSetIn(given.loadbalancerproxyips, 'ips.loadbalancerproxyips', report),
+  })
+
+function portsIn(given: StateService['ports'], report: Report): localv1.PortMapping[] {
+  const ports: localv1.PortMapping[] = []
+  const taken = new Set<string>()
+  for (const [index, item] of (given ?? []).entries()) {
+    const port = portIn(item ?? {}, `ports[${index}]`, report)
+    if (!port) continue
+    const keys = [`${port.protocol}/${port.port}`, ...(port.name === '' ? [] : [`name ${port.name}`])]
+    if (keys.some((key) => taken.has(key))) {
+      report(`ports[${index}] has the name, or the protocol and number, of an earlier port. The port is left out.`)
+      continue
+    }
+    for (const key of keys) taken.add(key)
+    ports.push(port)
+  }
+  return ports
+}
+
+function portIn(given: StatePort, where: string, report: Report): localv1.PortMapping | undefined {
+  const { port } = given
+  if (!isPort(port)) {
+    report(`${where}.port is ${shown(port)}; a port is 1 to 65535. The port is left out.`)
+    return undefined
+  }
+  const protocol = protocolIn(given.protocol)
+  if (protocol === undefined) {
+    report(
+      `${where}.protocol is ${shown(given.protocol)}; 1 (TCP), 2 (UDP) or 3 (SCTP) was expected. The port is left out.`,
+    )
+    return undefined
+  }
+  return create(localv1.PortMappingSchema, {
+    name: given.name ?? '',
+    protocol,
+    port,
+    nodePort: portOrNone(given.nodeport, `${where}.nodeport`, report),
+    // Left out it is the port itself; written as 0 it means "only what the endpoints say".
+    targetPort:
+      given.targetport === undefined && !given.targetportname
+        ? port
+        : portOrNone(given.targetport, `${where}.targetport`, report),
+    targetPortName: given.targetportname ?? '',
+  })
+}
+
+function protocolIn(given: unknown): localv1.Protocol | undefined {
+  if (typeof given !== 'number') return protocolOf(typeof given === 'string' ? given.toUpperCase() : given)
+  return given >= localv1.Protocol.TCP && given <= localv1.Protocol.SCTP && Number.isInteger(given) ? given : undefined
+}
+
+function portOrNone(given: number | null | undefined, field: string, report: Report): number {
+  if (given === undefined || given === null || given === 0) return 0
+  if (isPort(given)) return given
+  report(`${field} is ${shown(given)}; a port is 1 to 65535. It is ignored.`)
+  return 0
+}
+
+function filtersIn(given: StateService['ipfilters'], report: Report): localv1.IPFilter[] {
+  return (given ?? []).map((filter, index) => {
+    const field = `ipfilters[${index}]`
+    // A filter whose ranges are all bad stays, and lets nobody in: whoever wrote it wanted a restriction.
+    return create(localv1.IPFilterSchema, {
+      targetIps: ipSetIn(filter?.targetips, `${field}.targetips`, report),
+      sourceRanges: cidrsOf(filter?.sourceranges, `${field}.sourceranges`, report),
+    })
+  })
+}
+
+function affinityIn(given: StateService['sessionaffinity']): localv1.Service['sessionAffinity'] {
+  if (!given?.clientip) return { case: undefined }
+  const timeoutSeconds = given.clientip.timeoutseconds ?? defaultAffinitySeconds
+  return { case: 'clientIp', value: create(localv1.ClientIPAffinitySchema, { timeoutSeconds }) }
+}

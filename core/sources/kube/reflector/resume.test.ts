@@ -1,0 +1,142 @@
+import { expect, it } from 'vitest'
+import { sendStatus } from '../testing/fake-api.js'
+import { sleep, until } from '../testing/recording.js'
+import { reflect, startApi, widget, widgetsPath } from '../testing/reflecting.js'
+
+async function watching() {
+  const api = await startApi()
+  for (const name of ['a', 'b', 'c']) api.set(widgetsPath, widget(name))
+  const reflecting = await reflect(api.url)
+  await until(() => reflecting.handler.lists === 1)
+  reflecting.handler.take()
+  return { api, ...reflecting }
+}
+
+it('goes on at the last version when the server ends a watch', async () => {
+  const { api, handler } = await watching()
+  api.set(widgetsPath, widget('b', { changed: true }))
+  await until(() => handler.calls.includes('+b@104'))
+  await sleep(120)
+  api.endWatches()
+  await until(() => api.requests.length === 2)
+  expect(api.requests[1]).toMatchObject({ kind: 'watch' })
+  expect(api.requests[1]?.query.get('resourceVersion')).toBe('104')
+  api.set(widgetsPath, widget('d'))
+  await until(() => handler.calls.includes('+d@105'))
+  expect(handler.take()).toEqual(['+b@104', '+d@105'])
+  expect(handler.lists).toBe(1)
+})
+
+it('goes on at the version of a bookmark', async () => {
+  const { api } = await watching()
+  api.set('/elsewhere', widget('x'))
+  api.bookmark()
+  await sleep(120)
+  api.endWatches()
+  await until(() => api.requests.length === 2)
+  expect(api.requests[1]?.query.get('resourceVersion')).toBe('104')
+})
+
+it('gets what happened while the connection was lost, in order', async () => {
+  const { api, handler, log } = await watching()
+  api.dropConnections()
+  api.set(widgetsPath, widget('a', { n: 1 }))
+  api.set(widgetsPath, widget('a', { n: 2 }))
+  api.remove(widgetsPath, 'b', 'default')
+  await until(() => handler.calls.includes('-b'))
+  expect(handler.take()).toEqual(['+a@104', '+a@105', '-b'])
+  expect(log.lines.some(({ message }) => message === 'Kubernetes can be read again')).toBe(true)
+})
+
+it('drops half a line at the end of a watch and gets the whole event in the next one', async () => {
+  const { api, handler } = await watching()
+  await sleep(120)
+  let cut = false
+  api.intercept = ({ kind }, response) => {
+    if (kind !== 'watch' || cut) return false
+    cut = true
+    response.writeHead(200, { 'content-type': 'application/json' })
+    const line = JSON.stringify({ type: 'MODIFIED', object: api.objects(widgetsPath)[0] })
+    response.end(line.slice(0, 30))
+    return true
+  }
+  api.endWatches()
+  await until(() => cut)
+  api.set(widgetsPath, widget('a', { n: 1 }))
+  await until(() => handler.calls.includes('+a@104'))
+  expect(handler.take()).toEqual(['+a@104'])
+})
+
+it.each(['as an event', 'as an HTTP status'])(
+  'lists again after 410 %s, and hands on only differences',
+  async (how) => {
+    const { api, handler, log } = await watching()
+    let gone = false
+    api.intercept = ({ kind }, response) => {
+      if (how === 'as an event' || kind !== 'watch' || gone) return false
+      gone = true
+      sendStatus(response, 410, 'too old resource version', 'Gone')
+      return true
+    }
+    api.dropConnections()
+    api.set(widgetsPath, widget('b', { changed: true }))
+    api.set(widgetsPath, widget('d'))
+    api.remove(widgetsPath, 'c', 'default')
+    api.compact()
+    api.set('/elsewhere', widget('x'))
+    await until(() => handler.lists === 2)
+    expect(handler.take()).toEqual(['+b@104', '+d@105', '-c', 'listed'])
+    expect(log.lines.filter(({ level, message }) => level === 'error' && !message.includes('cannot be read'))).toEqual(
+      [],
+    )
+  },
+)
+
+it('lists again when the server knows less than it did', async () => {
+  const { api, handler } = await watching()
+  let told = false
+  api.intercept = ({ kind }, response) => {
+    if (kind !== 'watch' || told) return false
+    told = true
+    sendStatus(response, 504, 'Timeout: Too large resource version: 103, current: 7', 'Timeout')
+    return true
+  }
+  await sleep(120)
+  api.endWatches()
+  await until(() => handler.lists === 2)
+  expect(handler.take()).toEqual(['listed'])
+})
+
+it('lists again when a watch brings something that is no event', async () => {
+  const { api, handler, log } = await watching()
+  api.set(widgetsPath, widget('d'))
+  api.sendToWatchers('no event')
+  await until(() => handler.lists === 2)
+  expect(handler.take()).toEqual(['+d@104', 'listed'])
+  expect(log.text()).toContain('no watch event')
+})
+
+it('resumes after an ERROR event that is not about the version', async () => {
+  const { api, handler } = await watching()
+  api.sendToWatchers({ type: 'ERROR', object: { kind: 'Status', code: 500, message: 'etcd is away' } })
+  await until(() => api.requests.length === 2)
+  expect(api.requests[1]?.kind).toBe('watch')
+  expect(handler.lists).toBe(1)
+})
+
+it('does not mind unknown kinds of events', async () => {
+  const { api, handler } = await watching()
+  api.sendToWatchers({ type: 'SURPRISE', object: {} })
+  api.set(widgetsPath, widget('d'))
+  await until(() => handler.calls.includes('+d@104'))
+  expect(api.requests).toHaveLength(1)
+})
+
+it('deletes what it is told of only once', async () => {
+  const { api, handler } = await watching()
+  api.remove(widgetsPath, 'a', 'default')
+  api.sendToWatchers({ type: 'DELETED', object: { metadata: { name: 'never-seen', namespace: 'default' } } })
+  api.set(widgetsPath, widget('d'))
+  await until(() => handler.state.has('d'))
+  expect(handler.take()).toEqual(['-a', '+d@105'])
+})

@@ -1,0 +1,54 @@
+import { onTestFinished } from 'vitest'
+import { type KubeConnection, loadConnection } from '../credentials/index.js'
+import { Reflector, type ReflectorTiming, type Resource } from '../reflector/index.js'
+import { FakeApi } from './fake-api.js'
+import { quick, RecordingHandler, recordingLog } from './recording.js'
+
+export const widgets: Resource = { group: 'example.com', version: 'v1', name: 'widgets' }
+export const widgetsPath = '/apis/example.com/v1/widgets'
+
+export const widget = (name: string, fields: Record<string, unknown> = {}) => ({
+  metadata: { name, namespace: 'default' },
+  ...fields,
+})
+
+/** A connection to a server without credentials. */
+export async function connectTo(server: string): Promise<KubeConnection> {
+  const connection = await loadConnection({ server, env: {}, home: '/nonexistent' })
+  onTestFinished(() => connection.close())
+  return connection
+}
+
+export async function startApi(): Promise<FakeApi> {
+  const api = await new FakeApi().start()
+  api.collections.add(widgetsPath)
+  onTestFinished(() => api.stop())
+  return api
+}
+
+/** A reflector that runs against a server until the test is over. */
+export async function reflect(
+  server: string,
+  options: { resource?: Resource; timing?: Partial<ReflectorTiming>; pageSize?: number } = {},
+) {
+  const connection = await connectTo(server)
+  const handler = new RecordingHandler()
+  const log = recordingLog()
+  const events: string[] = []
+  const stop = new AbortController()
+  const reflector = new Reflector({
+    connection,
+    resource: options.resource ?? widgets,
+    handler,
+    log,
+    onEvent: (type) => events.push(type),
+    timing: { ...quick, ...options.timing },
+    ...(options.pageSize && { pageSize: options.pageSize }),
+  })
+  const done = reflector.run(stop.signal)
+  onTestFinished(async () => {
+    stop.abort()
+    await done
+  })
+  return { handler, log, events, stop, done }
+}

@@ -1,0 +1,40 @@
+import type { Log } from '@kpng/api'
+import type { Settings } from '../options.js'
+import { Kubelet } from '../pods/kubelet.js'
+import { PodAddresses } from '../pods/pod-addresses.js'
+import { Scheduler } from '../pods/scheduler.js'
+import type { Registry } from '../registry/registry.js'
+import type { ServiceNetwork } from '../services/network.js'
+import type { Controller, ControllerContext } from './controller.js'
+import { DeploymentController } from './deployments.js'
+import { EndpointSliceController } from './endpoint-slices.js'
+import { EndpointsController } from './endpoints.js'
+import { EventRecorder } from './events.js'
+import { GarbageCollector } from './garbage-collector.js'
+import { NamespaceController, ServiceCidrController } from './namespaces.js'
+
+/** Starts everything that keeps the cluster going. */
+export function startControllers(
+  registry: Registry,
+  network: ServiceNetwork,
+  settings: Settings,
+  log: Log,
+): Controller {
+  const context: ControllerContext = { registry, events: new EventRecorder(registry), log }
+  const { maxGracePeriodSeconds, podReadyDelayMs: readyDelayMs } = settings
+  const addresses = new PodAddresses(settings.podCidr, settings.podIpv6Addresses)
+  const controllers: Controller[] = [
+    new NamespaceController(context, maxGracePeriodSeconds),
+    new ServiceCidrController(context, network),
+    new GarbageCollector(context, maxGracePeriodSeconds),
+    new EndpointSliceController(context),
+    new EndpointsController(context),
+    new DeploymentController(context, maxGracePeriodSeconds),
+    ...(settings.runPods ? [new Scheduler(context), new Kubelet(context, { readyDelayMs, addresses })] : []),
+  ]
+  return {
+    close: async () => {
+      await Promise.all(controllers.map((controller) => controller.close()))
+    },
+  }
+}

@@ -1,0 +1,43 @@
+import { KpngError } from '@kpng/api'
+import { numberToAddress, parseCidr } from '../services/cidr.js'
+
+/** Gives each pod an address of its own, and takes it back. Addresses go round, so that one is not reused at once. */
+export class PodAddresses {
+  private readonly used = new Map<string, string>()
+  private next = 1n
+
+  constructor(
+    private readonly cidr: string,
+    private readonly ipv6: readonly string[],
+  ) {}
+
+  /** The pod's addresses: those it had, or free ones. */
+  take(pod: string, had: readonly string[]): string[] {
+    const known = had.filter((address) => (this.used.get(address) ?? pod) === pod)
+    const addresses = known.length > 0 ? known : [this.freeIpv4(), ...this.freeIpv6()]
+    for (const address of addresses) this.used.set(address, pod)
+    return addresses
+  }
+
+  private freeIpv4(): string {
+    const range = parseCidr(this.cidr)
+    for (let tried = 2n; range && tried < range.size; tried++) {
+      this.next = this.next + 1n >= range.size - 1n ? 1n : this.next + 1n
+      const address = numberToAddress(range.first + this.next, 'IPv4')
+      if (!this.used.has(address)) return address
+    }
+    throw new KpngError(
+      'unavailable',
+      `Every address of the pod range ${this.cidr} is taken; delete pods, or start with a larger range.`,
+    )
+  }
+
+  private freeIpv6(): string[] {
+    const address = this.ipv6.find((item) => !this.used.has(item))
+    return address === undefined ? [] : [address]
+  }
+
+  release(pod: string): void {
+    for (const [address, owner] of this.used) if (owner === pod) this.used.delete(address)
+  }
+}
