@@ -50,6 +50,12 @@ class Known {
 const nodeNames = ['node-a', 'node-b', 'node-c']
 const zones = ['', 'zone-a', 'zone-b']
 
+/** Mostly none: services without any hint take a way of their own. */
+const someHints = fc.oneof(
+  { weight: 6, arbitrary: fc.constant({}) },
+  { weight: 1, arbitrary: fc.record({ zones: fc.subarray(['zone-a', 'zone-b']), nodes: fc.subarray(nodeNames) }) },
+)
+
 const anEndpoint = fc
   .record({
     ip: fc.constantFrom('10.0.0.1', '10.0.0.2', '10.0.0.3', 'fd00::1', 'fd00::2'),
@@ -58,8 +64,7 @@ const anEndpoint = fc
     ready: fc.boolean(),
     serving: fc.boolean(),
     terminating: fc.boolean(),
-    zones: fc.option(fc.subarray(['zone-a', 'zone-b']), { nil: undefined }),
-    nodes: fc.option(fc.subarray(nodeNames), { nil: undefined }),
+    hints: someHints,
     ports: fc.constantFrom(
       [{ name: 'http', port: 8080 }],
       [{ name: 'http', port: 8081 }],
@@ -67,9 +72,7 @@ const anEndpoint = fc
       [],
     ),
   })
-  .map(({ ip, zones, nodes, ...rest }) =>
-    endpoint(ip, { ...rest, ...(zones ? { zones } : {}), ...(nodes ? { nodes } : {}) }),
-  )
+  .map(({ ip, hints, ...rest }) => endpoint(ip, { ...rest, ...hints }))
 
 const aService = fc
   .record({
