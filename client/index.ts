@@ -18,6 +18,7 @@ export type { Operations } from './grpc/stream.js'
 export { jsonLines, servicesInOrder } from './json-lines.js'
 export { NodeState } from './node-state.js'
 export {
+  type ArgumentOptions,
   type ClientOptions,
   defaultApi,
   defaultNodeName,

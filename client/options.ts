@@ -40,10 +40,16 @@ const flags = {
   v: { type: 'string', short: 'v' },
 } as const
 
+/** What a command line gives. */
+export interface ArgumentOptions extends ClientOptions {
+  readonly api: string
+  readonly nodeName: string
+  readonly log: Log
+  readonly once: boolean
+}
+
 /** The options that `run()` takes from the command line of your program when you give it none. */
-export function optionsFromArguments(
-  args: readonly string[] = process.argv.slice(2),
-): ClientOptions & { once: boolean } {
+export function optionsFromArguments(args: readonly string[] = process.argv.slice(2)): ArgumentOptions {
   const values = parse(args)
   const tls = { keyFile: values['tls-key'], certFile: values['tls-crt'], caFile: values['tls-ca'] }
   return {

@@ -5,7 +5,7 @@ import { timestamp } from './objects/time.js'
 import type { KubeObject } from './objects/types.js'
 import type { Settings } from './options.js'
 import type { Registry } from './registry/registry.js'
-import { serverVersion } from './server/handler.js'
+import { serverVersion } from './server/documents.js'
 import { numberToAddress, parseCidr } from './services/cidr.js'
 
 function ensure(registry: Registry, kind: Kind, namespace: string | undefined, name: string, fields: object): void {

@@ -23,13 +23,20 @@ if (values.peer) servers.push({ name: 'peer', command: values.peer })
 
 const median = (sorted) => sorted[Math.floor(sorted.length / 2)]
 const within = (promise, what) =>
-  Promise.race([promise, sleep(Number(values['max-seconds']) * 1000).then(() => Promise.reject(new Error(`${what}: gave up after ${values['max-seconds']} s`)))])
+  Promise.race([
+    promise,
+    sleep(Number(values['max-seconds']) * 1000).then(() =>
+      Promise.reject(new Error(`${what}: gave up after ${values['max-seconds']} s`)),
+    ),
+  ])
 
 async function measure(server, services, count) {
   const cluster = makeCluster({ services, endpoints: Number(values.endpoints), nodes: Math.max(100, count) })
   const upstream = await serveApi({ store: cluster.store, log: silentLog, listen: 'tcp://127.0.0.1:0' })
   const port = await freePort()
-  const command = server.command.replace('{api}', upstream.address.replace('tcp://', '')).replace('{listen}', `tcp://127.0.0.1:${port}`)
+  const command = server.command
+    .replace('{api}', upstream.address.replace('tcp://', ''))
+    .replace('{listen}', `tcp://127.0.0.1:${port}`)
   const child = await start(command, port)
   const swarm = fork(new URL('watchers.js', import.meta.url).pathname, [`127.0.0.1:${port}`])
   try {
@@ -102,12 +109,18 @@ for (const count of numbers(values.watchers)) {
   const [small, large] = [ours[0], ours.at(-1)]
   if (!small || small === large) continue
   const ratio = (column) => (large[column] / Math.max(0.1, small[column])).toFixed(2)
-  console.log(`${count} watchers, ${large.services} against ${small.services} services: latency × ${ratio('change p50 (ms)')}, CPU × ${ratio('CPU/change (ms)')}`)
+  console.log(
+    `${count} watchers, ${large.services} against ${small.services} services: latency × ${ratio('change p50 (ms)')}, CPU × ${ratio('CPU/change (ms)')}`,
+  )
 }
 for (const ours of rows.filter(({ server }) => server === 'kpng')) {
-  const peer = rows.find((row) => row.server === 'peer' && row.services === ours.services && row.watchers === ours.watchers)
+  const peer = rows.find(
+    (row) => row.server === 'peer' && row.services === ours.services && row.watchers === ours.watchers,
+  )
   if (!peer) continue
   const times = (column) => `× ${(peer[column] / Math.max(0.1, ours[column])).toFixed(1)}`
-  console.log(`peer against kpng, ${ours.services} services, ${ours.watchers} watchers: change ${times('change p50 (ms)')}, CPU ${times('CPU/change (ms)')}, memory ${times('RSS (MB)')}, join ${times('join 1 (ms)')}, join all ${times('join all (ms)')}`)
+  console.log(
+    `peer against kpng, ${ours.services} services, ${ours.watchers} watchers: change ${times('change p50 (ms)')}, CPU ${times('CPU/change (ms)')}, memory ${times('RSS (MB)')}, join ${times('join 1 (ms)')}, join all ${times('join all (ms)')}`,
+  )
 }
 process.exit(0)

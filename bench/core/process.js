@@ -24,7 +24,9 @@ export async function start(commandLine, port) {
     if (await answers(port)) return child
     await sleep(100)
   }
-  throw new Error(`"${commandLine}" does not listen on port ${port}. Run it by hand, or set BENCH_LOG=1 to see what it says.`)
+  throw new Error(
+    `"${commandLine}" does not listen on port ${port}. Run it by hand, or set BENCH_LOG=1 to see what it says.`,
+  )
 }
 
 const answers = (port) =>

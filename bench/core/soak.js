@@ -1,8 +1,8 @@
 // 100,000 random changes while watchers join and leave: is memory flat? The server is in this process, so that its heap can be
 // looked at after a collection; the watchers are in another.
 import { fork } from 'node:child_process'
-import { setFlagsFromString } from 'node:v8'
 import { parseArgs } from 'node:util'
+import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { silentLog } from '@kpng/api'
 import { serveApi } from '@kpng/core/sinks/api'
@@ -47,7 +47,13 @@ for (let round = 0; round < rounds; round++) {
   await message(swarm, 'left')
   await sleep(20)
   if (round % 5 !== 4) continue
-  const sample = { changes: ((round + 1) * changes) / rounds, heapMb: Number(heapMb().toFixed(1)), rssMb: Math.round(process.memoryUsage().rss / 1e6), calls: server.stats.calls, connections: server.stats.connections }
+  const sample = {
+    changes: ((round + 1) * changes) / rounds,
+    heapMb: Number(heapMb().toFixed(1)),
+    rssMb: Math.round(process.memoryUsage().rss / 1e6),
+    calls: server.stats.calls,
+    connections: server.stats.connections,
+  }
   samples.push(sample)
   console.log(JSON.stringify(sample))
 }

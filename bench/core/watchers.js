@@ -11,7 +11,9 @@ class Watcher {
   constructor(index) {
     this.syncs = 0
     this.pending = undefined
-    this.request = framed(toBinary(localv1.WatchReqSchema, create(localv1.WatchReqSchema, { nodeName: `node-${index}` })))
+    this.request = framed(
+      toBinary(localv1.WatchReqSchema, create(localv1.WatchReqSchema, { nodeName: `node-${index}` })),
+    )
     this.session = connect(`http://${authority}`, { settings: { initialWindowSize: 1 << 20 } })
     this.session.on('connect', () => this.session.setLocalWindowSize(1 << 22))
     this.session.on('error', (error) => process.send({ error: `watcher ${index}: ${error.message}` }))

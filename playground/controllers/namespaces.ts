@@ -39,7 +39,10 @@ export class NamespaceController implements Controller {
       }
     }
     // Pods take their time, and an object may have a finalizer of somebody else.
-    if (left > 0) return this.queue.after(pollMs, name)
+    if (left > 0) {
+      this.queue.after(pollMs, name)
+      return
+    }
     const emptied = clone(namespace)
     emptied.spec = {}
     registry.store.put('namespaces', name, emptied)

@@ -77,21 +77,25 @@ class Document {
 function apply(document: Document, { op, path, from = '', value }: Operation): void {
   switch (op) {
     case 'add':
-      return document.add(path, clone(value))
+      document.add(path, clone(value))
+      break
     case 'remove':
-      return document.remove(path, 'remove')
+      document.remove(path, 'remove')
+      break
     case 'replace':
-      return document.replace(path, clone(value))
+      document.replace(path, clone(value))
+      break
     case 'copy':
     case 'move': {
       const moved = document.get(from)
       if (moved === undefined) refuse(`${op} operation does not apply: doc is missing from path: "${from}"`)
       if (op === 'move') document.remove(from, 'move')
-      return document.add(path, clone(moved))
+      document.add(path, clone(moved))
+      break
     }
     case 'test':
       if (!equal(document.get(path) ?? null, value ?? null)) refuse(`testing path ${path} failed`)
-      return
+      break
     default:
       refuse(`Unexpected kind: ${op}`)
   }

@@ -83,8 +83,8 @@ export class Kubelet implements Controller {
       return
     }
     if (!pod.spec.nodeName || pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') return
-    if (pod.metadata.deletionTimestamp) return this.drain(key, pod, sandbox)
-    if (!sandbox) this.start(key, pod)
+    if (pod.metadata.deletionTimestamp) this.drain(key, pod, sandbox)
+    else if (!sandbox) this.start(key, pod)
     else if (sandbox.state === 'running') this.report(key, pod, sandbox)
   }
 
@@ -158,7 +158,10 @@ export class Kubelet implements Controller {
       )
     }
     const left = (sandbox?.stopAt ?? end) - Date.now()
-    if (left > 0) return this.queue.after(left, key)
+    if (left > 0) {
+      this.queue.after(left, key)
+      return
+    }
     if (sandbox) this.stop(key, sandbox)
     if (!pod.metadata.finalizers?.length) this.store.remove('pods', key)
   }

@@ -170,8 +170,8 @@ export class Registry {
   }
 
   private track(kind: Kind, object: KubeObject, old: KubeObject | undefined, options: WriteOptions): void {
-    if (options.track) return options.track(object)
-    if (!options.fieldManager || kind.storedAs) return
+    if (options.track) options.track(object)
+    if (options.track || !options.fieldManager || kind.storedAs) return
     const writer: Writer = {
       manager: options.fieldManager,
       operation: 'Update',

@@ -38,10 +38,10 @@ function parseField(text: string, line: string): [string, Field] {
     throw new KpngError('invalid', `The schema line "${line}" of ${text} is not a field; see schema/parse.ts.`)
   const [, name = '', shape, type = '', required, words = '', description = ''] = match
   const hints = words.trim().split(' ').filter(Boolean)
-  const valueOf = (key: string) => hints.find((hint) => hint.startsWith(`${key}=`))?.slice(key.length + 1)
-  const mergeKey = hints.includes('merge') ? '' : valueOf('merge')
-  const mapKeys = valueOf('map')?.split(',')
-  const defaultValue = valueOf('')
+  const hintOf = (key: string) => hints.find((hint) => hint.startsWith(`${key}=`))?.slice(key.length + 1)
+  const mergeKey = hints.includes('merge') ? '' : hintOf('merge')
+  const mapKeys = hintOf('map')?.split(',')
+  const defaultValue = hintOf('')
   const number = hints.find((hint) => hint.startsWith('#'))?.slice(1)
   const field: Field = {
     type,

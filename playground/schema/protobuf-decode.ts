@@ -66,14 +66,14 @@ function decodeMessage(bytes: Buffer, definition: Definition): JsonObject {
     if (name === undefined || field === undefined) continue
     if (field.shape === 'map') {
       const entry = messageOf(wire)
-      const entries = (object[name] ??= {}) as JsonObject
+      const entries = (object[name] ?? {}) as JsonObject
+      object[name] = entries
       entries[textOf(entry.get(1))] = decodeOne(entry.get(2) ?? Buffer.alloc(0), definition, field)
       continue
     }
     const value = decodeOne(wire, definition, field)
     if (field.shape === 'list') {
-      const items = (object[name] ??= []) as unknown[]
-      items.push(value)
+      object[name] = [...((object[name] as unknown[] | undefined) ?? []), value]
     } else if (isSet(value) || zeroCounts.has(name)) object[name] = value
   }
   return object

@@ -37,11 +37,11 @@ function mistype(value: unknown, owner: Definition, at: string, expected: string
 
 function checkValue(value: unknown, owner: Definition, field: Field, at: string, problems: SchemaProblems): void {
   if (field.shape === 'list') {
-    if (!Array.isArray(value)) return mistype(value, owner, at, `[]${field.type}`, problems)
-    for (const [index, item] of value.entries()) checkOne(item, owner, field, `${at}[${index}]`, problems)
+    if (!Array.isArray(value)) mistype(value, owner, at, `[]${field.type}`, problems)
+    else for (const [index, item] of value.entries()) checkOne(item, owner, field, `${at}[${index}]`, problems)
   } else if (field.shape === 'map') {
-    if (!isObject(value)) return mistype(value, owner, at, `map[string]${field.type}`, problems)
-    for (const [name, item] of Object.entries(value)) checkOne(item, owner, field, `${at}.${name}`, problems)
+    if (!isObject(value)) mistype(value, owner, at, `map[string]${field.type}`, problems)
+    else for (const [name, item] of Object.entries(value)) checkOne(item, owner, field, `${at}.${name}`, problems)
   } else checkOne(value, owner, field, at, problems)
 }
 

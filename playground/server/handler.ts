@@ -2,28 +2,24 @@ import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Log } from '@kpng/api'
 import type { Faults } from '../faults.js'
-import { keyOf, resourceOf } from '../kinds/kind.js'
+import { apiVersionOf, keyOf, resourceOf } from '../kinds/kind.js'
 import type { KubeObject } from '../objects/types.js'
 import { patchTypes } from '../registry/patch.js'
 import type { Registry } from '../registry/registry.js'
 import { scaleOf } from '../registry/scale.js'
 import { definitions } from '../schema/definitions.js'
-import { openApiV3, openApiV3Index } from '../schema/openapi.js'
-import { openApiV2, openApiV2Protobuf } from '../schema/openapi-v2.js'
 import type { Definition } from '../schema/parse.js'
 import { Stored } from '../storage/store.js'
-import { Discovery, reviewKinds } from './discovery.js'
+import { Documents } from './documents.js'
 import { selectionOf } from './filter.js'
 import { listPage } from './list.js'
 import { type Representation, representationFor } from './representation.js'
-import { parseBody, readBody, sendError, sendJson, sendList, sendObject, sendText } from './respond.js'
+import { parseBody, readBody, sendError, sendJson, sendList, sendObject } from './respond.js'
 import { type Route, routeOf } from './route.js'
 import { methodNotAllowed, unauthorized, unknownResource, unsupportedMediaType } from './status.js'
 import type { IncludeObject } from './table.js'
 import { openWatch, type WatchSettings } from './watch.js'
 import { create, deletedStatus, patch, remove, removeAll, replace, type WriteRequest, type Written } from './write.js'
-
-export const serverVersion = { major: '1', minor: '34', gitVersion: 'v1.34.0+kpng' }
 
 export interface HandlerOptions {
   registry: Registry
@@ -34,40 +30,28 @@ export interface HandlerOptions {
   log: Log
 }
 
-const publicPaths = /^\/(healthz|livez|readyz|version)(\/.*)?$/
+const bodyTypes = ['application/json', 'application/vnd.kubernetes.protobuf'] as const
 
 /** Answers one request after the other; knows HTTP, leaves every decision on objects to the registry. */
 export class Handler {
-  private readonly discovery: Discovery
+  private readonly documents: Documents
 
   constructor(private readonly options: HandlerOptions) {
-    this.discovery = new Discovery(options.registry.kinds)
+    this.documents = new Documents(options.registry.kinds)
   }
 
   readonly handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
       const url = new URL(request.url ?? '/', 'https://playground')
-      if (publicPaths.test(url.pathname)) return this.answerPublic(url, response)
+      if (this.documents.answerPublic(url, response)) return
       this.authenticate(request)
       await this.options.faults.beforeAnswer(request.method ?? 'GET', url)
-      if (this.answerDocument(request, url, response)) return
-      await this.answerResource(request, url, response)
+      if (this.documents.answer(request, url, response)) return
+      await this.answer(request, url, response)
     } catch (error) {
       this.options.log.detail(3, 'A request was refused', { method: request.method, url: request.url, error })
       sendError(response, error)
     }
-  }
-
-  private answerPublic({ pathname }: URL, response: ServerResponse): void {
-    if (!pathname.startsWith('/version')) return sendText(response, 200, 'ok', 'text/plain; charset=utf-8')
-    const { platform, arch, version } = process
-    sendJson(response, 200, {
-      ...serverVersion,
-      gitTreeState: 'clean',
-      goVersion: version,
-      compiler: 'node',
-      platform: `${platform}/${arch}`,
-    })
   }
 
   private authenticate(request: IncomingMessage): void {
@@ -76,36 +60,9 @@ export class Handler {
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw unauthorized()
   }
 
-  /** Discovery and OpenAPI; false when the path is something else. */
-  private answerDocument(request: IncomingMessage, url: URL, response: ServerResponse): boolean {
-    if (request.method !== 'GET') return false
-    const { kinds } = this.options.registry
-    const accept = request.headers.accept ?? ''
-    const [, root, version, ...rest] = url.pathname.split('/')
-    if (root === 'openapi' && version === 'v2') {
-      if (accept.includes('protobuf'))
-        sendText(response, 200, openApiV2Protobuf(kinds), 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf')
-      else sendJson(response, 200, openApiV2(kinds))
-      return true
-    }
-    if (root === 'openapi' && version === 'v3') {
-      const [api, group = '', groupVersion] = rest
-      const [wantedGroup, wantedVersion] = api === 'api' ? ['', group] : [group, groupVersion ?? '']
-      const document = rest.length === 0 ? openApiV3Index(kinds) : openApiV3(kinds, wantedGroup, wantedVersion)
-      if (!document) throw unknownResource()
-      sendJson(response, 200, document)
-      return true
-    }
-    const answer = this.discovery.answer(url.pathname.replace(/\/$/, ''), accept, request.headers.host ?? '')
-    if (answer === undefined) return false
-    sendText(response, 200, JSON.stringify(answer), Discovery.contentType(answer))
-    return true
-  }
-
-  private async answerResource(request: IncomingMessage, url: URL, response: ServerResponse): Promise<void> {
-    const { registry } = this.options
-    const route = routeOf(url.pathname, registry.kinds)
-    if (!route) return this.answerReview(request, url, response)
+  private async answer(request: IncomingMessage, url: URL, response: ServerResponse): Promise<void> {
+    const route = routeOf(url.pathname, this.options.registry.kinds)
+    if (!route) return this.documents.answerReview(request, url, response)
     checkSubresource(route)
     const query = url.searchParams
     const include = (query.get('includeObject') || 'Metadata') as IncludeObject
@@ -147,72 +104,43 @@ export class Handler {
   }
 
   private write(method: string, request: WriteRequest, form: Representation, response: ServerResponse): void {
+    const { registry } = this.options
+    if (method === 'POST') sendWritten(create(registry, request), form, response)
+    else if (method === 'PUT') sendWritten(replace(registry, request), form, response)
+    else if (method === 'PATCH') sendWritten(patch(registry, request), form, response)
+    else if (method !== 'DELETE') throw methodNotAllowed()
+    else if (request.route.name === undefined) this.deleteCollection(request, response)
+    else this.deleteOne(request, form, response)
+  }
+
+  private deleteOne(request: WriteRequest, form: Representation, response: ServerResponse): void {
     const { registry, maxGracePeriodSeconds } = this.options
-    switch (method) {
-      case 'POST':
-        return this.sendWritten(create(registry, request), form, response)
-      case 'PUT':
-        return this.sendWritten(replace(registry, request), form, response)
-      case 'PATCH':
-        return this.sendWritten(patch(registry, request), form, response)
-      case 'DELETE': {
-        const { route, query } = request
-        if (route.name === undefined) return this.deleteCollection(request, response)
-        const { object, gone } = remove(registry, { ...request, query }, maxGracePeriodSeconds)
-        if (gone) return sendJson(response, 200, deletedStatus(route, object))
-        return this.sendWritten({ code: 200, object, warnings: [] }, form, response)
-      }
-      default:
-        throw methodNotAllowed()
-    }
+    const { object, gone } = remove(registry, request, maxGracePeriodSeconds)
+    if (gone) sendJson(response, 200, deletedStatus(request.route, object))
+    else sendWritten({ code: 200, object, warnings: [] }, form, response)
   }
 
   private deleteCollection(request: WriteRequest, response: ServerResponse): void {
     const { registry, maxGracePeriodSeconds } = this.options
     const { route, query } = request
     const { items, meta } = listPage(registry.store, route, query, selectionOf(route, query))
-    removeAll(
-      registry,
-      request,
-      items.map(({ key }) => key),
-      maxGracePeriodSeconds,
-    )
-    sendJson(response, 200, {
-      kind: `${route.kind.kind}List`,
-      apiVersion: route.kind.group === '' ? route.kind.version : `${route.kind.group}/${route.kind.version}`,
-      metadata: meta,
-      items: items.map(({ object }) => object),
-    })
-  }
-
-  private sendWritten({ code, object, warnings }: Written, form: Representation, response: ServerResponse): void {
-    if (object.kind === 'Scale') return sendJson(response, code, object, warnings)
-    const { kind, apiVersion, metadata, ...rest } = object as KubeObject
-    const stored = new Stored('', Number(metadata.resourceVersion ?? 0), { kind, apiVersion, metadata, ...rest })
-    sendObject(response, code, stored, form, warnings)
-  }
-
-  /** `kubectl auth can-i` and `whoami`: there is one user here, who may do everything. */
-  private async answerReview(request: IncomingMessage, url: URL, response: ServerResponse): Promise<void> {
-    const [, , group, , plural] = url.pathname.split('/')
-    const review = reviewKinds.find((item) => item.group === group && item.plural === plural)
-    if (!review) throw unknownResource()
-    if (request.method !== 'POST') throw methodNotAllowed()
-    // The one user may do everything, so the question itself does not matter.
-    await readBody(request)
-    const everything = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] }
-    const status = {
-      SelfSubjectAccessReview: { allowed: true },
-      SelfSubjectRulesReview: { resourceRules: [everything], nonResourceRules: [], incomplete: false },
-      SelfSubjectReview: {
-        userInfo: { username: 'kpng-playground', groups: ['system:masters', 'system:authenticated'] },
-      },
-    }[review.kind]
-    sendJson(response, 201, { kind: review.kind, apiVersion: `${group}/v1`, metadata: {}, spec: {}, status })
+    const keys = items.map(({ key }) => key)
+    removeAll(registry, request, keys, maxGracePeriodSeconds)
+    const apiVersion = apiVersionOf(route.kind)
+    const objects = items.map(({ object }) => object)
+    sendJson(response, 200, { kind: `${route.kind.kind}List`, apiVersion, metadata: meta, items: objects })
   }
 }
 
-const bodyTypes = ['application/json', 'application/vnd.kubernetes.protobuf'] as const
+function sendWritten({ code, object, warnings }: Written, form: Representation, response: ServerResponse): void {
+  if (object.kind === 'Scale') {
+    sendJson(response, code, object, warnings)
+    return
+  }
+  const { kind, apiVersion, metadata, ...rest } = object as KubeObject
+  const stored = new Stored('', Number(metadata.resourceVersion ?? 0), { kind, apiVersion, metadata, ...rest })
+  sendObject(response, code, stored, form, warnings)
+}
 
 /** What a body holds: the object itself, its scale, or how to delete it. */
 function bodyDefinition(method: string | undefined, { kind, subresource }: Route): Definition | undefined {
@@ -221,7 +149,7 @@ function bodyDefinition(method: string | undefined, { kind, subresource }: Route
 }
 
 function checkSubresource({ kind, subresource }: Route): void {
-  const known =
-    subresource === '' || (subresource === 'status' && kind.hasStatus) || (subresource === 'scale' && kind.hasScale)
-  if (!known) throw unknownResource()
+  const status = subresource === 'status' && kind.hasStatus
+  const scale = subresource === 'scale' && kind.hasScale
+  if (subresource !== '' && !status && !scale) throw unknownResource()
 }

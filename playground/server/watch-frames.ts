@@ -13,12 +13,13 @@ const recentLimit = 256
 function once(change: Change, id: string, make: () => Buffer): Buffer {
   let frames = recent.get(change)
   if (!frames) {
-    recent.set(change, (frames = new Map()))
+    frames = new Map()
+    recent.set(change, frames)
     const [oldest] = recent.keys()
     if (recent.size > recentLimit && oldest) recent.delete(oldest)
   }
-  let made = frames.get(id)
-  if (!made) frames.set(id, (made = make()))
+  const made = frames.get(id) ?? make()
+  frames.set(id, made)
   return made
 }
 

@@ -137,8 +137,8 @@ export class Store {
   /** Takes a change as it is, also one read from a file. */
   replay(change: Change): void {
     const { resource, key, revision } = change
-    let byKey = this.objects.get(resource)
-    if (!byKey) this.objects.set(resource, (byKey = new Map()))
+    const byKey = this.objects.get(resource) ?? new Map<string, Stored>()
+    this.objects.set(resource, byKey)
     if (change.deleted) byKey.delete(key)
     else byKey.set(key, change.after)
     this.resort(change)
@@ -186,9 +186,8 @@ export class Store {
 
   /** Calls back on each change of one resource, or of all (`undefined`), in the turn it happens. Returns the way out. */
   subscribe(resource: string | undefined, listener: Listener): () => void {
-    let set = resource === undefined ? this.everyone : this.listeners.get(resource)
-    if (!set) this.listeners.set(resource ?? '', (set = new Set()))
-    const own = set
+    const own = resource === undefined ? this.everyone : (this.listeners.get(resource) ?? new Set())
+    if (resource !== undefined) this.listeners.set(resource, own)
     own.add(listener)
     return () => own.delete(listener)
   }

@@ -26,7 +26,10 @@ describe('an empty state is valid', () => {
 describe('mistakes have file, line and column', () => {
   it.each([
     ['services:\n- service:\n    name: "web\n', /^dir\/state\.yaml:\d+:\d+: This is not YAML: Missing closing "quote/],
-    ['services:\n- service:\n   name: a\n  endpoints: []\n    x: 1\n', /^dir\/state\.yaml:4:\d+: This is not YAML: /],
+    [
+      'services:\n- service:\n   name: a\n  endpoints: []\n    x: 1\n',
+      /^dir\/state\.yaml:5:1: This is not YAML: All mapping items must start at the same column/,
+    ],
     ['a: 1\na: 2\n', /^dir\/state\.yaml:2:1: This is not YAML: Map keys must be unique/],
     ['{"services": [}', /^dir\/state\.yaml:1:\d+: This is not YAML/],
   ])('not YAML: %j', (text, message) => expect(mistake(text)).toMatch(message))
@@ -60,7 +63,7 @@ describe('mistakes have file, line and column', () => {
       'dir/state.yaml:1:1: The document is a list; a state file (with nodes: and services:) or a Kubernetes object (with kind:) was expected.',
     ],
     ['hello', 'dir/state.yaml:1:1: The document is "hello"; a state file'],
-    ['colour: red', 'dir/state.yaml:1:1: The document is "the fields colour"; a state file'],
+    ['colour: red', 'dir/state.yaml:1:1: The document is a map with colour; a state file'],
     ['kind: List\nitems: 7\n', 'dir/state.yaml:2:8: items is 7; a list was expected.'],
     [
       'kind: List\nitems:\n- kind: Service\n  spec:\n    ports: http\n',

@@ -29,5 +29,5 @@ function readDocument(document: unknown, options: ManifestOptions, content: Cont
   if (!isFields(document)) throw new WrongKind([], expected, document)
   if (isManifest(document)) readManifest(document, options, content)
   else if (isStateFile(document) || Object.keys(document).length === 0) readStateFile(document, content)
-  else throw new WrongKind([], expected, `the fields ${Object.keys(document).slice(0, 5).join(', ')}`)
+  else throw new WrongKind([], expected, document, `a map with ${Object.keys(document).slice(0, 5).join(', ')}`)
 }

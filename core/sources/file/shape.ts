@@ -33,8 +33,9 @@ export class WrongKind extends Error {
   readonly #expected: string
   readonly #value: unknown
 
-  constructor(place: Place, expected: string, value: unknown) {
-    super(`${pathOf(place) || 'The document'} is ${shown(value)}; ${expected} was expected.`)
+  /** @param is what the value is, as it can stand in a sentence */
+  constructor(place: Place, expected: string, value: unknown, is = shown(value)) {
+    super(`${pathOf(place) || 'The document'} is ${is}; ${expected} was expected.`)
     this.place = place
     this.#expected = expected
     this.#value = value

@@ -73,5 +73,9 @@ interface Connect {
 function proxied(proxy: URL, connect: Connect): ProxyAgent {
   // What is for the server (its CA, our certificate) is no business of the proxy.
   const { timeout, keepAlive, keepAliveInitialDelay } = connect
-  return new ProxyAgent({ uri: proxy.href, requestTls: connect, proxyTls: { timeout, keepAlive, keepAliveInitialDelay } })
+  return new ProxyAgent({
+    uri: proxy.href,
+    requestTls: connect,
+    proxyTls: { timeout, keepAlive, keepAliveInitialDelay },
+  })
 }

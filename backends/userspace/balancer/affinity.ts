@@ -1,0 +1,58 @@
+import type { EndpointAddress } from '../usable-endpoints.js'
+
+interface Session {
+  readonly endpoint: EndpointAddress
+  lastUsedMs: number
+}
+
+/** More clients than this are not remembered: the one unused for longest makes room. A client with a /64 could fill any memory. */
+const maxSessions = 100_000
+
+/** Which endpoint each client has (`sessionAffinity: ClientIP`). Every use makes the session last its full time again. */
+export class Affinity {
+  /** The client unused for longest comes first. */
+  readonly #sessions = new Map<string, Session>()
+  readonly #now: () => number
+  /** Undefined: no affinity. */
+  timeoutMs: number | undefined
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  get size(): number {
+    return this.#sessions.size
+  }
+
+  recall(clientIp: string): EndpointAddress | undefined {
+    const session = this.#sessions.get(clientIp)
+    if (!session || this.timeoutMs === undefined) return undefined
+    if (this.#now() - session.lastUsedMs >= this.timeoutMs) return undefined
+    this.remember(clientIp, session.endpoint)
+    return session.endpoint
+  }
+
+  remember(clientIp: string, endpoint: EndpointAddress): void {
+    if (this.timeoutMs === undefined) return
+    this.#sessions.delete(clientIp)
+    this.#sessions.set(clientIp, { endpoint, lastUsedMs: this.#now() })
+    if (this.#sessions.size <= maxSessions) return
+    const [oldest] = this.#sessions.keys()
+    if (oldest !== undefined) this.#sessions.delete(oldest)
+  }
+
+  /** Forgets the sessions of endpoints that are gone. */
+  forget(endpointKeys: ReadonlySet<string>): void {
+    for (const [client, { endpoint }] of this.#sessions) if (endpointKeys.has(endpoint.key)) this.#sessions.delete(client)
+  }
+
+  /** Forgets the sessions whose time is over. */
+  cleanUp(): void {
+    const { timeoutMs } = this
+    if (timeoutMs === undefined) return this.#sessions.clear()
+    for (const [client, { lastUsedMs }] of this.#sessions) {
+      if (this.#now() - lastUsedMs < timeoutMs) return
+      this.#sessions.delete(client)
+    }
+  }
+}

@@ -1,0 +1,36 @@
+/** Something that is on its way between a client and an endpoint: a TCP connection, a UDP session. */
+export interface Flow {
+  /** Its endpoint is no longer to be used. */
+  endpointGone(): void
+  /** Ends it now. */
+  abort(): void
+}
+
+/** The flows of one service port, by the endpoint that they go to. */
+export class Flows {
+  readonly #byEndpoint = new Map<string, Set<Flow>>()
+
+  add(endpointKey: string, flow: Flow): void {
+    const flows = this.#byEndpoint.get(endpointKey)
+    if (flows) flows.add(flow)
+    else this.#byEndpoint.set(endpointKey, new Set([flow]))
+  }
+
+  remove(endpointKey: string, flow: Flow): void {
+    const flows = this.#byEndpoint.get(endpointKey)
+    flows?.delete(flow)
+    if (flows?.size === 0) this.#byEndpoint.delete(endpointKey)
+  }
+
+  endpointsGone(endpointKeys: Iterable<string>): void {
+    for (const key of endpointKeys) for (const flow of [...(this.#byEndpoint.get(key) ?? [])]) flow.endpointGone()
+  }
+
+  allGone(): void {
+    this.endpointsGone([...this.#byEndpoint.keys()])
+  }
+
+  abortAll(): void {
+    for (const flows of [...this.#byEndpoint.values()]) for (const flow of [...flows]) flow.abort()
+  }
+}

@@ -1,0 +1,74 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Kinds } from '../kinds/index.js'
+import { openApiV3, openApiV3Index } from '../schema/openapi.js'
+import { openApiV2, openApiV2Protobuf } from '../schema/openapi-v2.js'
+import { Discovery, reviewKinds } from './discovery.js'
+import { readBody, sendJson, sendText } from './respond.js'
+import { methodNotAllowed, unknownResource } from './status.js'
+
+export const serverVersion = { major: '1', minor: '34', gitVersion: 'v1.34.0+kpng' }
+
+const publicPaths = /^\/(healthz|livez|readyz|version)(\/.*)?$/
+const openApiV2Type = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
+
+/** Everything that is not about stored objects: health, version, discovery, OpenAPI, and what the user may do. */
+export class Documents {
+  private readonly discovery: Discovery
+
+  constructor(private readonly kinds: Kinds) {
+    this.discovery = new Discovery(kinds)
+  }
+
+  /** What is answered without a token; false when the path is something else. */
+  answerPublic({ pathname }: URL, response: ServerResponse): boolean {
+    if (!publicPaths.test(pathname)) return false
+    if (pathname.startsWith('/version')) {
+      const { platform, arch, version: goVersion } = process
+      const build = { gitTreeState: 'clean', goVersion, compiler: 'node', platform: `${platform}/${arch}` }
+      sendJson(response, 200, { ...serverVersion, ...build })
+    } else sendText(response, 200, 'ok', 'text/plain; charset=utf-8')
+    return true
+  }
+
+  /** Discovery and OpenAPI; false when the path is something else. */
+  answer(request: IncomingMessage, url: URL, response: ServerResponse): boolean {
+    if (request.method !== 'GET') return false
+    const accept = request.headers.accept ?? ''
+    const [, root, version, ...rest] = url.pathname.split('/')
+    if (root === 'openapi' && version === 'v2') {
+      if (accept.includes('protobuf')) sendText(response, 200, openApiV2Protobuf(this.kinds), openApiV2Type)
+      else sendJson(response, 200, openApiV2(this.kinds))
+      return true
+    }
+    if (root === 'openapi' && version === 'v3') {
+      const [api, first = '', second = ''] = rest
+      const [group, groupVersion] = api === 'api' ? ['', first] : [first, second]
+      const document = rest.length === 0 ? openApiV3Index(this.kinds) : openApiV3(this.kinds, group, groupVersion)
+      if (!document) throw unknownResource()
+      sendJson(response, 200, document)
+      return true
+    }
+    const answer = this.discovery.answer(url.pathname.replace(/\/$/, ''), accept, request.headers.host ?? '')
+    if (answer === undefined) return false
+    sendText(response, 200, JSON.stringify(answer), Discovery.contentType(answer))
+    return true
+  }
+
+  /** `kubectl auth can-i` and `whoami`: there is one user here, who may do everything. */
+  async answerReview(request: IncomingMessage, url: URL, response: ServerResponse): Promise<void> {
+    const [, , group, , plural] = url.pathname.split('/')
+    const review = reviewKinds.find((item) => item.group === group && item.plural === plural)
+    if (!review) throw unknownResource()
+    if (request.method !== 'POST') throw methodNotAllowed()
+    // The answer is the same for every question.
+    await readBody(request)
+    const everything = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] }
+    const groups = ['system:masters', 'system:authenticated']
+    const status = {
+      SelfSubjectAccessReview: { allowed: true },
+      SelfSubjectRulesReview: { resourceRules: [everything], nonResourceRules: [], incomplete: false },
+      SelfSubjectReview: { userInfo: { username: 'kpng-playground', groups } },
+    }[review.kind]
+    sendJson(response, 201, { kind: review.kind, apiVersion: `${group}/v1`, metadata: {}, spec: {}, status })
+  }
+}
