@@ -230,7 +230,7 @@ describe('validation says what the API server says', () => {
   })
   it('as a Status with causes', () => {
     try {
-      create('web', { ports: [{ port: 0 }], type: 'Magic' })
+      create('web', { ports: [{ port: 0, targetPort: 80 }], type: 'Magic' })
       expect.unreachable()
     } catch (error) {
       const { status } = error as StatusError

@@ -93,12 +93,11 @@ class Sharing {
 
   ports(ports: readonly EndpointPort[]): readonly EndpointPort[] {
     if (ports.length === 0) return none
-    const key = ports.map(({ name, port }) => `${port} ${name}`).join('\n')
-    return shared(this.#ports, key, () => ports)
+    return shared(this.#ports, JSON.stringify(ports), () => ports)
   }
 
   hints(zones: readonly string[], nodes: readonly string[]): Hints {
-    return shared(this.#hints, `${zones.join('\n')}\n\n${nodes.join('\n')}`, () => ({ zones, nodes }))
+    return shared(this.#hints, JSON.stringify([zones, nodes]), () => ({ zones, nodes }))
   }
 }
 

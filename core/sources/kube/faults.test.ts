@@ -150,7 +150,7 @@ it.each([
     const deadline = Date.now() + 15_000
     await until(() => contentOf(store) === expected || Date.now() > deadline, 50)
     expect(contentOf(store)).toBe(expected)
-  expect(store.violations).toEqual([])
+    expect(store.violations).toEqual([])
     expect(store.synced).toBe(true)
     expect(store.seen).toBeGreaterThan(changes / 20)
     expect(log.lines.filter(({ message }) => message === 'Skipped')).toEqual([])

@@ -24,7 +24,7 @@ export function hintsReader(
     const zones = namesIn(fields.forZones, index, 'forZones')
     const nodes = namesIn(fields.forNodes, index, 'forNodes')
     if (zones.length + nodes.length === 0) return undefined
-    const key = `${zones.join('\n')}\n\n${nodes.join('\n')}`
+    const key = JSON.stringify([zones, nodes])
     let hints = known.get(key)
     if (!hints) {
       hints = Object.freeze({ zones: Object.freeze(zones), nodes: Object.freeze(nodes) })

@@ -1,0 +1,70 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { Commands } from './testing/commands.js'
+
+// The packages as their users get them: packed, installed into an empty project, and used there.
+
+const commands = new Commands()
+afterEach(() => commands.cleanUp())
+
+const root = new URL('..', import.meta.url).pathname
+const folders = ['api', 'client', 'core', 'backends/json', 'backends/callout', 'cli']
+
+function pack(into: string): string[] {
+  const workspaces = folders.flatMap((folder) => ['--workspace', folder])
+  execFileSync('npm', ['pack', '--pack-destination', into, ...workspaces], { cwd: root, stdio: 'pipe' })
+  return readdirSync(into).map((name) => join(into, name))
+}
+
+test('the ten-line example compiles and runs in an empty TypeScript project, and so does the command', {
+  timeout: 180_000,
+}, async () => {
+  const folder = commands.folder()
+  const tarballs = join(folder, 'tarballs')
+  const project = join(folder, 'project')
+  mkdirSync(tarballs)
+  mkdirSync(project)
+  const packages = pack(tarballs)
+  expect(packages).toHaveLength(folders.length)
+
+  writeFileSync(join(project, 'package.json'), '{ "name": "mine", "type": "module", "private": true }')
+  writeFileSync(
+    join(project, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: {
+        strict: true,
+        module: 'nodenext',
+        target: 'es2023',
+        outDir: 'out',
+        types: ['node'],
+        typeRoots: [join(root, 'node_modules/@types')],
+      },
+    }),
+  )
+  copyFileSync(join(root, 'examples/printer/printer.ts'), join(project, 'printer.ts'))
+  execFileSync('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', ...packages], {
+    cwd: project,
+    stdio: 'pipe',
+  })
+  execFileSync(join(root, 'node_modules/.bin/tsc'), ['-p', '.'], { cwd: project, stdio: 'pipe' })
+
+  const kpng = (...args: string[]) => execFileSync(join(project, 'node_modules/.bin/kpng'), args, { encoding: 'utf8' })
+  expect(kpng('--version')).toMatch(/^\d+\.\d+\.\d+\n$/)
+
+  const socket = `unix://${join(folder, 'kpng.sock')}`
+  const server = commands.start('kpng', 'file', '-i', join(root, 'examples/state.yaml'), 'to-api', '--listen', socket)
+  await server.says('Serving the kpng API')
+  const printer = spawn(process.execPath, ['out/printer.js', '--api', socket, '--node-name', 'vm-001', '--once'], {
+    cwd: project,
+  })
+  let output = ''
+  printer.stdout.on('data', (chunk) => {
+    output += chunk
+  })
+  await new Promise((resolve) => printer.on('close', resolve))
+  expect(output).toBe(
+    'default/cache → nobody\ndefault/web → 10.244.1.5, fd00:244:1::5, 10.244.2.6\nkube-system/dns → nobody\n',
+  )
+})

@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+// The commands as users run them: real processes, from the built packages.
+
+const bin = (name: string) => new URL(`../bin/${name}.js`, import.meta.url).pathname
+
+export interface Finished {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** A command that is running. */
+export class Running {
+  readonly child: ChildProcess
+  readonly finished: Promise<Finished>
+  stdout = ''
+  stderr = ''
+
+  constructor(name: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+    this.child = spawn(process.execPath, [bin(name), ...args], {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.child.stdout?.on('data', (chunk) => {
+      this.stdout += chunk
+    })
+    this.child.stderr?.on('data', (chunk) => {
+      this.stderr += chunk
+    })
+    this.finished = new Promise((resolve) =>
+      this.child.on('close', (code) => resolve({ code, stdout: this.stdout, stderr: this.stderr })),
+    )
+  }
+
+  /** Waits for a text on standard output or standard error. */
+  async says(text: string | RegExp, timeoutMs = 15_000): Promise<void> {
+    const deadline = Date.now() + timeoutMs
+    const said = () => (typeof text === 'string' ? this.#all.includes(text) : text.test(this.#all))
+    while (!said()) {
+      if (Date.now() > deadline) throw new Error(`It never said ${text}. It said: ${this.#all}`)
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+  }
+
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<Finished> {
+    this.child.kill(signal)
+    return await this.finished
+  }
+
+  get #all(): string {
+    return this.stdout + this.stderr
+  }
+}
+
+/** Starts commands and takes everything away at the end of a test. */
+export class Commands {
+  readonly #running: Running[] = []
+  readonly #folders: string[] = []
+
+  start(name: string, ...args: string[]): Running {
+    const running = new Running(name, args)
+    this.#running.push(running)
+    return running
+  }
+
+  startWith(env: NodeJS.ProcessEnv, name: string, ...args: string[]): Running {
+    const running = new Running(name, args, env)
+    this.#running.push(running)
+    return running
+  }
+
+  run(name: string, ...args: string[]): Promise<Finished> {
+    return this.start(name, ...args).finished
+  }
+
+  folder(): string {
+    const folder = mkdtempSync(join(tmpdir(), 'kpng-cli-'))
+    this.#folders.push(folder)
+    return folder
+  }
+
+  async cleanUp(): Promise<void> {
+    await Promise.all(
+      this.#running.splice(0).map((running) => (running.child.exitCode === null ? running.stop('SIGKILL') : undefined)),
+    )
+    for (const folder of this.#folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+  }
+}
