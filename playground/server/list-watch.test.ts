@@ -213,12 +213,13 @@ describe('writes', () => {
   })
   it('of a namespace take everything in it along', async () => {
     playground.objects.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'full' } })
-    playground.objects.apply(service('inside', {}, { namespace: 'full' }))
+    playground.objects.apply(service('inside', {}, { namespace: 'full', finalizers: ['example.com/hold'] }))
     playground.objects.delete('Namespace', 'full')
     const refused = await call(playground, 'POST', '/api/v1/namespaces/full/services', service('late'))
     expect(refused.body.message).toContain(
       'unable to create new content in namespace full because it is being terminated',
     )
+    playground.objects.apply(service('inside', {}, { namespace: 'full', finalizers: [] }))
     await playground.objects.waitFor('Namespace', 'full', (namespace) => namespace === undefined)
     expect(playground.objects.list('Service', { namespace: 'full' })).toEqual([])
   })

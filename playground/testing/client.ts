@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { createInterface } from 'node:readline'
 import type { KubeObject, Playground } from '../index.js'
 
 export interface Answer {
@@ -21,7 +20,9 @@ type Headers = Record<string, string>
 function open(target: Target, method: string, path: string, headers: Headers, body?: string): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const authorization = `Bearer ${target.token}`
-    const options = { method, ca: target.caPem, agent: false, headers: { authorization, ...headers } }
+    // Without a length Node.js would send the body of a DELETE as if there were none.
+    const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+    const options = { method, ca: target.caPem, agent: false, headers: { authorization, ...length, ...headers } }
     const request = httpsRequest(target.url + path, options, resolve)
     request.on('error', reject)
     request.end(body)
@@ -64,8 +65,12 @@ export class TestWatch {
 
   private constructor(private readonly response: IncomingMessage) {
     this.code = response.statusCode ?? 0
-    const lines = createInterface({ input: response })
-    lines.on('line', (line) => this.see(JSON.parse(line) as WatchEvent))
+    let rest = ''
+    response.setEncoding('utf8').on('data', (text: string) => {
+      const lines = (rest + text).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) this.see(JSON.parse(line) as WatchEvent)
+    })
     this.ended = new Promise((resolve) => {
       response.on('end', () => resolve('end'))
       response.on('error', () => resolve('cut'))

@@ -1,21 +1,34 @@
-import { KpngError } from '@kpng/api'
+import { KpngError, messageOf } from '@kpng/api'
 import { isMap, isNode, isScalar, LineCounter, type ParsedNode, parseAllDocuments, YAMLParseError } from 'yaml'
 import type { Place } from '../objects/fields.js'
-import { locateInPlainYaml, type Position, readPlainYaml } from './plain-yaml.js'
+import { giveUp } from './plain-scalars.js'
+import { locateInLongYaml, locateInPlainYaml, type Position, readLongYaml, readPlainYaml } from './plain-yaml.js'
+
+/**
+ * The full parser needs a second and 80 MB of memory for each megabyte. Of a longer text it gets only those items of lists that
+ * are beyond plain YAML.
+ */
+const longestForFullParser = 1_000_000
 
 /** The documents of a YAML or JSON file. A mistake is an error with file, line and column. */
-export function readDocuments(file: string, text: string): unknown[] {
-  const json = readJson(text)
+export function readDocuments(file: string, given: string): unknown[] {
+  const json = readJson(given)
   if (json) return json
+  const text = normalized(given)
   const plain = readPlainYaml(text)
   if (plain) return plain
-  const { documents } = parseFully(text)
-  for (const document of documents) {
-    const [mistake] = document.errors
-    if (mistake) throw mistakeAt(file, mistake)
-  }
-  return documents.map((document) => document.toJS() as unknown)
+  if (text.length <= longestForFullParser) return parseFully(file, text, 1)
+  const long = readLongYaml(text, (item, line) => {
+    const [items] = parseFully(file, item, line)
+    return Array.isArray(items) ? items[0] : giveUp()
+  })
+  if (Array.isArray(long)) return long
+  const why = 'This is not YAML, or uses more of YAML here than kpng reads in a file of this size'
+  throw new KpngError('invalid', `${file}:${long.line}:${long.column}: ${why}. Check the indentation; split the file.`)
 }
+
+/** To YAML, all line ends are the same. */
+const normalized = (text: string): string => (text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text)
 
 /** An error that points at a value in a file which is of the wrong kind. */
 export function wrongValue(file: string, text: string, document: number, place: Place, message: string): KpngError {
@@ -34,27 +47,44 @@ function readJson(text: string): unknown[] | undefined {
   }
 }
 
-function parseFully(text: string) {
-  const lineCounter = new LineCounter()
-  const documents = parseAllDocuments<ParsedNode>(text, { lineCounter, prettyErrors: true, logLevel: 'silent' })
-  // An empty text gives an empty array with extra properties.
-  return { lineCounter, documents: [...documents] }
-}
-
-function mistakeAt(file: string, mistake: Error): KpngError {
-  const at = mistake instanceof YAMLParseError ? mistake.linePos?.[0] : undefined
-  // The parser's message ends with the line itself and a caret, which a log line cannot show; its first sentence says it all.
-  const [sentence = ''] = mistake.message.split('\n')
-  const said = sentence.replace(/ at line \d+, column \d+:?$/, '')
-  return new KpngError('invalid', `${file}:${at?.line ?? 1}:${at?.col ?? 1}: This is not YAML: ${said}`, {
-    cause: mistake,
+/** @param firstLine the number of the text's first line in its file */
+function parseFully(file: string, text: string, firstLine: number): unknown[] {
+  const documents = parsed(text, new LineCounter())
+  for (const document of documents) {
+    const [mistake] = document.errors
+    if (mistake) throw mistakeAt(file, mistake, firstLine)
+  }
+  return documents.map((document) => {
+    try {
+      return document.toJS() as unknown
+    } catch (error) {
+      // Aliases are followed only now: one may lead nowhere, or to far too much.
+      throw new KpngError('invalid', `${file}:${firstLine}:1: This is not YAML: ${messageOf(error)}`, { cause: error })
+    }
   })
 }
 
-function locate(text: string, document: number, place: Place): Position {
+/** An empty text gives an empty array with extra properties. */
+const parsed = (text: string, lineCounter: LineCounter) => [
+  ...parseAllDocuments<ParsedNode>(text, { lineCounter, prettyErrors: true, logLevel: 'silent' }),
+]
+
+function mistakeAt(file: string, mistake: Error, firstLine: number): KpngError {
+  const at = mistake instanceof YAMLParseError ? mistake.linePos?.[0] : undefined
+  const line = (at?.line ?? 1) + firstLine - 1
+  // The parser's message ends with the line itself and a caret, which a log line cannot show; its first sentence says it all.
+  const [sentence = ''] = mistake.message.split('\n')
+  const said = sentence.replace(/ at line \d+, column \d+:?$/, '')
+  return new KpngError('invalid', `${file}:${line}:${at?.col ?? 1}: This is not YAML: ${said}`, { cause: mistake })
+}
+
+function locate(given: string, document: number, place: Place): Position {
+  const text = normalized(given)
   const plain = locateInPlainYaml(text, document, place)
   if (plain) return plain
-  const { documents, lineCounter } = parseFully(text)
+  if (text.length > longestForFullParser) return locateInLongYaml(text, document, place)
+  const lineCounter = new LineCounter()
+  const documents = parsed(text, lineCounter)
   let node: unknown = documents[document]?.contents
   for (const step of place) {
     const inside: unknown = isMap(node)

@@ -1,7 +1,7 @@
 import { giveUp, quoted } from './plain-scalars.js'
 
 /** Control characters (line feeds aside) and what else YAML or editors treat in a way of their own. */
-const unsafe = /[^\P{Cc}\n]|[\u2028\u2029\ufeff\ufffe\uffff]/u
+const unsafe = /[^\P{Cc}\n]|[\u2028\u2029\ufeff\ufffe\uffff]/gu
 
 /** Goes through a text line by line; lines without content are passed over. */
 export class PlainLines {
@@ -11,12 +11,14 @@ export class PlainLines {
   end = 0
   /** How far it is indented; -1 at the end of the text. */
   indent = -1
+  /** Whether there is something in the line that only the full parser should look at. */
+  unsafe = false
   #next = 0
+  /** Where the first unsafe character at or after what is next stands. */
+  #unsafeAt = -1
 
   constructor(text: string) {
-    if (unsafe.test(text)) giveUp()
     this.text = text
-    this.advance()
   }
 
   advance(): void {
@@ -33,6 +35,7 @@ export class PlainLines {
       this.start = start
       this.end = end
       this.indent = start - lineStart
+      this.unsafe = this.#isUnsafe(lineStart, lineEnd)
       // Directives and document ends are for the full parser.
       if (this.indent === 0 && (text.charCodeAt(start) === 0x25 || text.startsWith('...', start))) giveUp()
       return
@@ -40,6 +43,42 @@ export class PlainLines {
     this.start = text.length
     this.end = text.length
     this.indent = -1
+  }
+
+  #isUnsafe(lineStart: number, lineEnd: number): boolean {
+    if (this.#unsafeAt < lineStart) {
+      unsafe.lastIndex = lineStart
+      this.#unsafeAt = unsafe.exec(this.text)?.index ?? this.text.length
+    }
+    return this.#unsafeAt < lineEnd
+  }
+
+  /**
+   * Passes over the item of a list that begins at `from`, whatever is in it, and returns its lines as they are. An item ends where
+   * something stands as far left as its dash.
+   */
+  takeItem(from: number, indent: number): string {
+    const { text } = this
+    const lineStart = text.lastIndexOf('\n', from - 1) + 1
+    // An item that begins in the middle of a line cannot be cut out.
+    if (from - lineStart !== indent) giveUp()
+    let next = this.#lineAfter(from)
+    while (next < text.length) {
+      const lineEnd = this.#lineAfter(next) - 1
+      const start = this.#skip(next, lineEnd)
+      const isContent = start < lineEnd && text.charCodeAt(start) !== 0x23
+      if (isContent && start - next <= indent) break
+      next = lineEnd + 1
+    }
+    this.#next = next
+    const item = text.slice(lineStart, Math.min(next, text.length))
+    this.advance()
+    return item
+  }
+
+  #lineAfter(at: number): number {
+    const feed = this.text.indexOf('\n', at)
+    return feed < 0 ? this.text.length + 1 : feed + 1
   }
 
   skipBlanks(at: number): number {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments, stringify } from 'yaml'
-import { locateInPlainYaml, readPlainYaml } from './plain-yaml.js'
+import { locateInLongYaml, locateInPlainYaml, readLongYaml, readPlainYaml } from './plain-yaml.js'
 
 /** What the full parser makes of a text; undefined when it finds a mistake. */
 function full(text: string): unknown[] | undefined {
@@ -176,6 +176,58 @@ describe('it agrees with the full parser', () => {
       { numRuns: 20_000 },
     )
     expect(read).toBeGreaterThan(1000)
+  })
+})
+
+describe('long texts', () => {
+  const readItem = (text: string) => (full(text) as unknown[][])[0]?.[0]
+
+  it('only items that are not plain go to the full parser', () => {
+    const text = 'a:\n- x: 1\n- x: |\n    two\n\n# c\n    lines\n- x:\t3\n- y:\n  - *no\n  - 2\nb: 1\n'
+    const items: unknown[] = []
+    const documents = readLongYaml(text, (item, line) => {
+      items.push([item, line])
+      return 'item'
+    })
+    expect(documents).toEqual([{ a: [{ x: 1 }, 'item', 'item', { y: ['item', 2] }], b: 1 }])
+    expect(items).toEqual([
+      ['- x: |\n    two\n\n# c\n    lines\n', 3],
+      ['- x:\t3\n', 8],
+      ['  - *no\n', 10],
+    ])
+  })
+
+  it('mistakes outside of items have a position', () => {
+    expect(readLongYaml('a:\n- 1\nb: c: d\n', readItem)).toEqual({ line: 3, column: 4 })
+  })
+
+  it('a value inside of an item that is not plain is located by the item', () => {
+    expect(locateInLongYaml('a:\n- x: 1\n- x: |\n    b\n  y: 2\n', 0, ['a', 1, 'y'])).toEqual({ line: 3, column: 1 })
+    expect(locateInLongYaml('a:\n- x: 1\n- x: |\n    b\n  y: 2\n', 0, ['a', 0, 'x'])).toEqual({ line: 2, column: 6 })
+  })
+
+  it('it agrees with the full parser', () => {
+    const scalar = fc.oneof(
+      fc.string({ maxLength: 8 }),
+      fc.constantFrom('two\nlines\n', 'a\n\n b\n', '\tx', 'long '.repeat(30)),
+    )
+    const item = fc.dictionary(
+      fc.stringMatching(/^[a-z]{1,4}$/),
+      fc.oneof(scalar, fc.array(fc.record({ x: scalar }), { maxLength: 2 })),
+      { maxKeys: 3 },
+    )
+    let read = 0
+    fc.assert(
+      fc.property(fc.array(item, { maxLength: 4 }), fc.boolean(), (services, indentSeq) => {
+        const text = stringify({ services }, { indentSeq })
+        const documents = readLongYaml(text, readItem)
+        if (!Array.isArray(documents)) return
+        read++
+        expect(documents).toEqual(full(text))
+      }),
+      { numRuns: 500 },
+    )
+    expect(read).toBeGreaterThan(450)
   })
 })
 

@@ -31,6 +31,7 @@ describe('mistakes have file, line and column', () => {
       /^dir\/state\.yaml:5:1: This is not YAML: All mapping items must start at the same column/,
     ],
     ['a: 1\na: 2\n', /^dir\/state\.yaml:2:1: This is not YAML: Map keys must be unique/],
+    ['services: *none', /^dir\/state\.yaml:1:\d+: This is not YAML: Unresolved alias/],
     ['{"services": [}', /^dir\/state\.yaml:1:\d+: This is not YAML/],
   ])('not YAML: %j', (text, message) => expect(mistake(text)).toMatch(message))
 
@@ -88,5 +89,31 @@ describe('anything that YAML can say', () => {
     const text =
       'services: [ { service: { name: a } } ]\n---\nkind: Service\nmetadata: { name: b }\nspec: { clusterIP: 10.0.0.1 }\n'
     expect(read(text).services.map(({ name }) => name)).toEqual(['a', 'b'])
+  })
+})
+
+describe('long files', () => {
+  const items = Array.from({ length: 25_000 }, (_, index) => `- service:\n    name: s${index}\n    type: ClusterIP\n`)
+  const long = (at: number, item: string) => `services:\n${items.with(at, item).join('')}`
+
+  it('anchors, block scalars and the like are read where they are', () => {
+    const item = '- service: &x\n    name: odd\n    annotations:\n      a: |\n        two\n        lines\n'
+    const { services } = read(long(20_000, item))
+    expect(services).toHaveLength(items.length)
+    expect(services[20_000]).toMatchObject({ name: 'odd', annotations: { a: 'two\nlines\n' } })
+  })
+
+  it('mistakes have their place', () => {
+    expect(mistake(long(20_000, '- service:\n    name: "x\n'))).toMatch(
+      /^dir\/state\.yaml:6000\d:\d+: This is not YAML: Missing/,
+    )
+    expect(mistake(long(20_000, '- service:\n    ports: x\n'))).toContain(
+      'dir/state.yaml:60003:12: services[20000].service.ports is "x"',
+    )
+    expect(mistake(long(20_000, 'oops\n'))).toMatch(/^dir\/state\.yaml:60002:1: This is not YAML, or uses more/)
+  })
+
+  it('CRLF is a line end as any other', () => {
+    expect(read(long(5, '- service:\n    name: crlf\n').replaceAll('\n', '\r\n')).services[5]?.name).toBe('crlf')
   })
 })

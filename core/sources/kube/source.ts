@@ -56,6 +56,8 @@ export async function watchKube(options: WatchKubeOptions): Promise<void> {
   })
   const skips = options.skips ?? new Skips(options.log)
   const counters = options.counters ?? { apiEvents: 0, storeRevisions: 0 }
+  const { server, described } = options.connection
+  options.log.info('Watching Kubernetes', { server, credentials: described })
 
   const run = <T>({ resource, mapping }: WatchedKind<T>): Promise<void> => {
     const { connection, store, log, timing, pageSize } = options

@@ -24,13 +24,20 @@ export interface StoreWriterOptions<T> {
   readonly onRevision: () => void
 }
 
+/** An object as it belongs into the store; without a value it does not. */
+interface Write<T> {
+  readonly namespace: string
+  readonly name: string
+  readonly value: T | undefined
+}
+
 /**
- * Writes the objects of one kind into the store. An object is reduced to what is used of it when it arrives, so that a batch
- * of large ones is not held twice; the batch is one update.
+ * Writes the objects of one kind into the store; a batch is one update. An object is reduced to what is used of it when it
+ * arrives. Writes wait as data and not as functions: those would keep the whole parsed objects of a batch alive.
  */
 export class StoreWriter<T> implements ObjectHandler {
   readonly #options: StoreWriterOptions<T>
-  #writes: ((transaction: Transaction) => void)[] = []
+  #writes: Write<T>[] = []
   #isListed = false
 
   constructor(options: StoreWriterOptions<T>) {
@@ -42,14 +49,12 @@ export class StoreWriter<T> implements ObjectHandler {
     const { name } = object.metadata
     const namespace = typeof object.metadata.namespace === 'string' ? object.metadata.namespace : ''
     const value = skips.reading(this.#described(namespace, name), (report) => read(mapping, object, report))
-    if (value === undefined) this.#writes.push((transaction) => mapping.delete(transaction, namespace, name))
-    else this.#writes.push((transaction) => mapping.set(transaction, value))
+    this.#writes.push({ namespace, name, value })
   }
 
   delete(namespace: string, name: string): void {
-    const { mapping, skips } = this.#options
-    skips.forget(this.#described(namespace, name))
-    this.#writes.push((transaction) => mapping.delete(transaction, namespace, name))
+    this.#options.skips.forget(this.#described(namespace, name))
+    this.#writes.push({ namespace, name, value: undefined })
   }
 
   flush(listed: boolean): void {
@@ -61,7 +66,10 @@ export class StoreWriter<T> implements ObjectHandler {
     this.#isListed ||= listed
     const before = store.revision
     store.update((transaction) => {
-      for (const write of writes) write(transaction)
+      for (const { namespace, name, value } of writes) {
+        if (value === undefined) mapping.delete(transaction, namespace, name)
+        else mapping.set(transaction, value)
+      }
       if (firstList && mapping.storeKind) transaction.setSynced(mapping.storeKind)
     })
     if (store.revision !== before) onRevision()

@@ -83,6 +83,7 @@ class Connection implements KubeConnection {
   readonly #options: ConnectionOptions
   readonly #dispatchers: Dispatchers
   #loaded: Loaded
+  #reloading: Promise<Loaded> | undefined
 
   constructor(options: ConnectionOptions, loaded: Loaded) {
     this.#options = options
@@ -112,13 +113,20 @@ class Connection implements KubeConnection {
     const response = await this.#send(request, used)
     if (response.status !== 401) return response
     await readBody(response.body).catch(() => '')
-    // Of several requests refused at once the first reloads, and the others use what it found.
-    if (this.#loaded === used) this.#loaded = await load(this.#options)
+    if (this.#loaded === used) await this.#reload()
     return this.#send(request, this.#loaded)
   }
 
   close(): Promise<void> {
     return this.#dispatchers.close()
+  }
+
+  /** Several requests that are refused at once share one reload: it may run a credential plugin. */
+  async #reload(): Promise<void> {
+    this.#reloading ??= load(this.#options).finally(() => {
+      this.#reloading = undefined
+    })
+    this.#loaded = await this.#reloading
   }
 
   async #send(request: KubeRequest, { config, identity }: Loaded): Promise<KubeResponse> {

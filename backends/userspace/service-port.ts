@@ -1,0 +1,76 @@
+import type { localv1 } from '@kpng/api'
+import type { ServiceEndpoints } from '@kpng/client'
+import { Balancer } from './balancer/balancer.js'
+import type { Surroundings } from './surroundings.js'
+import { Flows } from './flows.js'
+import { type Portal, portalsOfPort } from './portal.js'
+import { endpointsByScope, type Fates, fatesOf } from './usable-endpoints.js'
+import { refusalOf } from './refused-address.js'
+import type { ServicePortCounters } from './counters.js'
+import type { Family } from './address.js'
+
+/** A portal and what becomes of its clients. */
+export interface PortalPlan {
+  readonly portal: Portal
+  readonly fates: Fates
+}
+
+/** One port of a service: its balancers, its open connections, its counters. Lives as long as the port keeps its name. */
+export class ServicePort {
+  readonly name: string
+  readonly balancers: Readonly<Record<Family, Balancer>>
+  readonly flows = new Flows()
+  readonly counters: ServicePortCounters
+  readonly #surroundings: Surroundings
+  #refused = ''
+
+  constructor(name: string, surroundings: Surroundings) {
+    this.name = name
+    this.#surroundings = surroundings
+    this.counters = surroundings.counters.add(name)
+    this.balancers = { v4: new Balancer(surroundings.clock), v6: new Balancer(surroundings.clock) }
+  }
+
+  /** Takes the newest state. Connections to endpoints that are gone begin to drain; nothing else is disturbed. */
+  update(service: ServiceEndpoints, port: localv1.PortMapping): PortalPlan[] {
+    const { log, allowLoopbackEndpoints } = this.#surroundings
+    const affinity = service.service.sessionAffinity
+    const affinitySeconds = affinity.case === 'clientIp' ? affinity.value.timeoutSeconds : undefined
+    const refused: string[] = []
+    const scoped = (family: Family) =>
+      endpointsByScope(service, port, family, (ip) => {
+        const refusal = refusalOf(ip, family, allowLoopbackEndpoints)
+        if (refusal) refused.push(`${ip} (${refusal})`)
+        return refusal
+      })
+    const endpoints = { v4: scoped('v4'), v6: scoped('v6') }
+    this.#reportRefused(refused)
+    for (const family of ['v4', 'v6'] as const) {
+      const gone = this.balancers[family].set(endpoints[family], affinitySeconds)
+      if (gone.size === 0) continue
+      log.detail(2, 'Deleted endpoints of service', { servicePortName: this.name, endpoints: [...gone] })
+      this.flows.endpointsGone(gone)
+    }
+    return portalsOfPort(service.service, port, log).map((portal) => ({
+      portal,
+      fates: fatesOf(service.service, port, portal.family, portal.kind, endpoints[portal.family]),
+    }))
+  }
+
+  /** The service port is no more. Its connections drain like those to an endpoint that is gone. */
+  remove(): void {
+    this.#surroundings.counters.remove(this.name)
+    this.flows.allGone()
+  }
+
+  #reportRefused(refused: readonly string[]): void {
+    const text = refused.join(', ')
+    if (text !== '' && text !== this.#refused) {
+      this.#surroundings.log.warn('Endpoints are not used: the proxy never connects to such addresses', {
+        servicePortName: this.name,
+        endpoints: refused,
+      })
+    }
+    this.#refused = text
+  }
+}

@@ -1,0 +1,24 @@
+import type { Log } from '@kpng/api'
+import type { BalancerClock } from './balancer/balancer.js'
+import type { Counters } from './counters.js'
+import type { Descriptors } from './descriptors.js'
+import type { Insiders } from './insiders.js'
+import type { OwnSockets } from './own-sockets.js'
+import type { ByteMover } from './tcp/byte-mover.js'
+
+/** What every service port and proxy socket of one backend shares. */
+export interface Surroundings {
+  readonly log: Log
+  readonly clock: BalancerClock
+  readonly counters: Counters
+  readonly descriptors: Descriptors
+  readonly insiders: Insiders
+  readonly ownSockets: OwnSockets
+  readonly byteMover: ByteMover
+  readonly allowLoopbackEndpoints: boolean
+  readonly dialTimeoutsMs: readonly number[]
+  readonly udpIdleTimeoutMs: number
+  readonly maxUdpSessions: number
+  /** Infinity: connections to a removed endpoint may take as long as they like. */
+  readonly drainMs: number
+}

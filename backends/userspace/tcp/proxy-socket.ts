@@ -1,0 +1,69 @@
+import { createServer, type Server, type Socket } from 'node:net'
+import { hostPort } from '../address.js'
+import type { Place } from '../capture/capture.js'
+import { isOutOfDescriptors } from '../descriptors.js'
+import { clientIpOf, type Entrance } from '../entrance.js'
+import type { ProxySocket } from '../proxy-socket.js'
+import { TcpConnection } from './connection.js'
+
+/** Enough for a burst; the kernel caps it at net.core.somaxconn. */
+const backlog = 4096
+
+/** Accepts the TCP connections of one portal. Closing it stops accepting; open connections go on. */
+export class TcpProxySocket implements ProxySocket {
+  readonly place: Place
+  readonly #server: Server
+
+  private constructor(server: Server, place: Place) {
+    this.#server = server
+    this.place = place
+  }
+
+  static async listen(entrance: Entrance, { ip, port }: Place): Promise<TcpProxySocket> {
+    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (client) =>
+      accept(entrance, client),
+    )
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ host: ip, port, backlog, ipv6Only: true }, () => {
+        server.off('error', reject)
+        resolve()
+      })
+    })
+    const { descriptors, log } = entrance.surroundings
+    server.on('error', (error: NodeJS.ErrnoException) => {
+      if (isOutOfDescriptors(error)) descriptors.report(error)
+      else log.warn('Accept failed', { service: entrance.servicePort.name, error: error.message })
+    })
+    const address = server.address()
+    return new TcpProxySocket(server, { ip, port: typeof address === 'object' && address ? address.port : port })
+  }
+
+  close(): void {
+    this.#server.close()
+  }
+}
+
+function accept(entrance: Entrance, client: Socket): void {
+  const clientIp = clientIpOf(client.remoteAddress)
+  // The client may have gone again before it was accepted.
+  if (clientIp === undefined) return void client.destroy()
+  const { log } = entrance.surroundings
+  const { servicePort } = entrance
+  if (log.shows(3)) {
+    log.detail(3, 'Accepted TCP connection from remote', {
+      remoteAddress: hostPort(clientIp, client.remotePort ?? 0),
+      localAddress: hostPort(client.localAddress ?? 'unknown', client.localPort ?? 0),
+    })
+  }
+  const admission = entrance.admit(clientIp)
+  if (admission.admitted) return new TcpConnection(entrance, client, clientIp, admission.scope).start()
+  servicePort.counters.refused++
+  log.detail(2, "Couldn't find an endpoint for service", {
+    service: servicePort.name,
+    remoteAddress: clientIp,
+    reason: admission.reason,
+  })
+  client.on('error', () => {})
+  client.resetAndDestroy()
+}

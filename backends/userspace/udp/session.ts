@@ -1,0 +1,74 @@
+import { createSocket, type Socket } from 'node:dgram'
+import type { Family } from '../address.js'
+import type { Flow } from '../flows.js'
+import type { EndpointAddress } from '../usable-endpoints.js'
+
+export interface SessionEvents {
+  /** A datagram for the client. */
+  readonly answer: (datagram: Buffer) => void
+  /** The session is over; the client's next datagram begins another one. */
+  readonly ended: (error?: NodeJS.ErrnoException) => void
+}
+
+/** Datagrams that wait for the socket to be connected; more are lost, as UDP allows. */
+const maxQueued = 64
+
+/**
+ * One client's datagrams to one endpoint. States: *connecting*, datagrams queue; *open*; *ended*. A connected socket: only the
+ * endpoint's answers come in, and the system tells when nobody listens there.
+ */
+export class UdpSession implements Flow {
+  readonly endpoint: EndpointAddress
+  lastUsedMs: number
+  readonly #socket: Socket
+  readonly #events: SessionEvents
+  #queue: Buffer[] | undefined = []
+  #ended = false
+
+  constructor(endpoint: EndpointAddress, family: Family, nowMs: number, events: SessionEvents) {
+    this.endpoint = endpoint
+    this.lastUsedMs = nowMs
+    this.#events = events
+    // The address is an IP address: without this Node would ask its resolver, in a thread.
+    const lookup = (host: string, _options: unknown, found: (e: null, ip: string, family: number) => void) =>
+      found(null, host, family === 'v4' ? 4 : 6)
+    this.#socket = createSocket({ type: family === 'v4' ? 'udp4' : 'udp6', lookup } as Parameters<typeof createSocket>[0])
+    this.#socket.on('error', (error) => this.#end(error))
+    this.#socket.on('message', (datagram) => events.answer(datagram))
+    this.#socket.connect(endpoint.port, endpoint.ip, () => this.#flush())
+  }
+
+  send(datagram: Buffer): void {
+    if (this.#queue) {
+      if (this.#queue.length < maxQueued) this.#queue.push(datagram)
+      return
+    }
+    if (!this.#ended) this.#socket.send(datagram, (error) => error && this.#end(error))
+  }
+
+  /** UDP knows no end of a conversation: the client moves at once. */
+  endpointGone(): void {
+    this.#end()
+  }
+
+  abort(): void {
+    this.#end()
+  }
+
+  #flush(): void {
+    const queue = this.#queue ?? []
+    this.#queue = undefined
+    for (const datagram of queue) this.send(datagram)
+  }
+
+  #end(error?: NodeJS.ErrnoException): void {
+    if (this.#ended) return
+    this.#ended = true
+    try {
+      this.#socket.close()
+    } catch {
+      // Not open any more: what failed was opening it.
+    }
+    this.#events.ended(error)
+  }
+}
