@@ -36,9 +36,12 @@ export class Descriptors {
   report(error: NodeJS.ErrnoException): void {
     if (this.#usedUp) return
     this.#usedUp = true
-    this.#log.error('Too many open files: new connections wait until others end. Raise the limit (ulimit -n, LimitNOFILE)', {
-      error: error.message,
-    })
+    this.#log.error(
+      'Too many open files: new connections wait until others end. Raise the limit (ulimit -n, LimitNOFILE)',
+      {
+        error: error.message,
+      },
+    )
     this.#timer = setInterval(() => this.#tick(), checkEveryMs)
     this.#timer.unref()
   }

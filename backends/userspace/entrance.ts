@@ -49,7 +49,8 @@ export class Entrance {
     for (let attempts = 0; attempts < maxOwnSockets; attempts++) {
       const endpoint = balancer.next(scope, clientIp, tried)
       if (!endpoint || !this.#isThisProxy(endpoint)) {
-        if (endpoint) log.detail(3, 'Mapped service to endpoint', { service: this.servicePort.name, endpoint: endpoint.key })
+        if (endpoint)
+          log.detail(3, 'Mapped service to endpoint', { service: this.servicePort.name, endpoint: endpoint.key })
         return endpoint
       }
       log.warn('An endpoint is this proxy itself and is not used: it would connect in circles', {

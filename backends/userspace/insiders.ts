@@ -55,9 +55,9 @@ export class Insiders {
   primaryIp(family: Family): string | undefined {
     const onMachine = machineAddresses().filter(({ internal }) => !internal)
     const usable = new Set(onMachine.flatMap(({ address }) => parseIp(address)?.ip ?? []))
-    const [named] = this.#nodeAddresses.flatMap((text) => parseIp(text) ?? []).filter(
-      (address) => address.family === family && usable.has(address.ip),
-    )
+    const [named] = this.#nodeAddresses
+      .flatMap((text) => parseIp(text) ?? [])
+      .filter((address) => address.family === family && usable.has(address.ip))
     return named?.ip ?? [...usable].find((ip) => familyOf(ip) === family && !ip.startsWith('fe80:'))
   }
 }

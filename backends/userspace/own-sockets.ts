@@ -1,6 +1,6 @@
 import type { Family } from './address.js'
 import type { Place } from './capture/capture.js'
-import { type Portal, portalAddress, type Protocol } from './portal.js'
+import { type Portal, type Protocol, portalAddress } from './portal.js'
 
 /**
  * Where this proxy itself can be reached. An endpoint there would make the proxy connect to itself, again and again, until
@@ -23,7 +23,9 @@ export class OwnSockets {
 
   /** `isOwn`: whether the address is one of this node's, where a socket on all addresses answers too. */
   has(ip: string, family: Family, port: number, protocol: Protocol, isOwn: boolean): boolean {
-    return this.#uses.has(keyOf(ip, port, protocol)) || (isOwn && this.#uses.has(keyOf(anyAddress[family], port, protocol)))
+    return (
+      this.#uses.has(keyOf(ip, port, protocol)) || (isOwn && this.#uses.has(keyOf(anyAddress[family], port, protocol)))
+    )
   }
 }
 

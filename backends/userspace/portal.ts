@@ -46,7 +46,8 @@ export function portalsOfPort(service: localv1.Service, port: localv1.PortMappin
   }
   const portals = new Map<string, Portal>()
   const add = (kind: PortalKind, family: Family, ip: string, number: number) => {
-    if (!isPort(number)) return void log.warn('Skipping a portal: its port is out of range', { servicePort, port: number })
+    if (!isPort(number))
+      return void log.warn('Skipping a portal: its port is out of range', { servicePort, port: number })
     const sourceRanges = kind === 'node-port' ? undefined : sourceRangesFor(service, kind, ip, log)
     const portal = { servicePort, kind, family, protocol, ip, port: number, sourceRanges }
     if (!portals.has(portalAddress(portal))) portals.set(portalAddress(portal), portal)

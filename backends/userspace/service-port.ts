@@ -1,13 +1,13 @@
 import type { localv1 } from '@kpng/api'
 import type { ServiceEndpoints } from '@kpng/client'
+import type { Family } from './address.js'
 import { Balancer } from './balancer/balancer.js'
-import type { Surroundings } from './surroundings.js'
+import type { ServicePortCounters } from './counters.js'
 import { Flows } from './flows.js'
 import { type Portal, portalsOfPort } from './portal.js'
-import { endpointsByScope, type Fates, fatesOf } from './usable-endpoints.js'
 import { refusalOf } from './refused-address.js'
-import type { ServicePortCounters } from './counters.js'
-import type { Family } from './address.js'
+import type { Surroundings } from './surroundings.js'
+import { endpointsByScope, type Fates, fatesOf } from './usable-endpoints.js'
 
 /** A portal and what becomes of its clients. */
 export interface PortalPlan {

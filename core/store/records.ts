@@ -42,10 +42,10 @@ const allConditions: readonly Conditions[] = Array.from({ length: 8 }, (_, bits)
   Object.freeze({ ready: (bits & 1) !== 0, serving: (bits & 2) !== 0, terminating: (bits & 4) !== 0 }),
 )
 
-/** Shared conditions: missing `ready` is true, missing `serving` is what `ready` is, missing `terminating` is false. */
+/** Shared conditions. As in kube-proxy, missing `ready` and `serving` are true, missing `terminating` is false. */
 export function conditionsOf(given: { ready?: boolean; serving?: boolean; terminating?: boolean } = {}): Conditions {
   const ready = given.ready ?? true
-  const serving = given.serving ?? ready
+  const serving = given.serving ?? true
   const bits = (ready ? 1 : 0) | (serving ? 2 : 0) | (given.terminating ? 4 : 0)
   return allConditions[bits] as Conditions
 }

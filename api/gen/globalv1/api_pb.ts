@@ -126,8 +126,7 @@ export type EndpointConditions = Message<"globalv1.EndpointConditions"> & {
   ready: boolean;
 
   /**
-   * kpng: absent in what a Go core sends, and then as Kubernetes defines a missing condition: serving is what ready is,
-   * terminating is false.
+   * kpng: absent in what a Go core sends; a missing condition is then true, as in kube-proxy.
    *
    * @generated from field: optional bool serving = 2;
    */

@@ -43,7 +43,8 @@ export class Affinity {
 
   /** Forgets the sessions of endpoints that are gone. */
   forget(endpointKeys: ReadonlySet<string>): void {
-    for (const [client, { endpoint }] of this.#sessions) if (endpointKeys.has(endpoint.key)) this.#sessions.delete(client)
+    for (const [client, { endpoint }] of this.#sessions)
+      if (endpointKeys.has(endpoint.key)) this.#sessions.delete(client)
   }
 
   /** Forgets the sessions whose time is over. */

@@ -39,7 +39,8 @@ export class Balancer {
     }
     const gone = new Set([...this.#known].filter((key) => !known.has(key)))
     this.#known = known
-    this.#affinity.timeoutMs = affinitySeconds === undefined ? undefined : (affinitySeconds || defaultAffinitySeconds) * 1000
+    this.#affinity.timeoutMs =
+      affinitySeconds === undefined ? undefined : (affinitySeconds || defaultAffinitySeconds) * 1000
     if (affinitySeconds === undefined) this.#affinity.cleanUp()
     if (gone.size > 0) this.#affinity.forget(gone)
     return gone

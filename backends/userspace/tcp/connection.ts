@@ -54,12 +54,7 @@ export class TcpConnection implements Flow {
     if (surroundings.descriptors.usedUp) return this.#waitForDescriptor()
     const timeoutMs = surroundings.dialTimeoutsMs[this.#attempts++]
     if (timeoutMs === undefined) return this.#giveUp('every endpoint that was tried failed')
-    const endpoint = this.#entrance.nextEndpoint(
-      this.#scope,
-      this.#clientIp,
-      this.#client.remotePort ?? 0,
-      this.#tried,
-    )
+    const endpoint = this.#entrance.nextEndpoint(this.#scope, this.#clientIp, this.#client.remotePort ?? 0, this.#tried)
     if (!endpoint) return this.#giveUp('there is no endpoint')
     this.#endpoint = endpoint
     this.#dial(endpoint, timeoutMs)
@@ -203,5 +198,6 @@ export class TcpConnection implements Flow {
 
 const ignore = () => {}
 
-const remoteOf = ({ remoteAddress, remotePort }: Socket): string => hostPort(remoteAddress ?? 'unknown', remotePort ?? 0)
+const remoteOf = ({ remoteAddress, remotePort }: Socket): string =>
+  hostPort(remoteAddress ?? 'unknown', remotePort ?? 0)
 const localOf = ({ localAddress, localPort }: Socket): string => hostPort(localAddress ?? 'unknown', localPort ?? 0)

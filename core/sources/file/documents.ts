@@ -15,16 +15,19 @@ export function readDocuments(file: string, given: string): unknown[] {
   const json = readJson(given)
   if (json) return json
   const text = normalized(given)
-  const plain = readPlainYaml(text)
-  if (plain) return plain
-  if (text.length <= longestForFullParser) return parseFully(file, text, 1)
-  const long = readLongYaml(text, (item, line) => {
+  if (text.length > longestForFullParser) return readLong(file, text)
+  return readPlainYaml(text) ?? parseFully(file, text, 1)
+}
+
+function readLong(file: string, text: string): unknown[] {
+  const documents = readLongYaml(text, (item, line) => {
     const [items] = parseFully(file, item, line)
     return Array.isArray(items) ? items[0] : giveUp()
   })
-  if (Array.isArray(long)) return long
+  if (Array.isArray(documents)) return documents
   const why = 'This is not YAML, or uses more of YAML here than kpng reads in a file of this size'
-  throw new KpngError('invalid', `${file}:${long.line}:${long.column}: ${why}. Check the indentation; split the file.`)
+  const where = `${file}:${documents.line}:${documents.column}`
+  throw new KpngError('invalid', `${where}: ${why}. Check the indentation, or split the file.`)
 }
 
 /** To YAML, all line ends are the same. */
@@ -80,9 +83,9 @@ function mistakeAt(file: string, mistake: Error, firstLine: number): KpngError {
 
 function locate(given: string, document: number, place: Place): Position {
   const text = normalized(given)
+  if (text.length > longestForFullParser) return locateInLongYaml(text, document, place)
   const plain = locateInPlainYaml(text, document, place)
   if (plain) return plain
-  if (text.length > longestForFullParser) return locateInLongYaml(text, document, place)
   const lineCounter = new LineCounter()
   const documents = parsed(text, lineCounter)
   let node: unknown = documents[document]?.contents

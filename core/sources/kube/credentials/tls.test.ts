@@ -133,14 +133,6 @@ describe('says what is wrong', () => {
     expect(await failing({ server: api.url.replace('https', 'http') })).toMatch(/write https:\/\//)
   })
 
-  it('with a server that wants a certificate', async () => {
-    const strict = await startSecureApi({ ...server, ca: authority.cert, rejectUnauthorized: true })
-    onTestFinished(strict.stop)
-    expect(await failing({ server: strict.url, ...inlineCa() })).toMatch(
-      /refused the TLS connection \(certificate required/,
-    )
-  })
-
   it('with an expired server', async () => {
     const old = authority.issue('old', { names: 'IP:127.0.0.1', days: -1 })
     const expired = await startSecureApi(old)

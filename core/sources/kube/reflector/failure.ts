@@ -18,8 +18,6 @@ export interface Failure {
   readonly level: 'error' | 'warn' | 'detail'
   readonly message: string
   readonly fields: LogFields
-  /** A version of a watch that went well became too old: no reason to wait. */
-  readonly isExpired?: boolean
   /** The server asks not to be bothered for this long. */
   readonly retryAfterMs?: number
 }
@@ -37,7 +35,7 @@ export function judge(error: unknown, resource: Resource): Failure {
   // The second: the server knows less than it did, as after etcd was restored from a copy.
   if (error.isExpired || /too large resource version/i.test(said)) {
     const message = 'The watch cannot go on from its version: listing again'
-    return { next: 'relist', level: 'detail', message, fields, isExpired: true }
+    return { next: 'relist', level: 'detail', message, fields }
   }
   if (status === 400 && resource.fieldSelector && /field label not supported/i.test(said)) {
     const message = 'The server cannot select by a field: selecting here'

@@ -32,9 +32,10 @@ const streamingAttempts = 3
  *
  * States:
  * - LISTING: everything is read, as a stream or in pages. Ends in WATCHING.
- * - WATCHING: changes are read as they happen, from the last version on. When the server ends the watch the next one begins
- *   there; anything else ends in WAITING, except that a version that expired in a healthy watch is listed anew at once.
- * - WAITING: something failed; the wait grows with each failure. Ends in WATCHING, or in LISTING where the version is lost.
+ * - WATCHING: changes are read as they happen, from the last version on. When the server ends the watch in its time the next
+ *   one begins there; anything else ends in WAITING.
+ * - WAITING: something failed; the wait grows with each failure. Ends in WATCHING, or in LISTING where the version is lost
+ *   (a list is the most costly thing to ask of a server, so none is asked for without a wait).
  * - ABSENT: the server does not have (or give) the optional resource; it is looked for again rarely.
  * - STOPPED: the signal was aborted.
  */
@@ -187,8 +188,7 @@ export class Reflector {
     }
     if (next === 'absent' || next === 'rarely') return this.#goWithout(next, signal)
     if (next === 'relist') this.#version = undefined
-    const isHealthy = livedMs >= this.#timing.shortWatchMs
-    if (isHealthy && (failure === undefined || failure.isExpired)) return
+    if (failure === undefined && livedMs >= this.#timing.shortWatchMs) return
     const askedMs = Math.min(failure?.retryAfterMs ?? 0, this.#timing.maxRetryAfterMs)
     const waitMs = Math.max(this.#backoff.next(livedMs), askedMs)
     this.#log.enter('WAITING', { seconds: Math.round(waitMs) / 1000 })

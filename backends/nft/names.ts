@@ -1,0 +1,142 @@
+import type { Family } from './address.js'
+
+// Every name that kpng puts into the kernel, and what is behind it. Both tables (`ip kpng` and `ip6 kpng`) are made alike.
+//
+// Short forms used below:
+//   service key    address . protocol . port     a cluster, external or load-balancer IP with a port
+//   node-port key  protocol . port               a node port, on whichever address of the node
+//   slot           0 … N-1                       the endpoints of a key are numbered without gaps
+
+export const tableName = 'kpng'
+
+export const names = {
+  // Who is served, and how.
+  clusterIps: 'cluster-ips', //               address: cluster IPs; what finds no endpoint there is refused
+  externalServices: 'external-services', //   service key: external and load-balancer IPs, policy Cluster: masqueraded
+  localServices: 'local-services', //         service key: the same, policy Local: who asks decides
+  externalNodePorts: 'external-node-ports', // node-port key: policy Cluster
+  localNodePorts: 'local-node-ports', //      node-port key: policy Local
+
+  // Endpoints: key . slot → address . port. The "local" ones are for askers from outside, under policy Local.
+  endpoints: 'endpoints',
+  localEndpoints: 'local-endpoints',
+  nodePortEndpoints: 'node-port-endpoints',
+  localNodePortEndpoints: 'local-node-port-endpoints',
+
+  // Keys that found no endpoint: told so, or left to time out.
+  rejected: 'rejected', //                    service key: nobody serves it anywhere
+  dropped: 'dropped', //                      service key: somebody does, but not here (policy Local)
+  rejectedNodePorts: 'rejected-node-ports',
+  droppedNodePorts: 'dropped-node-ports',
+
+  // Load-balancer source ranges.
+  firewalled: 'firewalled', //                service key: only for sources in the next set
+  allowed: 'allowed', //                      service key . source range
+
+  // Session affinity.
+  sticky: 'sticky', //                        service key → the chain that remembers for this service's time
+  stickyNodePorts: 'sticky-node-ports', //    node-port key → the same
+  affinity: 'affinity', //                    client . service key → endpoint; written by packets, expires by itself
+
+  // The node.
+  hairpin: 'hairpin', //                      address . address: an endpoint that reaches itself must be masqueraded
+  pods: 'pods', //                            ranges: sources that are pods
+  unmasqueraded: 'unmasqueraded', //          ranges: sources that reach cluster IPs under their own address
+  nodePortAddresses: 'node-port-addresses', // ranges: addresses of this node that serve node ports
+  serviceCidrs: 'service-cidrs', //           ranges: what cluster IPs are allocated from
+} as const
+
+export type FieldKind = 'address' | 'protocol' | 'port' | 'slot'
+
+/** What is in a set or map. */
+export interface SetShape {
+  readonly key: readonly FieldKind[]
+  /** Maps only. An endpoint is `address . port`; a chain is the name in a `goto`. */
+  readonly data?: 'endpoint' | 'chain'
+  /** Keys are ranges: their bytes are the first key, then the last one. */
+  readonly interval?: true
+  /** Packets write it; we only take elements away. */
+  readonly dynamic?: true
+  /** More than one service may ask for the same element. */
+  readonly shared?: true
+}
+
+const serviceKey: readonly FieldKind[] = ['address', 'protocol', 'port']
+const nodePortKey: readonly FieldKind[] = ['protocol', 'port']
+
+/**
+ * Sizes of the endpoint lists. A list of N endpoints is drawn from by the chain of the smallest size ≥ N; which one that is, is
+ * data too: the key is in the sets `…over-4`, `…over-16` and so on up to its size.
+ */
+export const listSizes: readonly number[] = [4, 16, 64, 256, 1024, 4096, 16384]
+
+/** More endpoints than this are not used. */
+export const maxEndpoints = 16384
+
+/** The four kinds of endpoint lists. `name` prefixes the sets and chains that draw from it. */
+export interface ListKind {
+  readonly name: '' | 'local-' | 'node-port-' | 'local-node-port-'
+  readonly endpoints: string
+  readonly key: readonly FieldKind[]
+}
+
+export const listKinds = {
+  services: { name: '', endpoints: names.endpoints, key: serviceKey },
+  localServices: { name: 'local-', endpoints: names.localEndpoints, key: serviceKey },
+  nodePorts: { name: 'node-port-', endpoints: names.nodePortEndpoints, key: nodePortKey },
+  localNodePorts: { name: 'local-node-port-', endpoints: names.localNodePortEndpoints, key: nodePortKey },
+} as const satisfies Record<string, ListKind>
+
+export const allListKinds: readonly ListKind[] = Object.values(listKinds)
+
+/** The set of the keys with more than `size` endpoints. */
+export const overName = (kind: ListKind, size: number): string => `${kind.name}over-${size}`
+
+/** The chain that remembers clients for so long. One a distinct time-out; made when it is first needed. */
+export const rememberChain = (seconds: number): string => `remember-${seconds}`
+
+/** Every set and map, by name. */
+export const setShapes: ReadonlyMap<string, SetShape> = new Map<string, SetShape>([
+  [names.clusterIps, { key: ['address'], shared: true }],
+  [names.externalServices, { key: serviceKey }],
+  [names.localServices, { key: serviceKey }],
+  [names.externalNodePorts, { key: nodePortKey }],
+  [names.localNodePorts, { key: nodePortKey }],
+  ...allListKinds.map(({ endpoints, key }): [string, SetShape] => [
+    endpoints,
+    { key: [...key, 'slot'], data: 'endpoint' },
+  ]),
+  ...allListKinds.flatMap((kind) =>
+    listSizes.slice(0, -1).map((size): [string, SetShape] => [overName(kind, size), { key: kind.key }]),
+  ),
+  [names.rejected, { key: serviceKey }],
+  [names.dropped, { key: serviceKey }],
+  [names.rejectedNodePorts, { key: nodePortKey }],
+  [names.droppedNodePorts, { key: nodePortKey }],
+  [names.firewalled, { key: serviceKey }],
+  [names.allowed, { key: [...serviceKey, 'address'], interval: true }],
+  [names.sticky, { key: serviceKey, data: 'chain' }],
+  [names.stickyNodePorts, { key: nodePortKey, data: 'chain' }],
+  [names.affinity, { key: ['address', ...serviceKey], data: 'endpoint', dynamic: true }],
+  [names.hairpin, { key: ['address', 'address'], shared: true }],
+  [names.pods, { key: ['address'], interval: true }],
+  [names.unmasqueraded, { key: ['address'], interval: true }],
+  [names.nodePortAddresses, { key: ['address'], interval: true }],
+  [names.serviceCidrs, { key: ['address'], interval: true }],
+])
+
+export function shapeOf(name: string): SetShape {
+  const shape = setShapes.get(name)
+  if (!shape) throw new Error(`There is no set or map "${name}" in the ruleset.`)
+  return shape
+}
+
+/** A set in one of the two tables: `ip endpoints`. */
+export type SetPath = `${Family} ${string}`
+
+export const setPath = (family: Family, name: string): SetPath => `${family} ${name}`
+
+export function splitSetPath(path: SetPath): { family: Family; name: string } {
+  const space = path.indexOf(' ')
+  return { family: path.slice(0, space) as Family, name: path.slice(space + 1) }
+}

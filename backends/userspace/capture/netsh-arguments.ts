@@ -1,0 +1,28 @@
+import type { Family } from '../address.js'
+
+/** kube-proxy's, unless the environment variable INTERFACE_TO_ADD_SERVICE_IP named another one. */
+export const defaultInterface = 'vEthernet (HNS Internal NIC)'
+
+// The interface is called "name" in netsh's ipv4 context and "interface" in its ipv6 one.
+const context = { v4: 'ipv4', v6: 'ipv6' } as const
+const interfaceWord = { v4: 'name', v6: 'interface' } as const
+
+const change = (verb: 'add' | 'delete') => (family: Family, interfaceName: string, ip: string) => [
+  'interface',
+  context[family],
+  verb,
+  'address',
+  `${interfaceWord[family]}=${interfaceName}`,
+  `address=${ip}`,
+]
+
+export const addArguments = change('add')
+export const deleteArguments = change('delete')
+
+export const showArguments = (family: Family, interfaceName: string): string[] => [
+  'interface',
+  context[family],
+  'show',
+  'address',
+  `${interfaceWord[family]}=${interfaceName}`,
+]

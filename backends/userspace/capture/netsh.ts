@@ -1,0 +1,101 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { KpngError, type Log, messageOf } from '@kpng/api'
+import { type Family, parseIp } from '../address.js'
+import { type Portal, portalName } from '../portal.js'
+import { AddressRecord } from './address-record.js'
+import type { Capture, Place } from './capture.js'
+import { addArguments, defaultInterface, deleteArguments, showArguments } from './netsh-arguments.js'
+import { ownPlace } from './none.js'
+import { type RunProgram, runProgram } from './program.js'
+
+export interface NetshOptions {
+  readonly log: Log
+  /** The interface that service addresses are added to. Default "vEthernet (HNS Internal NIC)". */
+  readonly interfaceName?: string
+  /**
+   * A file that remembers which addresses were added, so that `cleanup` finds them after a crash and never deletes one that
+   * was there before. Default: only this process remembers.
+   */
+  readonly stateFile?: string
+  /** How long an added address may take to become usable. Default 10,000. */
+  readonly usableTimeoutMs?: number
+  /** How often to look. Default 500. */
+  readonly pollMs?: number
+  readonly run?: RunProgram
+}
+
+/** Windows: adds each service address to an interface, and listens there. Node ports listen on all interfaces. */
+export function netshCapture(options: NetshOptions): Capture {
+  const { log, interfaceName = defaultInterface, usableTimeoutMs = 10_000, pollMs = 500, run = runProgram } = options
+  const added = new AddressRecord(options.stateFile, log)
+  /** Which portals need an address: several ports of a service share one, and it goes with the last of them. */
+  const users = new Map<string, Set<string>>()
+
+  const isUsable = async (ip: string, family: Family): Promise<boolean> => {
+    // The words around the addresses are in the language of the system; the addresses are not.
+    const shown = await run('netsh', showArguments(family, interfaceName))
+    return shown.split(/[\s,;()]+/).some((word) => parseIp(word.replace(/\/\d+$/, ''))?.ip === ip)
+  }
+  const ensure = async (ip: string, family: Family) => {
+    if (await isUsable(ip, family)) return
+    await run('netsh', addArguments(family, interfaceName, ip))
+    added.add(ip)
+    const deadline = Date.now() + usableTimeoutMs
+    while (!(await isUsable(ip, family))) {
+      if (Date.now() >= deadline) {
+        throw new KpngError(
+          'unavailable',
+          `The address ${ip} was added to the interface "${interfaceName}" but is not usable after ${usableTimeoutMs / 1000} s; look at it with: netsh interface ${family === 'v4' ? 'ipv4' : 'ipv6'} show address`,
+        )
+      }
+      await pause(pollMs)
+    }
+  }
+  const remove = async (ip: string) => {
+    const family = parseIp(ip)?.family
+    if (!family || !added.has(ip)) return
+    await run('netsh', deleteArguments(family, interfaceName, ip))
+    added.remove(ip)
+  }
+
+  return {
+    name: 'netsh',
+    listensOnPortals: true,
+    async setup() {
+      await run('netsh', showArguments('v4', interfaceName)).catch((error: unknown) => {
+        if (error instanceof KpngError && error.code === 'unsupported') throw error
+        throw new KpngError(
+          'unsupported',
+          `netsh does not know the interface "${interfaceName}"; name the one for service addresses with --interface: ${messageOf(error)}`,
+          { cause: error },
+        )
+      })
+    },
+    async place(portal: Portal): Promise<Place> {
+      const { ip, family } = portal
+      if (ip !== '') {
+        await ensure(ip, family)
+        if (added.has(ip)) {
+          log.detail(3, 'Added ip address to forwarder interface for service', {
+            servicePortPortalName: portalName(portal),
+          })
+        }
+        const names = users.get(ip) ?? new Set()
+        users.set(ip, names.add(portalName(portal)))
+      }
+      return ownPlace(portal)
+    },
+    async release(portal: Portal) {
+      const names = users.get(portal.ip)
+      names?.delete(portalName(portal))
+      if (names?.size !== 0) return
+      users.delete(portal.ip)
+      await remove(portal.ip)
+    },
+    steer: async () => {},
+    async cleanup() {
+      for (const ip of added.all()) await remove(ip)
+      users.clear()
+    },
+  }
+}

@@ -1,0 +1,92 @@
+import { KpngError, type Log, messageOf } from '@kpng/api'
+import type { Family } from '../address.js'
+import type { Capture, OpenPortal, Steering } from './capture.js'
+import { forgetUdpFlows } from './conntrack.js'
+import { elementChanges, rangesOf, skeleton, type TableLayout, tableName } from './nft-ruleset.js'
+import { type PortalOptions, portalPlaces } from './portals.js'
+import { type RunProgram, runProgram } from './program.js'
+
+export interface NftOptions extends PortalOptions {
+  /** The name of our table in the families ip and ip6. Default `kpng-userspace`. */
+  readonly table?: string
+  readonly log: Log
+  readonly run?: RunProgram
+}
+
+/** Portals by nftables: our own table for each family, written in transactions. Foreign tables are never touched. */
+export function nftCapture({ table = 'kpng-userspace', log, run = runProgram, ...portals }: NftOptions): Capture {
+  const places = portalPlaces(portals)
+  const layout = (family: Family): TableLayout => ({ family, table, bindIp: places.boundIp(family) })
+  let families: readonly Family[] = ['v4', 'v6']
+  let insideCidrs = ''
+
+  const write = async (lines: readonly string[]) => {
+    if (lines.length > 0) await run('nft', ['-f', '-'], `${lines.join('\n')}\n`)
+  }
+  const fullText = (family: Family, steering: Steering): string[] => {
+    const name = tableName(layout(family))
+    const inside = rangesOf(steering.insideCidrs, family)
+    return [
+      // Adding first makes the deletion succeed when there is no such table.
+      `add table ${name}`,
+      `delete table ${name}`,
+      skeleton(layout(family)),
+      ...(inside.length > 0 ? [`add element ${name} inside { ${inside.join(', ')} }`] : []),
+      ...elementChanges(layout(family), [], steering.open),
+    ]
+  }
+
+  return {
+    name: 'nft',
+    listensOnPortals: false,
+    place: places.place,
+    release: places.release,
+    async setup() {
+      await run('nft', ['--version'])
+      try {
+        await run('nft', ['list', 'tables'])
+      } catch (error) {
+        throw new KpngError(
+          'unsupported',
+          `nft cannot read this machine's tables; run as root or with CAP_NET_ADMIN: ${messageOf(error)}`,
+          { cause: error },
+        )
+      }
+      families = await usableFamilies(run, log)
+    },
+    async steer(steering) {
+      const inside = steering.insideCidrs.join()
+      const full = steering.full || inside !== insideCidrs
+      const lines = families.flatMap((family) =>
+        full ? fullText(family, steering) : elementChanges(layout(family), steering.removed, steering.added),
+      )
+      await write(lines)
+      insideCidrs = inside
+      await forgetUdpFlows([...steering.removed, ...steering.added].filter(moved(steering)), run, log)
+    },
+    async cleanup() {
+      const present = await run('nft', ['list', 'tables'])
+      const ours = (['v4', 'v6'] as const).map((family) => tableName(layout(family)))
+      await write(ours.filter((name) => present.includes(`table ${name}\n`)).map((name) => `delete table ${name}`))
+    },
+  }
+}
+
+/** Portals that were not open before at the same proxy port: only their old flows lead nowhere. */
+function moved({ removed, added }: Steering): (portal: OpenPortal) => boolean {
+  const placeOf = ({ portal, place }: OpenPortal) => `${portal.ip}|${portal.port}|${portal.protocol}|${place.port}`
+  const before = new Set(removed.map(placeOf))
+  const after = new Set(added.map(placeOf))
+  return (portal) => !(before.has(placeOf(portal)) && after.has(placeOf(portal)))
+}
+
+/** A kernel without IPv6 is served in IPv4 alone. */
+async function usableFamilies(run: RunProgram, log: Log): Promise<Family[]> {
+  try {
+    await run('nft', ['-c', '-f', '-'], 'add table ip6 kpng-userspace-check\n')
+    return ['v4', 'v6']
+  } catch (error) {
+    log.warn('nftables has no IPv6 here: services are proxied in IPv4 only', { error: messageOf(error) })
+    return ['v4']
+  }
+}
