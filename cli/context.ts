@@ -1,10 +1,12 @@
 import type { Log } from '@kpng/api'
+import type { EventCounts } from './events.js'
 
 /** What every command gets: where to say things, when to stop, which node this is. */
 export interface Context {
   readonly log: Log
   readonly signal: AbortSignal
   readonly nodeName: string
+  readonly events: EventCounts
 }
 
 /** The values of a command's flags, by their camel-case names. */

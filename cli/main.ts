@@ -34,9 +34,13 @@ async function addCompletion(program: import('commander').Command): Promise<void
 async function contextFrom(flags: Flags): Promise<Context> {
   const { logFrom } = await import('./log.js')
   const { defaultNodeName, stopOnSignals } = await import('@kpng/client')
+  const { EventCounts } = await import('./events.js')
   const log = await logFrom(flags)
   const nodeName = typeof flags.nodeName === 'string' && flags.nodeName !== '' ? flags.nodeName : defaultNodeName()
-  return { log, nodeName, signal: stopOnSignals(log) }
+  const signal = stopOnSignals(log)
+  const events = new EventCounts()
+  events.report(log, signal)
+  return { log, nodeName, signal, events }
 }
 
 async function report(error: unknown, name: string): Promise<number> {

@@ -1,6 +1,8 @@
 import { Command, CommanderError } from 'commander'
+import type { BackendCommand } from './backends/backend.js'
 import { calloutCommand } from './backends/callout.js'
 import { jsonCommand } from './backends/json.js'
+import { userspaceLinuxCommand, userspaceWindowsCommand } from './backends/userspace.js'
 import { addClientFlags, clientOptions } from './client-flags.js'
 import type { Context, Flags } from './context.js'
 import { type Flow, runPipeline } from './pipeline.js'
@@ -8,13 +10,19 @@ import { apiSink } from './sinks/api.js'
 import { fileSink } from './sinks/file.js'
 import { apiSource } from './sources/api.js'
 import { fileSource } from './sources/file.js'
+import { kubeSource } from './sources/kube.js'
 import type { SourceCommand } from './sources/source.js'
 
 // The command tree. Only names, flags and help are here: what a command does is loaded when it runs.
 
-const sources: readonly SourceCommand[] = [fileSource, apiSource]
+const sources: readonly SourceCommand[] = [kubeSource, fileSource, apiSource]
 const sinks = [apiSink, fileSink]
-const backends = [jsonCommand, calloutCommand]
+const backends: readonly BackendCommand[] = [
+  userspaceLinuxCommand,
+  userspaceWindowsCommand,
+  jsonCommand,
+  calloutCommand,
+]
 
 /** Makes the context of a run from the flags that every command has. */
 export type MakeContext = (flags: Flags) => Promise<Context>
@@ -32,6 +40,7 @@ export function buildProgram(name: string, version: string, makeContext: MakeCon
     )
   for (const source of sources) addSource(program, source, makeContext)
   addLocal(program, makeContext)
+  addPlayground(program, makeContext)
   program
     .command('version')
     .description('print the version')
@@ -79,10 +88,28 @@ function addLocal(program: Command, makeContext: MakeContext): void {
   })
 }
 
+function addPlayground(program: Command, makeContext: MakeContext): void {
+  const command = program
+    .command('playground')
+    .description('try kpng without a cluster: an API server, sample pods and a proxy, all on loopback and without root')
+    .option('--port <port>', 'of the API server; 0: any free one', '0')
+    .option('--data-dir <folder>', 'keep the objects there; default: they are forgotten')
+    .option('--kubeconfig <path>', 'where to write the kubeconfig; default: a temporary file')
+    .option('--listen <address>', 'where kpng serves its API', 'tcp://127.0.0.1:12090')
+    .option('--demo [bool]', 'make a demo Service with three pods, and call it', 'true')
+    .addHelpText('after', '\nExample:\n  $ kpng playground')
+  command.action(async () => {
+    const flags = command.optsWithGlobals()
+    const context = await makeContext(flags)
+    const { runPlayground } = await import('./playground/run.js')
+    await runPlayground(flags, context)
+  })
+}
+
 function addBackends(
   parent: Command,
   words: string,
-  run: (backend: (typeof backends)[number], leaf: Command) => Promise<void>,
+  run: (backend: BackendCommand, leaf: Command) => Promise<void>,
 ): void {
   parent.option('--once', 'end after the first sync')
   parent.addHelpText('after', `\nExample:\n  $ ${words} to-json`)

@@ -50,4 +50,6 @@ export interface Backend {
   sync(view: NodeView, changes: Changes): Promise<void>
   /** Takes everything of ours away. Not called on exit: the data plane outlives the process. */
   cleanup(): Promise<void>
+  /** Called when the run ends, for backends that carry traffic themselves: what cannot outlive the process is taken away. */
+  close?(): Promise<void>
 }

@@ -186,6 +186,24 @@ describe('a backend', () => {
     expect(syncs).toHaveLength(1)
   })
 
+  test('that carries traffic itself is closed at the end', async () => {
+    const stop = new AbortController()
+    const { source } = manualSource()
+    let closed = 0
+    const backend: Backend = {
+      setup: async () => {},
+      sync: async () => {},
+      cleanup: async () => {},
+      close: async () => {
+        closed++
+      },
+    }
+    const running = runBackend(backend, { changeSets: source, nodeName: 'n', log: silentLog, signal: stop.signal })
+    stop.abort()
+    await running
+    expect(closed).toBe(1)
+  })
+
   test('whose machine lacks something is never called', async () => {
     const stop = new AbortController()
     const { source } = manualSource()

@@ -31,7 +31,11 @@ export interface SyncReport {
 
 /** Runs a backend until the signal is aborted: feeds it each change, and the whole view again after a failure. */
 export async function runBackend(backend: Backend, options: RunnerOptions): Promise<void> {
-  await new BackendRun(backend, options).run()
+  try {
+    await new BackendRun(backend, options).run()
+  } finally {
+    await backend.close?.()
+  }
 }
 
 const everySet = [localv1.Set.SERVICE_CIDRS, localv1.Set.NODES]

@@ -1,20 +1,11 @@
-// `npm start`: installs what it needs and serves a sample cluster.
+// `npm start`: installs what it needs and starts the playground: a cluster on loopback, with kpng proxying a demo Service.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { build, install, root } from './steps.js'
 
 install()
 build()
-console.log(`
-kpng serves examples/state.yaml, a small cluster of two nodes, on 127.0.0.1:12090. In another terminal:
-
-  npx kpng-json --node-name vm-001        what node vm-001 should do, as JSON
-  npm run example -- printer              a proxier in ten lines
-  edit examples/state.yaml                and see the change arrive
-
-Ctrl-C stops it.
-`)
-const args = [join(root, 'cli', 'bin', 'kpng.js'), 'file', '-i', join(root, 'examples', 'state.yaml'), 'to-api', '-v', '1']
-const server = spawn(process.execPath, args, { stdio: 'inherit' })
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => server.kill(signal))
-server.on('exit', (code) => process.exit(code ?? 1))
+const args = [join(root, 'cli', 'bin', 'kpng.js'), 'playground', ...process.argv.slice(2)]
+const playground = spawn(process.execPath, args, { stdio: 'inherit' })
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => playground.kill(signal))
+playground.on('exit', (code) => process.exit(code ?? 1))

@@ -35,14 +35,13 @@ export const protocolBytes = (protocol: Protocol): string => `${String.fromCharC
 export const portBytes = (port: number): string => `${String.fromCharCode(port >> 8, port & 0xff)}\0\0`
 
 // `numgen` leaves its number in the byte order of the machine.
-const slotOrder =
-  endianness() === 'LE' ? ([0, 8, 16, 24] as const) : ([24, 16, 8, 0] as const)
+const slotOrder: readonly number[] = endianness() === 'LE' ? [0, 8, 16, 24] : [24, 16, 8, 0]
 
 export const slotBytes = (slot: number): string =>
   String.fromCharCode(...slotOrder.map((shift) => (slot >>> shift) & 0xff))
 
 export const slotOf = (bytes: string): number =>
-  slotOrder.reduce((slot, shift, index) => slot | (bytes.charCodeAt(index) << shift), 0)
+  slotOrder.reduce((slot, shift, index) => slot + bytes.charCodeAt(index) * 2 ** shift, 0)
 
 export const serviceKey = (address: string, protocol: Protocol, port: number): string =>
   address + protocolBytes(protocol) + portBytes(port)

@@ -68,7 +68,10 @@ export class Descriptors {
 
   #resumeOne(): void {
     const waiter = this.#waiting.shift()
-    if (waiter) return waiter.resume()
+    if (waiter) {
+      waiter.resume()
+      return
+    }
     this.#usedUp = false
     clearInterval(this.#timer)
     this.#log.info('Open files are below the limit again: connections are accepted as usual')

@@ -9,6 +9,17 @@ export interface Flow {
 /** The flows of one service port, by the endpoint that they go to. */
 export class Flows {
   readonly #byEndpoint = new Map<string, Set<Flow>>()
+  readonly #undecided = new Set<Flow>()
+
+  /** A flow that has no endpoint yet. */
+  begin(flow: Flow): void {
+    this.#undecided.add(flow)
+  }
+
+  /** It found one, or it never will. */
+  end(flow: Flow): void {
+    this.#undecided.delete(flow)
+  }
 
   add(endpointKey: string, flow: Flow): void {
     const flows = this.#byEndpoint.get(endpointKey)
@@ -31,6 +42,7 @@ export class Flows {
   }
 
   abortAll(): void {
+    for (const flow of [...this.#undecided]) flow.abort()
     for (const flows of [...this.#byEndpoint.values()]) for (const flow of [...flows]) flow.abort()
   }
 }

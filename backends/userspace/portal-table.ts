@@ -35,6 +35,8 @@ export class PortalTable {
   readonly #open = new Map<string, Listening>()
   /** Who has an address. Two portals with the same one cannot both be open. */
   readonly #owners = new Map<string, string>()
+  /** Names of portals that could not be opened; they are tried again with each sync. */
+  readonly #failed = new Set<string>()
   /** Names whose portal may differ from what the capture was told. */
   readonly #touched = new Set<string>()
 
@@ -66,18 +68,21 @@ export class PortalTable {
 
   /** Opens and closes what `want` and `unwant` asked for. `full`: whatever the machine holds is written anew. */
   async settle(full: boolean): Promise<void> {
-    const closing = [...this.#open].filter(([name, { entrance }]) => this.#wanted.get(name)?.entrance !== entrance)
-    const idle = [...this.#open].filter(
-      ([name, { entrance }]) => this.#wanted.has(name) && !this.#shallListen(entrance),
-    )
-    const leaving = new Map([...closing, ...idle])
+    const leaving = new Map<string, Listening>()
+    for (const name of full ? this.#open.keys() : this.#touched) {
+      const listening = this.#open.get(name)
+      if (!listening) continue
+      const stays = this.#wanted.get(name)?.entrance === listening.entrance && this.#shallListen(listening.entrance)
+      if (!stays) leaving.set(name, listening)
+    }
     if (this.#capture.listensOnPortals) for (const [name, listening] of leaving) await this.#close(name, listening)
-    await this.#openWanted(leaving)
+    await this.#openWanted(full ? [...this.#wanted.keys()] : this.#candidates(), leaving)
     await this.#steer(full, leaving)
     if (this.#capture.listensOnPortals) return
     // Only now: a proxy port that is still steered to must not become another service's.
     for (const [name, listening] of leaving) await this.#close(name, listening)
-    if (leaving.size > 0 && (await this.#openWanted(new Map())) > 0) await this.#steer(false, new Map())
+    // What found its port range used up, or its own name still open, may now have its turn.
+    if (leaving.size > 0 && (await this.#openWanted(this.#candidates(leaving.keys()), new Map())) > 0) await this.#steer(false, new Map())
   }
 
   /** Closes every socket and takes the portals away. */
@@ -93,7 +98,7 @@ export class PortalTable {
 
   /** By portal name: why a portal that should be open is not. */
   failures(): ReadonlyMap<string, string> {
-    return new Map([...this.#wanted].filter(([, { failure }]) => failure !== '').map(([name, w]) => [name, w.failure]))
+    return new Map([...this.#failed].map((name) => [name, this.#wanted.get(name)?.failure ?? '']))
   }
 
   /** Without endpoints, not to listen is the clearest refusal, where no capture can give it. */
@@ -101,11 +106,19 @@ export class PortalTable {
     return !this.#capture.listensOnPortals || fates.inside === 'forward' || fates.outside === 'forward'
   }
 
-  async #openWanted(leaving: ReadonlyMap<string, Listening>): Promise<number> {
+  #candidates(more: Iterable<string> = []): Set<string> {
+    return new Set([...this.#touched, ...this.#failed, ...more])
+  }
+
+  async #openWanted(names: Iterable<string>, leaving: ReadonlyMap<string, Listening>): Promise<number> {
     let opened = 0
-    for (const [name, wanted] of this.#wanted) {
+    for (const name of names) {
+      const wanted = this.#wanted.get(name)
+      this.#failed.delete(name)
+      if (!wanted || this.#open.has(name)) continue
       if (!this.#shallListen(wanted.entrance)) wanted.failure = ''
-      else if (!this.#open.has(name) && (await this.#tryOpen(name, wanted, leaving))) opened++
+      else if (await this.#tryOpen(name, wanted, leaving)) opened++
+      else this.#failed.add(name)
     }
     return opened
   }

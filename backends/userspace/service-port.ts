@@ -60,6 +60,8 @@ export class ServicePort {
   /** The service port is no more. Its connections drain like those to an endpoint that is gone. */
   remove(): void {
     this.#surroundings.counters.remove(this.name)
+    const none = { internal: [], external: [], cluster: [] }
+    for (const balancer of Object.values(this.balancers)) balancer.set(none, undefined)
     this.flows.allGone()
   }
 

@@ -7,17 +7,19 @@ export async function runOn(
   changeSets: ChangeSetSource,
   command: BackendCommand,
   flags: Flags,
-  { log, signal, nodeName, ...context }: Context,
+  context: Context,
 ): Promise<void> {
   const { runBackend } = await import('@kpng/client')
-  const backend = await command.create(flags, { log, signal, nodeName, ...context })
+  const { log, signal, nodeName, events } = context
+  const backend = await command.create(flags, context)
   const done = new AbortController()
   await runBackend(backend, {
     changeSets,
     nodeName,
     log,
     signal: AbortSignal.any([signal, done.signal]),
-    onSync: ({ error }) => {
+    onSync: ({ changes, error }) => {
+      events.countNodeLocalEvents(changes.services.size)
       if (flags.once && error === undefined) done.abort()
     },
   })

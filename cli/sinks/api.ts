@@ -17,7 +17,7 @@ export const apiSink: SinkCommand = {
       .option('--listen-tls-key <file>', 'TLS key; with TLS, clients must show a certificate of the CA')
       .option('--listen-tls-crt <file>', 'TLS certificate')
       .option('--listen-tls-ca <file>', 'TLS CA certificate'),
-  run: async (flags, store, { log, signal }, ready) => {
+  run: async (flags, store, { log, signal, events }, ready) => {
     const { serveApi } = await import('@kpng/core/sinks/api')
     const tls = {
       ...given('keyFile', textFlag(flags, 'listenTlsKey')),
@@ -31,6 +31,7 @@ export const apiSink: SinkCommand = {
       ...(Object.keys(tls).length > 0 ? { tls } : {}),
       localApi: booleanFlag(flags, 'localApi', true),
       globalApi: booleanFlag(flags, 'globalv1Api', true),
+      onSent: (items) => events.countNodeLocalEvents(items),
     })
     ready()
     if (!signal.aborted) await once(signal, 'abort')

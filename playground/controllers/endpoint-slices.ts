@@ -16,12 +16,12 @@ const serviceNameLabel = 'kubernetes.io/service-name'
 const triggerTime = 'endpoints.kubernetes.io/last-change-trigger-time'
 const resource = 'endpointslices.discovery.k8s.io'
 
-const isOurs = ({ metadata }: KubeObject): boolean => metadata.labels?.[managedByLabel] === managedBy
-
 /** Keeps the EndpointSlices of every Service with a selector as its pods are. */
 export class EndpointSliceController implements Controller {
   private readonly queue: WorkQueue
   private readonly leave: (() => void)[]
+  /** Keys of our slices by the key of their Service: looking through all slices for each Service would be quadratic. */
+  private readonly sliceKeys = new Map<string, Set<string>>()
 
   constructor(private readonly context: ControllerContext) {
     const { store } = context.registry
@@ -30,20 +30,21 @@ export class EndpointSliceController implements Controller {
     this.leave = [
       followServices(store, add),
       // Somebody removed or edited one of our slices: it is put right again.
-      store.subscribe(resource, ({ before, after }) => {
-        const slice = (before ?? after).object
-        const service = slice.metadata.labels?.[serviceNameLabel]
-        if (isOurs(slice as KubeObject) && service) add(keyOf(slice.metadata.namespace, service))
+      store.subscribe(resource, ({ key, before, after, deleted }) => {
+        const was = before && this.index(key, before.object as KubeObject, false)
+        const is = deleted ? undefined : this.index(key, after.object as KubeObject, true)
+        for (const service of new Set([was, is])) if (service) add(service)
       }),
     ]
+    for (const { key, object } of store.list(resource)) this.index(key, object as KubeObject, true)
     for (const { key } of store.list('services')) add(key)
   }
 
   private reconcile(key: string): void {
     const { registry } = this.context
-    const { namespace, name } = splitKey(key)
+    const { namespace } = splitKey(key)
     const service = registry.store.get('services', key)?.object as Service | undefined
-    const existing = this.slicesOf(namespace, name)
+    const existing = this.slicesOf(key)
     const selector = service && selectorOf(service)
     if (!service || service.metadata.deletionTimestamp || !selector) {
       // Without selector the slices belong to the user; those left from when there was one stay, as in a real cluster.
@@ -72,14 +73,24 @@ export class EndpointSliceController implements Controller {
     }
   }
 
-  private slicesOf(namespace: string, service: string): EndpointSlice[] {
-    return this.context.registry.store
-      .list(resource)
-      .filter(
-        ({ key, object }) => key.startsWith(`${namespace}/`) && object.metadata.labels?.[serviceNameLabel] === service,
-      )
+  /** Remembers or forgets one of our slices; returns the key of its Service, undefined when it is not ours. */
+  private index(key: string, slice: KubeObject, there: boolean): string | undefined {
+    const name = slice.metadata.labels?.[serviceNameLabel]
+    if (!name || slice.metadata.labels?.[managedByLabel] !== managedBy) return undefined
+    const service = keyOf(slice.metadata.namespace, name)
+    const keys = this.sliceKeys.get(service) ?? new Set()
+    if (there) this.sliceKeys.set(service, keys.add(key))
+    else if (keys.delete(key) && keys.size === 0) this.sliceKeys.delete(service)
+    return service
+  }
+
+  private slicesOf(serviceKey: string): EndpointSlice[] {
+    const { store } = this.context.registry
+    return [...(this.sliceKeys.get(serviceKey) ?? [])]
+      .sort()
+      .flatMap((key) => store.get(resource, key) ?? [])
       .map(({ object }) => object as EndpointSlice)
-      .filter((slice) => isOurs(slice) && !slice.metadata.deletionTimestamp)
+      .filter(({ metadata }) => !metadata.deletionTimestamp)
   }
 
   private keepPlaceholder(service: Service, addressType: 'IPv4' | 'IPv6', existing: readonly EndpointSlice[]): void {

@@ -7,6 +7,7 @@ import type { Registry } from '../registry/registry.js'
 import type { ServiceNetwork } from '../services/network.js'
 import type { Controller, ControllerContext } from './controller.js'
 import { DeploymentController } from './deployments.js'
+import { EndpointMirroringController } from './endpoint-mirroring.js'
 import { EndpointSliceController } from './endpoint-slices.js'
 import { EndpointsController } from './endpoints.js'
 import { EventRecorder } from './events.js'
@@ -29,6 +30,7 @@ export function startControllers(
     new GarbageCollector(context, maxGracePeriodSeconds),
     new EndpointSliceController(context),
     new EndpointsController(context),
+    new EndpointMirroringController(context),
     new DeploymentController(context, maxGracePeriodSeconds),
     ...(settings.runPods ? [new Scheduler(context), new Kubelet(context, { readyDelayMs, addresses })] : []),
   ]

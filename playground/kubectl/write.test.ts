@@ -190,7 +190,7 @@ writeFileSync(path, readFileSync(path, 'utf8').replace('port: 82', 'port: 83'))
     expect(await kubectl.ok(['label', 'svc', 'web', 'service.kubernetes.io/service-proxy-name-'])).toMatch(
       /unlabeled|labeled/,
     )
-    expect(await kubectl.ok(['annotate', 'svc', 'web', 'note=hello'])).toBe('service/web annotated\n')
+    expect(await kubectl.ok(['annotate', 'svc', 'web', 'note=hello'])).toMatch(/^service\/web annotated?\n$/)
     expect(await kubectl.refused(['label', 'svc', 'web', 'a=b c'])).toMatch(/a valid label must be|is invalid/)
     await kubectl.ok(['taint', 'nodes', 'playground', 'a=b:NoSchedule'])
     await kubectl.ok(['taint', 'nodes', 'playground', 'a-'])

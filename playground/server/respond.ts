@@ -64,6 +64,15 @@ export function sendObject(
 
 const chunkSize = 1 << 20
 
+/** Waits until the client has read, or is gone. */
+async function drained(response: ServerResponse): Promise<void> {
+  const done = new AbortController()
+  const { signal } = done
+  await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]).finally(() =>
+    done.abort(),
+  )
+}
+
 /** Writes a list in pieces and at the client's pace: a large one never exists as a whole. */
 export async function sendList(response: ServerResponse, { items, meta }: Page, form: Representation): Promise<void> {
   response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-cache, private' })
@@ -72,7 +81,7 @@ export async function sendList(response: ServerResponse, { items, meta }: Page, 
   for (const [index, stored] of items.entries()) {
     chunk += (index === 0 ? '' : ',') + form.item(stored)
     if (chunk.length < chunkSize) continue
-    if (!response.write(chunk)) await Promise.race([once(response, 'drain'), once(response, 'close')])
+    if (!response.write(chunk)) await drained(response)
     if (response.destroyed) return
     chunk = ''
   }

@@ -1,5 +1,14 @@
 import type { Kinds } from '../kinds/index.js'
 import type { Kind } from '../kinds/kind.js'
+import { badRequest } from './status.js'
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    throw badRequest(`the path of the request has a part that cannot be decoded: ${part}`)
+  }
+}
 
 /** What a path of the API points at. */
 export interface Route {
@@ -16,7 +25,7 @@ export function routeOf(pathname: string, kinds: Kinds): Route | undefined {
   const parts = pathname
     .split('/')
     .filter((part) => part !== '')
-    .map(decodeURIComponent)
+    .map(decoded)
   const root = parts.shift()
   const group = root === 'apis' ? (parts.shift() ?? '') : ''
   if (root !== 'api' && root !== 'apis') return undefined

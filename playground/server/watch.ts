@@ -22,6 +22,9 @@ export interface WatchSettings {
 /** A client that does not read would make us keep everything for it; it is cut off at this many unsent events. */
 const maximumUnsent = 100_000
 
+/** Small events are gathered up to this many bytes. */
+const writeSize = 64 * 1024
+
 /** Opens a watch, or throws why not. */
 export function openWatch(
   store: Store,
@@ -68,10 +71,7 @@ function streamsInitialEvents(query: URLSearchParams, mode: StreamingLists): boo
   }
   const match = query.get('resourceVersionMatch')
   if (match !== 'NotOlderThan') {
-    const why = match
-      ? 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'
-      : 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'
-    throw refuse('resourceVersionMatch', why)
+    throw refuse('resourceVersionMatch', 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan')
   }
   if (asked === 'true' && query.get('allowWatchBookmarks') !== 'true') {
     throw refuse('allowWatchBookmarks', 'sendInitialEvents requires setting allowWatchBookmarks to true')
@@ -88,6 +88,7 @@ export class Watch {
   private blocked = false
   private ended = false
   private hung = false
+  private scheduled = false
   private sentRevision = 0
 
   constructor(
@@ -126,6 +127,16 @@ export class Watch {
     this.response.on('close', () => this.stop())
     this.unsubscribe = this.store.subscribe(this.resource, (change) => {
       this.see(change)
+      this.pumpSoon()
+    })
+  }
+
+  /** Changes made in one turn go out together: one write instead of many. */
+  private pumpSoon(): void {
+    if (this.scheduled) return
+    this.scheduled = true
+    process.nextTick(() => {
+      this.scheduled = false
       this.pump()
     })
   }
@@ -158,8 +169,16 @@ export class Watch {
 
   private pump(): void {
     while (!this.blocked && !this.hung && !this.ended && this.position < this.queue.length) {
-      const frame = this.queue[this.position++]?.()
-      if (frame) this.blocked = !this.response.write(frame)
+      const frames: Buffer[] = []
+      let size = 0
+      while (size < writeSize && this.position < this.queue.length) {
+        const frame = this.queue[this.position++]?.()
+        if (!frame) continue
+        frames.push(frame)
+        size += frame.length
+      }
+      const [only] = frames
+      if (only) this.blocked = !this.response.write(frames.length === 1 ? only : Buffer.concat(frames))
     }
     if (this.position === this.queue.length || this.position > 1024) {
       this.queue.splice(0, this.position)

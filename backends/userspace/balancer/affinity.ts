@@ -50,7 +50,11 @@ export class Affinity {
   /** Forgets the sessions whose time is over. */
   cleanUp(): void {
     const { timeoutMs } = this
-    if (timeoutMs === undefined) return this.#sessions.clear()
+    if (timeoutMs === undefined) this.#sessions.clear()
+    else this.#forgetUnusedFor(timeoutMs)
+  }
+
+  #forgetUnusedFor(timeoutMs: number): void {
     for (const [client, { lastUsedMs }] of this.#sessions) {
       if (this.#now() - lastUsedMs < timeoutMs) return
       this.#sessions.delete(client)

@@ -75,7 +75,7 @@ export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesO
         await run(programs[family].restore, ['-w', '--noflush'], restoreInput(layout, steering))
         if (steering.full) await ensureJumps(family)
       }
-      await forgetUdpFlows([...steering.removed, ...steering.added], run, log)
+      await forgetUdpFlows(steering, run, log)
     },
     async cleanup() {
       await cleanUp('v4')

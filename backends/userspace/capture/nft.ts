@@ -1,6 +1,6 @@
 import { KpngError, type Log, messageOf } from '@kpng/api'
 import type { Family } from '../address.js'
-import type { Capture, OpenPortal, Steering } from './capture.js'
+import type { Capture, Steering } from './capture.js'
 import { forgetUdpFlows } from './conntrack.js'
 import { elementChanges, rangesOf, skeleton, type TableLayout, tableName } from './nft-ruleset.js'
 import { type PortalOptions, portalPlaces } from './portals.js'
@@ -62,7 +62,7 @@ export function nftCapture({ table = 'kpng-userspace', log, run = runProgram, ..
       )
       await write(lines)
       insideCidrs = inside
-      await forgetUdpFlows([...steering.removed, ...steering.added].filter(moved(steering)), run, log)
+      await forgetUdpFlows(steering, run, log)
     },
     async cleanup() {
       const present = await run('nft', ['list', 'tables'])
@@ -70,14 +70,6 @@ export function nftCapture({ table = 'kpng-userspace', log, run = runProgram, ..
       await write(ours.filter((name) => present.includes(`table ${name}\n`)).map((name) => `delete table ${name}`))
     },
   }
-}
-
-/** Portals that were not open before at the same proxy port: only their old flows lead nowhere. */
-function moved({ removed, added }: Steering): (portal: OpenPortal) => boolean {
-  const placeOf = ({ portal, place }: OpenPortal) => `${portal.ip}|${portal.port}|${portal.protocol}|${place.port}`
-  const before = new Set(removed.map(placeOf))
-  const after = new Set(added.map(placeOf))
-  return (portal) => !(before.has(placeOf(portal)) && after.has(placeOf(portal)))
 }
 
 /** A kernel without IPv6 is served in IPv4 alone. */

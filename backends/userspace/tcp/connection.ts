@@ -1,9 +1,13 @@
-import { connect, type Socket } from 'node:net'
-import { hostPort } from '../address.js'
+import type { Socket } from 'node:net'
 import { isOutOfDescriptors } from '../descriptors.js'
 import type { Entrance } from '../entrance.js'
 import type { Flow } from '../flows.js'
 import type { EndpointAddress, Scope } from '../usable-endpoints.js'
+import { logCopying, remoteOf } from './connection-log.js'
+import { dial } from './dial.js'
+
+/** Node's timers hold 24.8 days at most; whoever drains longer than that means for ever. */
+const longestTimerMs = 2 ** 31 - 1
 
 /**
  * One client's TCP connection. States: *dialing* an endpoint, and the next one when that fails; *waiting* for a file
@@ -16,10 +20,8 @@ export class TcpConnection implements Flow {
   readonly #scope: Scope
   readonly #tried = new Set<string>()
   #attempts = 0
-  #endpoint: EndpointAddress | undefined
-  #out: Socket | undefined
-  #timer: NodeJS.Timeout | undefined
-  #copying = false
+  #stopDialing: () => void = () => {}
+  #drainTimer: NodeJS.Timeout | undefined
 
   constructor(entrance: Entrance, client: Socket, clientIp: string, scope: Scope) {
     this.#entrance = entrance
@@ -29,128 +31,107 @@ export class TcpConnection implements Flow {
   }
 
   start(): void {
-    this.#client.on('error', ignore)
-    this.#client.once('close', this.#clientClosed)
+    // An error ends in 'close'; without a listener it would end the process.
+    this.#client.on('error', () => {})
+    this.#client.once('close', this.#clientGone)
+    this.#entrance.servicePort.flows.begin(this)
     this.#dialNext()
   }
 
   endpointGone(): void {
     const { drainMs } = this.#entrance.surroundings
-    // Node's timers hold 24.8 days at most; whoever drains longer than that means for ever.
-    if (drainMs > 2 ** 31 - 1) return
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.abort(), drainMs)
-    this.#timer.unref()
+    if (drainMs > longestTimerMs) return
+    clearTimeout(this.#drainTimer)
+    this.#drainTimer = setTimeout(() => this.abort(), drainMs)
+    this.#drainTimer.unref()
   }
 
+  /** The byte mover passes the reset on to the endpoint. */
   abort(): void {
     this.#client.resetAndDestroy()
-    this.#out?.resetAndDestroy()
   }
 
   #dialNext(): void {
-    if (this.#client.destroyed) return
     const { surroundings } = this.#entrance
-    if (surroundings.descriptors.usedUp) return this.#waitForDescriptor()
-    const timeoutMs = surroundings.dialTimeoutsMs[this.#attempts++]
-    if (timeoutMs === undefined) return this.#giveUp('every endpoint that was tried failed')
-    const endpoint = this.#entrance.nextEndpoint(this.#scope, this.#clientIp, this.#client.remotePort ?? 0, this.#tried)
-    if (!endpoint) return this.#giveUp('there is no endpoint')
-    this.#endpoint = endpoint
-    this.#dial(endpoint, timeoutMs)
+    if (surroundings.descriptors.usedUp) this.#waitForDescriptor()
+    else this.#dialNow()
   }
 
-  #dial(endpoint: EndpointAddress, timeoutMs: number): void {
-    const out = connect({ host: endpoint.ip, port: endpoint.port, allowHalfOpen: true, noDelay: true })
-    this.#out = out
-    const failed = (error: NodeJS.ErrnoException) => {
-      clearTimeout(this.#timer)
-      out.off('connect', connected)
-      out.on('error', ignore)
-      out.destroy()
-      this.#dialFailed(endpoint, error)
+  #dialNow(): void {
+    const timeoutMs = this.#entrance.surroundings.dialTimeoutsMs[this.#attempts++]
+    const endpoint =
+      timeoutMs === undefined
+        ? undefined
+        : this.#entrance.nextEndpoint(this.#scope, this.#clientIp, this.#client.remotePort ?? 0, this.#tried)
+    if (timeoutMs === undefined || !endpoint) {
+      this.#giveUp(endpoint || this.#tried.size > 0 ? 'the endpoints do not answer' : 'there is no endpoint')
+      return
     }
-    const connected = () => {
-      clearTimeout(this.#timer)
-      out.off('error', failed)
-      out.on('error', ignore)
-      this.#connected(endpoint, out)
-    }
-    this.#timer = setTimeout(() => {
-      out.off('error', failed)
-      failed(Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT' }))
-    }, timeoutMs)
-    out.once('error', failed)
-    out.once('connect', connected)
+    this.#stopDialing = dial(endpoint, timeoutMs, {
+      connected: (socket) => this.#connected(endpoint, socket),
+      failed: (error) => this.#dialFailed(endpoint, error),
+    })
   }
 
   #dialFailed(endpoint: EndpointAddress, error: NodeJS.ErrnoException): void {
-    if (this.#client.destroyed) return
     const { servicePort, surroundings } = this.#entrance
     if (isOutOfDescriptors(error)) {
       surroundings.descriptors.report(error)
       this.#attempts--
-      return this.#waitForDescriptor()
+    } else {
+      servicePort.counters.dialFailures++
+      surroundings.log.detail(2, 'Dial failed', {
+        service: servicePort.name,
+        endpoint: endpoint.key,
+        error: error.message,
+      })
+      this.#tried.add(endpoint.key)
     }
-    servicePort.counters.dialFailures++
-    surroundings.log.detail(2, 'Dial failed', {
-      service: servicePort.name,
-      endpoint: endpoint.key,
-      error: error.message,
-    })
-    this.#tried.add(endpoint.key)
     this.#dialNext()
   }
 
-  #connected(endpoint: EndpointAddress, out: Socket): void {
+  #connected(endpoint: EndpointAddress, socket: Socket): void {
     const { servicePort, surroundings, plan } = this.#entrance
-    if (this.#client.destroyed) return void out.destroy()
     // The endpoint may have been removed while it was dialed; nothing was sent yet, so another one can have this client.
     if (!servicePort.balancers[plan.portal.family].has(endpoint.key)) {
-      out.destroy()
+      socket.destroy()
       this.#attempts--
-      return this.#dialNext()
+      this.#dialNext()
+      return
     }
-    this.#client.off('close', this.#clientClosed)
-    this.#copying = true
-    servicePort.flows.add(endpoint.key, this)
-    servicePort.counters.connections++
-    servicePort.counters.active++
-    if (surroundings.log.shows(4)) this.#logStart(out)
-    const addresses = surroundings.log.shows(4) ? [remoteOf(this.#client), remoteOf(out)] : undefined
-    surroundings.byteMover.move({ client: this.#client, endpoint: out, counters: servicePort.counters }, (moved) => {
-      clearTimeout(this.#timer)
-      servicePort.flows.remove(endpoint.key, this)
-      servicePort.counters.active--
-      if (addresses) this.#logEnd(moved.toEndpoint, moved.toClient, addresses)
-      surroundings.descriptors.released()
+    const { flows, counters } = servicePort
+    const { log, byteMover, descriptors } = surroundings
+    this.#client.off('close', this.#clientGone)
+    flows.end(this)
+    flows.add(endpoint.key, this)
+    counters.connections++
+    counters.active++
+    const copied = log.shows(4) ? logCopying(log, this.#client, socket) : undefined
+    byteMover.move({ client: this.#client, endpoint: socket, counters }, (moved) => {
+      clearTimeout(this.#drainTimer)
+      flows.remove(endpoint.key, this)
+      counters.active--
+      copied?.(moved)
+      descriptors.released()
     })
   }
 
-  readonly #clientClosed = () => {
-    if (this.#copying) return
-    clearTimeout(this.#timer)
-    this.#out?.destroy()
+  readonly #clientGone = () => {
+    this.#stopDialing()
+    this.#entrance.servicePort.flows.end(this)
     this.#entrance.surroundings.descriptors.released()
   }
 
   #waitForDescriptor(): void {
-    this.#entrance.surroundings.descriptors.wait(
-      () => this.#resume(),
+    const { descriptors } = this.#entrance.surroundings
+    descriptors.wait(
+      () => {
+        // A client that went away while it waited must not use up the turn of the next one.
+        if (this.#client.destroyed) descriptors.released()
+        else this.#dialNow()
+      },
       () => this.#giveUp('no file descriptor became free in time'),
     )
-  }
-
-  #resume(): void {
-    // A client that went away while it waited must not take the turn of the next one.
-    if (this.#client.destroyed) return this.#entrance.surroundings.descriptors.released()
-    const timeoutMs = this.#entrance.surroundings.dialTimeoutsMs[this.#attempts] ?? 0
-    const { remotePort = 0 } = this.#client
-    const endpoint = this.#entrance.nextEndpoint(this.#scope, this.#clientIp, remotePort, this.#tried)
-    if (!endpoint) return this.#giveUp('there is no endpoint')
-    this.#attempts++
-    this.#endpoint = endpoint
-    this.#dial(endpoint, timeoutMs)
   }
 
   #giveUp(reason: string): void {
@@ -160,44 +141,8 @@ export class TcpConnection implements Flow {
     surroundings.log.detail(1, 'Failed to connect to balancer', {
       service: servicePort.name,
       remoteAddress: remoteOf(this.#client),
-      lastEndpoint: this.#endpoint?.key,
       reason,
     })
     this.#client.resetAndDestroy()
   }
-
-  #logStart(out: Socket): void {
-    const { log } = this.#entrance.surroundings
-    const [client, endpoint] = [remoteOf(this.#client), remoteOf(out)]
-    log.detail(4, 'Creating proxy between remote and local addresses', {
-      inRemoteAddress: client,
-      inLocalAddress: localOf(this.#client),
-      outLocalAddress: localOf(out),
-      outRemoteAddress: endpoint,
-    })
-    for (const [direction, source, destination] of [
-      ['from backend', endpoint, client],
-      ['to backend', client, endpoint],
-    ]) {
-      const addresses = { sourceRemoteAddress: source, destinationRemoteAddress: destination }
-      log.detail(4, 'Copying remote address bytes', { direction, ...addresses })
-    }
-  }
-
-  #logEnd(toEndpoint: number, toClient: number, [client, endpoint]: readonly string[]): void {
-    const { log } = this.#entrance.surroundings
-    for (const [bytes, direction, source, destination] of [
-      [toEndpoint, 'to backend', client, endpoint],
-      [toClient, 'from backend', endpoint, client],
-    ]) {
-      const addresses = { sourceRemoteAddress: source, destinationRemoteAddress: destination }
-      log.detail(4, 'Copied remote address bytes', { bytes, direction, ...addresses })
-    }
-  }
 }
-
-const ignore = () => {}
-
-const remoteOf = ({ remoteAddress, remotePort }: Socket): string =>
-  hostPort(remoteAddress ?? 'unknown', remotePort ?? 0)
-const localOf = ({ localAddress, localPort }: Socket): string => hostPort(localAddress ?? 'unknown', localPort ?? 0)

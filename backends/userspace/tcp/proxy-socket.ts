@@ -47,7 +47,10 @@ export class TcpProxySocket implements ProxySocket {
 function accept(entrance: Entrance, client: Socket): void {
   const clientIp = clientIpOf(client.remoteAddress)
   // The client may have gone again before it was accepted.
-  if (clientIp === undefined) return void client.destroy()
+  if (clientIp === undefined) {
+    client.destroy()
+    return
+  }
   const { log } = entrance.surroundings
   const { servicePort } = entrance
   if (log.shows(3)) {
@@ -57,7 +60,10 @@ function accept(entrance: Entrance, client: Socket): void {
     })
   }
   const admission = entrance.admit(clientIp)
-  if (admission.admitted) return new TcpConnection(entrance, client, clientIp, admission.scope).start()
+  if (admission.admitted) {
+    new TcpConnection(entrance, client, clientIp, admission.scope).start()
+    return
+  }
   servicePort.counters.refused++
   log.detail(2, "Couldn't find an endpoint for service", {
     service: servicePort.name,

@@ -31,7 +31,7 @@ export class UdpSession implements Flow {
     this.#events = events
     // The address is an IP address: without this Node would ask its resolver, in a thread.
     const lookup = (host: string, _options: unknown, found: (e: null, ip: string, family: number) => void) =>
-      found(null, host, family === 'v4' ? 4 : 6)
+      process.nextTick(found, null, host, family === 'v4' ? 4 : 6)
     this.#socket = createSocket({ type: family === 'v4' ? 'udp4' : 'udp6', lookup } as Parameters<
       typeof createSocket
     >[0])

@@ -12,7 +12,7 @@ export class ChangeHints {
   readonly #folders: readonly string[]
   readonly #pollIntervalMs: number
   readonly #log: Log
-  readonly #watchers = new Map<string, { readonly watcher: FSWatcher; readonly inode: bigint }>()
+  readonly #watchers = new Map<string, { readonly watcher: FSWatcher; readonly identity: string }>()
   #hinted = false
   #wake: (() => void) | undefined
   #complained = false
@@ -53,23 +53,23 @@ export class ChangeHints {
   /** A folder that was deleted and made again is another folder, and its old watch is deaf. */
   async #watchFolders(): Promise<void> {
     for (const folder of this.#folders) {
-      const inode = await inodeOfFolder(folder)
+      const identity = await identityOfFolder(folder)
       const known = this.#watchers.get(folder)
-      if (known && known.inode === inode) continue
+      if (known && known.identity === identity) continue
       known?.watcher.close()
       this.#watchers.delete(folder)
-      if (inode !== undefined) this.#watch(folder, inode)
+      if (identity !== undefined) this.#watch(folder, identity)
     }
   }
 
-  #watch(folder: string, inode: bigint): void {
+  #watch(folder: string, identity: string): void {
     try {
       const watcher = watch(folder, { persistent: true }, () => this.#hint())
       watcher.on('error', () => {
         watcher.close()
         this.#watchers.delete(folder)
       })
-      this.#watchers.set(folder, { watcher, inode })
+      this.#watchers.set(folder, { watcher, identity })
       // What happened before the watch began is not told by it.
       this.#hinted = true
     } catch (error) {
@@ -85,10 +85,11 @@ export class ChangeHints {
   }
 }
 
-async function inodeOfFolder(path: string): Promise<bigint | undefined> {
+/** Inode numbers are used again, so the time of birth is part of it. */
+async function identityOfFolder(path: string): Promise<string | undefined> {
   try {
     const stats = await stat(path, { bigint: true })
-    return stats.isDirectory() ? stats.ino : undefined
+    return stats.isDirectory() ? `${stats.dev}:${stats.ino}:${stats.birthtimeNs}` : undefined
   } catch {
     return undefined
   }

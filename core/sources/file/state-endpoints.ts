@@ -53,12 +53,17 @@ function endpointIn(given: StateEndpoint, where: string, share: Sharing, report:
     node: given.nodename || topology?.node || topology?.['kubernetes.io/hostname'] || '',
     zone: topology?.zone || topology?.['topology.kubernetes.io/zone'] || '',
     hints: given.hints ? share.hints(namesIn(given.hints.zones), namesIn(given.hints.nodes)) : undefined,
-    conditions: conditionsOf({
-      ...(typeof conditions?.ready === 'boolean' && { ready: conditions.ready }),
-      ...(typeof conditions?.serving === 'boolean' && { serving: conditions.serving }),
-      ...(typeof conditions?.terminating === 'boolean' && { terminating: conditions.terminating }),
-    }),
+    conditions: conditionsIn(conditions),
   }
+}
+
+/**
+ * Go's files know `ready` alone, and an endpoint that is not ready is mostly not serving either; so here a missing `serving` is what
+ * `ready` is, and kpng writes it only where it differs: Go's reader refuses fields that it does not know.
+ */
+function conditionsIn(given: StateEndpoint['conditions']): EndpointRecord['conditions'] {
+  const ready = given?.ready ?? true
+  return conditionsOf({ ready, serving: given?.serving ?? ready, terminating: given?.terminating ?? false })
 }
 
 function podNameIn(given: StateEndpoint, where: string, report: Report): string {

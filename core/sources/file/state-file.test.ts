@@ -269,6 +269,19 @@ describe('bad items cost only themselves', () => {
   })
 })
 
+it.each([
+  ['', true, true, false],
+  ['conditions: {}', true, true, false],
+  ['conditions: { ready: true }', true, true, false],
+  ['conditions: { ready: false }', false, false, false],
+  ['conditions: { ready: false, serving: true, terminating: true }', false, true, true],
+  ['conditions: { ready: true, serving: false }', true, false, false],
+])('conditions: %j', (text, ready, serving, terminating) => {
+  const endpoint = `{ endpoint: { ips: { v4: [ 10.0.0.1 ] } }${text && `, ${text}`} }`
+  const [source] = read(`services: [ { service: { name: web }, endpoints: [ ${endpoint} ] } ]`).endpoints
+  expect(source?.endpoints[0]?.conditions).toEqual({ ready, serving, terminating })
+})
+
 describe('sources', () => {
   it('two services with one source name both keep their endpoints', () => {
     const item = (name: string, ip: string) =>

@@ -215,13 +215,20 @@ describe('mistakes', () => {
 
   it('a file that is being written does not flash an error, nor a part of it', async () => {
     await writeFile(file, state('a'))
-    const store = start({ pollIntervalMs: 10, settleMs: 60 })
+    const store = start({ pollIntervalMs: 10, settleMs: 200 })
     await eventually(() => served(store), 'a')
     const seen = new Set<string>()
     store.onChange(() => seen.add(served(store)))
     await writeFile(file, 'services:\n')
-    for (const part of ['- service:\n', '    name: "b', '"\n- service: { name: ', 'c }\n']) {
-      await sleep(15)
+    for (const part of [
+      '- service:\n',
+      '    name: "b',
+      '"\n',
+      ...Array(20).fill('# still writing\n'),
+      '- service: { name: ',
+      'c }\n',
+    ]) {
+      await sleep(20)
       await appendFile(file, part)
     }
     await eventually(() => served(store), 'b,c')
@@ -231,11 +238,11 @@ describe('mistakes', () => {
 
   it('a mistake that is gone when it is read again is not told', async () => {
     await writeFile(file, state('a'))
-    const store = start({ settleMs: 100, ...noPoll })
+    const store = start({ settleMs: 200, ...noPoll })
     await eventually(() => served(store), 'a')
     await writeFile(file, 'services: "')
-    // Later than the first reading (100 ms), before the second (200 ms after it).
-    await sleep(200)
+    // Later than the first reading (after 200 to 400 ms), before the second (400 ms after it).
+    await sleep(500)
     await writeFile(file, state('b'))
     await eventually(() => served(store), 'b')
     expect(lines).toEqual([])
@@ -336,7 +343,7 @@ describe('a folder', () => {
     const path = join(folder, 'conf')
     await mkdir(path)
     await put('conf/a.yaml', state('a'))
-    const store = start({ path, pollIntervalMs: 50 })
+    const store = start({ path, ...noPoll })
     await eventually(() => served(store), 'a')
     await rm(path, { recursive: true })
     await eventually(() => errors().length, 1)
@@ -344,6 +351,8 @@ describe('a folder', () => {
     await mkdir(path)
     await put('conf/b.yaml', state('b'))
     await eventually(() => served(store), 'b')
+    // Until it waits again: now only a watch on the new folder can tell.
+    await sleep(150)
     await put('conf/b.yaml', state('c'))
     await eventually(() => served(store), 'c')
   })

@@ -1,0 +1,182 @@
+import type { localv1 } from '@kpng/api'
+import { endpointsOfPort, type PortEndpoint, type ServiceEndpoints } from '@kpng/client'
+import { type Address, type AddressRange, contains, type Family, mergeRanges, parseAddress, parseCidr } from './address.js'
+import { endpointData, nodePortKey, type Protocol, protocolOf, serviceKey } from './element.js'
+import { maxEndpoints } from './names.js'
+import { isHere, type NodeContext } from './node-context.js'
+
+/** An address with a port, or a node port, at which a service is reached, and who answers there. */
+export interface Frontend {
+  readonly kind: 'cluster' | 'external' | 'nodePort'
+  readonly family: Family
+  readonly protocol: Protocol
+  /** Service key, or node-port key: see names.ts. */
+  readonly key: string
+  /** Policy Local applies, so that who asks decides. Never for cluster IPs: their policy is in `endpoints` already. */
+  readonly local: boolean
+  /** Endpoint data: for cluster IPs those of the internal policy, else all of the cluster. */
+  readonly endpoints: readonly string[]
+  /** Endpoint data for askers from outside, under policy Local. */
+  readonly localEndpoints: readonly string[]
+  /** Somebody in the cluster serves it, though perhaps not for everybody here. */
+  readonly servedSomewhere: boolean
+  /** Addresses of endpoints that are on this node. */
+  readonly endpointsHere: readonly string[]
+  /** Only these sources may ask; undefined: everybody. */
+  readonly sources: readonly AddressRange[] | undefined
+  /** How long a client is remembered; undefined: not at all. */
+  readonly affinitySeconds: number | undefined
+}
+
+/** Told what of a service cannot be served, and why. The rest of it is. */
+export type Complain = (problem: string) => void
+
+const defaultAffinitySeconds = 10_800
+
+/** Everything at which a service is reached on this node. */
+export function frontendsOf(item: ServiceEndpoints, context: NodeContext, complain: Complain = () => {}): Frontend[] {
+  const frontends: Frontend[] = []
+  if (item.service.mapIp && item.service.ports.length === 0) {
+    complain('it maps a whole IP, and only ports can be mapped')
+  }
+  for (const port of item.service.ports) {
+    const protocol = protocolOf(port.protocol)
+    if (!protocol || !isPort(port.port)) {
+      complain(`port "${port.name}" has no usable protocol or number`)
+      continue
+    }
+    const serving = endpointsOfPort(item, port)
+    for (const family of context.families) {
+      frontends.push(...frontendsOfPort({ item, port, protocol, family, context, complain }, serving))
+    }
+  }
+  return withoutRepeats(frontends)
+}
+
+/** Two ports of a service with one number and protocol, or an IP that is written twice: the first counts. */
+function withoutRepeats(frontends: readonly Frontend[]): Frontend[] {
+  const seen = new Set<string>()
+  return frontends.filter(({ family, key }) => {
+    const id = `${family} ${key}`
+    return !seen.has(id) && seen.add(id)
+  })
+}
+
+interface PortInFamily {
+  readonly item: ServiceEndpoints
+  readonly port: localv1.PortMapping
+  readonly protocol: Protocol
+  readonly family: Family
+  readonly context: NodeContext
+  readonly complain: Complain
+}
+
+function frontendsOfPort(of: PortInFamily, serving: readonly PortEndpoint[]): Frontend[] {
+  const { service } = of.item
+  const { family, protocol, port, context } = of
+  const answers = answersOf(of, serving)
+  const addresses = (set: localv1.IPSet | undefined) => addressesOf(set, of)
+  const frontends: Frontend[] = []
+  const cluster = new Set(addresses(service.ips?.clusterIps))
+  for (const address of cluster) {
+    frontends.push({
+      ...answers,
+      kind: 'cluster',
+      key: serviceKey(address, protocol, port.port),
+      endpoints: answers.internal,
+      local: false,
+      sources: undefined,
+    })
+  }
+  const loadBalancer = new Set(addresses(service.ips?.loadBalancerIps))
+  const external = context.settings.externalIps ? addresses(service.ips?.externalIps) : []
+  for (const address of new Set([...external, ...loadBalancer])) {
+    if (cluster.has(address)) continue
+    frontends.push({
+      ...answers,
+      kind: 'external',
+      key: serviceKey(address, protocol, port.port),
+      sources: allowedSources(of, address, loadBalancer.has(address)),
+    })
+  }
+  if (isPort(port.nodePort) && isServedBy(service, family)) {
+    frontends.push({ ...answers, kind: 'nodePort', key: nodePortKey(protocol, port.nodePort), sources: undefined })
+  }
+  return frontends
+}
+
+/** A node port exists in the families of the service's cluster IPs; one that has none, in all. */
+function isServedBy({ ips }: localv1.Service, family: Family): boolean {
+  const { v4 = [], v6 = [] } = ips?.clusterIps ?? {}
+  return v4.length + v6.length === 0 || (family === 'ip' ? v4 : v6).length > 0
+}
+
+/** What all frontends of a port have in common. */
+function answersOf({ item: { service }, port, protocol, family, context }: PortInFamily, serving: readonly PortEndpoint[]) {
+  const internal = new Set<string>()
+  const cluster = new Set<string>()
+  const external = new Set<string>()
+  const here = new Set<string>()
+  for (const { endpoint, port: number, scopes } of serving) {
+    for (const text of (family === 'ip' ? endpoint.ips?.v4 : endpoint.ips?.v6) ?? []) {
+      const address = parseAddress(text)
+      if (address?.family !== family || !isPort(number)) continue
+      const data = endpointData(address.bytes, number)
+      if (scopes?.internal) internal.add(data)
+      if (scopes?.cluster) cluster.add(data)
+      if (scopes?.external) external.add(data)
+      if (endpoint.local || isHere(context, address.bytes)) here.add(address.bytes)
+    }
+  }
+  const local = service.externalTrafficToLocal
+  const affinity = service.sessionAffinity.case === 'clientIp' ? service.sessionAffinity.value : undefined
+  const available = port.hasEndpoints && (family === 'ip' ? port.hasEndpoints.v4 : port.hasEndpoints.v6)
+  return {
+    family,
+    protocol,
+    local,
+    internal: [...internal].slice(0, maxEndpoints),
+    // A server that does not know the cluster scope says "external" for all askers from outside the cluster IPs.
+    endpoints: [...(cluster.size > 0 || local ? cluster : external)].slice(0, maxEndpoints),
+    localEndpoints: local ? [...external].slice(0, maxEndpoints) : [],
+    servedSomewhere: available ?? internal.size + cluster.size + external.size > 0,
+    endpointsHere: [...here],
+    affinitySeconds: affinity && (affinity.timeoutSeconds > 0 ? affinity.timeoutSeconds : defaultAffinitySeconds),
+  }
+}
+
+function addressesOf(set: localv1.IPSet | undefined, { family, complain }: PortInFamily): string[] {
+  return ((family === 'ip' ? set?.v4 : set?.v6) ?? []).flatMap((text) => {
+    const address: Address | undefined = parseAddress(text)
+    if (address?.family === family) return address.bytes
+    complain(`"${text}" is no ${family === 'ip' ? 'IPv4' : 'IPv6'} address`)
+    return []
+  })
+}
+
+/** The source ranges for an address. Ranges of the other family only: no restriction in this one, as in kube-proxy. */
+function allowedSources(
+  { item: { service }, family, context, complain }: PortInFamily,
+  address: string,
+  isLoadBalancerIp: boolean,
+): readonly AddressRange[] | undefined {
+  const ranges: AddressRange[] = []
+  for (const { targetIps, sourceRanges } of service.ipFilters) {
+    const targets = [...(targetIps?.v4 ?? []), ...(targetIps?.v6 ?? [])]
+    const applies = targets.length === 0 ? isLoadBalancerIp : targets.some((ip) => parseAddress(ip)?.bytes === address)
+    if (!applies) continue
+    for (const text of sourceRanges) {
+      const range = parseCidr(text)
+      if (!range) complain(`source range "${text}" is no CIDR`)
+      else if (range.family === family) ranges.push(range)
+    }
+  }
+  if (ranges.length === 0) return undefined
+  // Where the load balancer's address is an address of the node as well, the node's own packets carry it as their source.
+  if (context.nodeAddresses.some((own) => ranges.some((range) => contains(range, own)))) {
+    ranges.push({ family, first: address, last: address })
+  }
+  return mergeRanges(ranges)
+}
+
+const isPort = (number: number): boolean => number > 0 && number < 65_536

@@ -1,0 +1,55 @@
+import { KpngError, messageOf } from '@kpng/api'
+
+// The few system calls that Node does not have, through koffi.
+
+export interface Libc {
+  socket(domain: number, type: number, protocol: number): number
+  bind(fd: number, address: Uint8Array, length: number): number
+  getsockname(fd: number, address: Uint8Array, length: Uint8Array): number
+  setsockopt(fd: number, level: number, name: number, value: Uint8Array, length: number): number
+  send(fd: number, bytes: Uint8Array, length: number, flags: number): number
+  /** The same on another thread. Its errno stays there. */
+  sendAsync(fd: number, bytes: Uint8Array, length: number, flags: number): Promise<number>
+  recv(fd: number, bytes: Uint8Array, length: number, flags: number): number
+  close(fd: number): number
+  /** Of the last call on this thread. */
+  errno(): number
+}
+
+let loaded: Promise<Libc> | undefined
+
+/** Loads koffi once. Rejects where it is not installed, or has no build for this machine. */
+export function loadLibc(): Promise<Libc> {
+  loaded ??= load()
+  return loaded
+}
+
+async function load(): Promise<Libc> {
+  try {
+    const { default: koffi } = await import('koffi')
+    // The program itself: Node is linked with a C library, whatever that library is called here.
+    const library = koffi.load(null)
+    const send = library.func('long send(int, const void *, size_t, int)')
+    return {
+      socket: library.func('int socket(int, int, int)'),
+      bind: library.func('int bind(int, const void *, int)'),
+      getsockname: library.func('int getsockname(int, void *, void *)'),
+      setsockopt: library.func('int setsockopt(int, int, int, const void *, int)'),
+      send,
+      sendAsync: (...args) =>
+        new Promise((resolve, reject) => {
+          send.async(...args, (error: unknown, result: number) => (error ? reject(error) : resolve(result)))
+        }),
+      recv: library.func('long recv(int, void *, size_t, int)'),
+      close: library.func('int close(int)'),
+      errno: () => koffi.errno(),
+    }
+  } catch (error) {
+    throw new KpngError(
+      'unsupported',
+      `The koffi library, through which the kernel is spoken to directly, cannot be loaded: ${messageOf(error)}. ` +
+        'Install it for this platform, or use the nft writer.',
+      { cause: error },
+    )
+  }
+}

@@ -1,0 +1,68 @@
+import { type Elements, put, slotBytes } from './element.js'
+import type { Frontend } from './frontends.js'
+import { type ListKind, listKinds, listSizes, names, overName, rememberChain, type SetPath, setPath } from './names.js'
+import { listId } from './slots.js'
+
+/** Gives the endpoints of a list in the order of their slots. */
+export type Arrange = (list: string, endpoints: readonly string[]) => readonly string[]
+
+/** The elements of a service, from where it is reached and who answers there. */
+export function elementsOf(frontends: readonly Frontend[], arrange: Arrange): Elements {
+  const elements: Elements = new Map()
+  for (const frontend of frontends) {
+    if (frontend.kind === 'nodePort') putNodePort(elements, frontend, arrange)
+    else putService(elements, frontend, arrange)
+    for (const address of frontend.endpointsHere) {
+      put(elements, setPath(frontend.family, names.hairpin), address + address)
+    }
+  }
+  return elements
+}
+
+function putService(elements: Elements, frontend: Frontend, arrange: Arrange): void {
+  const { kind, family, key, local, endpoints, localEndpoints, servedSomewhere, sources, affinitySeconds } = frontend
+  const path = (name: string): SetPath => setPath(family, name)
+  if (kind === 'cluster') put(elements, path(names.clusterIps), key.slice(0, -8))
+  else put(elements, path(local ? names.localServices : names.externalServices), key)
+  putList(elements, frontend, listKinds.services, endpoints, arrange)
+  if (local) putList(elements, frontend, listKinds.localServices, localEndpoints, arrange)
+  if ((local ? localEndpoints : endpoints).length === 0) {
+    if (servedSomewhere) put(elements, path(names.dropped), key)
+    // A cluster IP needs no such element: whatever finds no endpoint there is refused.
+    else if (kind !== 'cluster') put(elements, path(names.rejected), key)
+  }
+  if (sources) {
+    put(elements, path(names.firewalled), key)
+    for (const { first, last } of sources) put(elements, path(names.allowed), key + first + key + last)
+  }
+  if (affinitySeconds !== undefined) put(elements, path(names.sticky), key, rememberChain(affinitySeconds))
+}
+
+function putNodePort(elements: Elements, frontend: Frontend, arrange: Arrange): void {
+  const { family, key, local, endpoints, localEndpoints, servedSomewhere, affinitySeconds } = frontend
+  const path = (name: string): SetPath => setPath(family, name)
+  put(elements, path(local ? names.localNodePorts : names.externalNodePorts), key)
+  putList(elements, frontend, listKinds.nodePorts, endpoints, arrange)
+  if (local) putList(elements, frontend, listKinds.localNodePorts, localEndpoints, arrange)
+  if ((local ? localEndpoints : endpoints).length === 0) {
+    put(elements, path(servedSomewhere ? names.droppedNodePorts : names.rejectedNodePorts), key)
+  }
+  if (affinitySeconds !== undefined) put(elements, path(names.stickyNodePorts), key, rememberChain(affinitySeconds))
+}
+
+function putList(
+  elements: Elements,
+  { family, key }: Frontend,
+  kind: ListKind,
+  endpoints: readonly string[],
+  arrange: Arrange,
+): void {
+  const path = setPath(family, kind.endpoints)
+  const slots = arrange(listId(path, key), endpoints)
+  slots.forEach((endpoint, slot) => {
+    put(elements, path, key + slotBytes(slot), endpoint)
+  })
+  for (const size of listSizes.slice(0, -1)) {
+    if (slots.length > size) put(elements, setPath(family, overName(kind, size)), key)
+  }
+}

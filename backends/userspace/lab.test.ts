@@ -1,0 +1,244 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { TCP, UDP } from './testing/cluster.js'
+import { type Lab, makeLab, missingForLab, podIps } from './testing/lab.js'
+
+// The traffic that the issue of this backend lists, on a real kernel, for both ways to make Linux portals.
+
+const here = { internal: true, external: true, cluster: true }
+const elsewhere = { internal: true, external: false, cluster: true }
+const anywhere = { v4: true, v6: true }
+
+describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => {
+  const missing = capture === 'nft' ? missingForLab('nft', 'conntrack') : missingForLab('iptables', 'ip6tables', 'conntrack')
+  if (missing !== undefined) {
+    console.warn(`SKIPPED: userspace portals by ${capture}: ${missing}`)
+    it.skip(`skipped: ${missing}`, () => {})
+    return
+  }
+
+  let lab: Lab
+  beforeAll(async () => {
+    lab = await makeLab()
+    await lab.node.startProxy({ capture, udpIdleTimeoutMs: 2000 })
+    await lab.node.setNode({ addresses: ['10.70.0.1', 'fd70::1'], podCidrs: ['10.244.1.0/24', 'fd44::/16'] })
+    for (const pod of ['pod-a', 'pod-b', 'pod-c'] as const) {
+      for (const ip of [podIps[pod].v4, podIps[pod].v6]) {
+        await lab[pod].serveTcp(ip, 8080, pod)
+        await lab[pod].serveUdp(ip, 8053, pod)
+      }
+    }
+  })
+  afterAll(() => lab?.remove())
+
+  const a = ['10.244.1.2'] as [string]
+  const b = ['10.244.1.6'] as [string]
+  const c = ['10.244.1.10'] as [string]
+  const port = { name: 'http', protocol: TCP, port: 80, targetPort: 8080, hasEndpoints: anywhere }
+  const answersOf = async (machine: 'client' | 'node' | 'pod-c', ip: string, number: number, times = 4) => {
+    const answers = new Set<string>()
+    for (let i = 0; i < times; i++) answers.add((await lab[machine].outcome(ip, number)).split(' ')[0] as string)
+    return [...answers].sort()
+  }
+
+  it('cluster IP, TCP, both families: from a client, a pod and the node itself', async () => {
+    const dual = { clusterIps: { v4: ['10.96.0.10'], v6: ['fd96::10'] } }
+    await lab.node.setService('web', { ips: dual, ports: [port] }, [a, b, ['fd44:1::2'], ['fd44:2::2']])
+    for (const machine of ['client', 'node', 'pod-c'] as const) {
+      for (const ip of ['10.96.0.10', 'fd96::10']) {
+        expect([machine, ip, await answersOf(machine, ip, 80)]).toEqual([machine, ip, ['pod-a', 'pod-b']])
+      }
+    }
+  })
+
+  it('cluster IP, UDP, both families, and the session moves at once when its endpoint goes', async () => {
+    const udp = { ...port, name: 'dns', protocol: UDP, port: 53, targetPort: 8053 }
+    const ips = { clusterIps: { v4: ['10.96.0.11'], v6: ['fd96::11'] } }
+    const set = (...endpoints: [string][]) => lab.node.setService('dns', { ips, ports: [udp] }, endpoints)
+    await set(a, ['fd44:1::2'])
+    const cases = [
+      ['client', '10.70.0.2', '10.96.0.11'],
+      ['client', 'fd70::2', 'fd96::11'],
+      ['pod-c', '10.244.1.10', '10.96.0.11'],
+      ['pod-c', 'fd44:3::2', 'fd96::11'],
+      ['node', '10.70.0.1', '10.96.0.11'],
+      ['node', 'fd70::1', 'fd96::11'],
+    ] as const
+    const askAll = async (text: string) => {
+      const answers = []
+      for (const [machine, local, ip] of cases) answers.push(await lab[machine].udpAsk(`${local}`, local, ip, 53, text))
+      return answers
+    }
+    expect(await askAll('one')).toEqual(cases.map(() => 'pod-a:one'))
+    await set(b, ['fd44:2::2'])
+    expect(await askAll('two')).toEqual(cases.map(() => 'pod-b:two'))
+    // Without endpoints and back: the same clients, from the same ports.
+    await set()
+    expect(await askAll('three')).toEqual(cases.map(() => 'silence'))
+    await set(c, ['fd44:3::2'])
+    expect(await askAll('four')).toEqual(cases.map(() => 'pod-c:four'))
+  })
+
+  it('node port: from outside, from a pod and from the node, on its addresses and localhost', async () => {
+    const ips = { clusterIps: { v4: ['10.96.0.12'], v6: ['fd96::12'] } }
+    await lab.node.setService('np', { type: 'NodePort', ips, ports: [{ ...port, nodePort: 30080 }] }, [a, ['fd44:1::2']])
+    for (const ip of ['10.70.0.1', 'fd70::1']) expect(await lab.client.outcome(ip, 30080)).toMatch(/^pod-a /)
+    expect(await lab['pod-c'].outcome('10.244.1.9', 30080)).toMatch(/^pod-a /)
+    for (const ip of ['10.70.0.1', '127.0.0.1', 'fd70::1']) expect(await lab.node.outcome(ip, 30080)).toMatch(/^pod-a /)
+    // Another port of the node is not ours.
+    expect(await lab.client.outcome('10.70.0.1', 30081)).toBe('ECONNREFUSED')
+  })
+
+  it('external IP, and load-balancer IP with source ranges', async () => {
+    const ips = {
+      clusterIps: { v4: ['10.96.0.13'] },
+      externalIps: { v4: ['198.51.100.13'] },
+      loadBalancerIps: { v4: ['198.51.100.113'] },
+    }
+    const set = (sourceRanges: string[]) => lab.node.setService('lb', { ips, ports: [port], ipFilters: [{ sourceRanges }] }, [a])
+    await set(['10.70.0.0/24', '10.70.0.0/28'])
+    expect(await lab.client.outcome('198.51.100.13', 80)).toMatch(/^pod-a /)
+    expect(await lab.client.outcome('198.51.100.113', 80)).toMatch(/^pod-a /)
+    await set(['192.0.2.0/24'])
+    expect(await lab.client.outcome('198.51.100.13', 80)).toMatch(/^pod-a /)
+    expect(await lab.client.outcome('10.96.0.13', 80)).toMatch(/^pod-a /)
+    expect(await lab.client.outcome('198.51.100.113', 80, 700)).toBe(capture === 'nft' ? 'timeout' : 'ECONNRESET')
+    await set([' 0.0.0.0/0 '])
+    expect(await lab.client.outcome('198.51.100.113', 80)).toMatch(/^pod-a /)
+  })
+
+  it('no endpoints anywhere: refused, for every kind of address and client', async () => {
+    const ips = { clusterIps: { v4: ['10.96.0.14'], v6: ['fd96::14'] }, externalIps: { v4: ['198.51.100.14'] } }
+    const none = { ...port, nodePort: 30014, hasEndpoints: { v4: false, v6: false } }
+    await lab.node.setService('empty', { ips, ports: [none] }, [])
+    const targets = [['10.96.0.14', 80], ['fd96::14', 80], ['198.51.100.14', 80], ['10.70.0.1', 30014]] as const
+    for (const machine of ['client', 'node', 'pod-c'] as const) {
+      for (const [ip, number] of targets) {
+        expect([machine, ip, await lab[machine].outcome(ip, number)]).toEqual([machine, ip, 'ECONNREFUSED'])
+      }
+    }
+  })
+
+  it('policy Local without a local endpoint: dropped outside, served inside; with one: only that one', async () => {
+    const ips = { clusterIps: { v4: ['10.96.0.15'] }, loadBalancerIps: { v4: ['198.51.100.15'] } }
+    const local = { ips, ports: [{ ...port, nodePort: 30015 }], externalTrafficToLocal: true }
+    await lab.node.setService('local', local, [['10.244.1.2', undefined, { scopes: elsewhere }]])
+    for (const [ip, number] of [['198.51.100.15', 80], ['10.70.0.1', 30015]] as const) {
+      // iptables cannot tell inside from outside before the proxy port; the proxy then resets.
+      expect(await lab.client.outcome(ip, number, 700)).toBe(capture === 'nft' ? 'timeout' : 'ECONNRESET')
+      expect(await lab['pod-c'].outcome(ip, number)).toMatch(/^pod-a /)
+      expect(await lab.node.outcome(ip, number)).toMatch(/^pod-a /)
+    }
+    expect(await lab.client.outcome('10.96.0.15', 80)).toMatch(/^pod-a /)
+    const both: [string, undefined, { scopes: typeof here }][] = [
+      ['10.244.1.2', undefined, { scopes: elsewhere }],
+      ['10.244.1.6', undefined, { scopes: here }],
+    ]
+    await lab.node.setService('local', local, both)
+    expect(await answersOf('client', '198.51.100.15', 80)).toEqual(['pod-b'])
+    expect(await answersOf('pod-c', '198.51.100.15', 80)).toEqual(['pod-a', 'pod-b'])
+  })
+
+  it('internal policy Local without a local endpoint: dropped', async () => {
+    const ips = { clusterIps: { v4: ['10.96.0.16'] } }
+    await lab.node.setService('inner', { ips, ports: [port], internalTrafficToLocal: true }, [
+      ['10.244.1.2', undefined, { scopes: { internal: false, external: true, cluster: true } }],
+    ])
+    expect(await lab.client.outcome('10.96.0.16', 80, 700)).toBe('timeout')
+    expect(await lab['pod-c'].outcome('10.96.0.16', 80, 700)).toBe('timeout')
+  })
+
+  it('affinity keeps a client, lets others be spread, and ends with its timeout', async () => {
+    const ips = { clusterIps: { v4: ['10.96.0.17'] } }
+    const sessionAffinity = { case: 'clientIp' as const, value: { timeoutSeconds: 1 } }
+    await lab.node.setService('sticky', { ips, ports: [port], sessionAffinity }, [a, b, c])
+    const first = await answersOf('client', '10.96.0.17', 80, 6)
+    expect(first).toHaveLength(1)
+    const later = new Set<string>()
+    for (let i = 0; i < 3; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 1100))
+      later.add((await lab.client.outcome('10.96.0.17', 80)).split(' ')[0] as string)
+    }
+    expect(later.size).toBe(3)
+    // Its endpoint goes: the client moves at once.
+    const [current] = await answersOf('client', '10.96.0.17', 80, 1)
+    const others = ([['pod-a', a], ['pod-b', b], ['pod-c', c]] as const).filter(([name]) => name !== current)
+    await lab.node.setService('sticky', { ips, ports: [port], sessionAffinity }, others.map(([, address]) => address))
+    expect(await answersOf('client', '10.96.0.17', 80, 3)).not.toContain(current)
+  })
+
+  it('an endpoint that never answers: the next one has the client', async () => {
+    const ips = { clusterIps: { v4: ['10.96.0.18'] } }
+    // On the pod's network, but nobody is there.
+    await lab.node.setService('hole', { ips, ports: [port] }, [['10.244.1.3'], a])
+    for (let i = 0; i < 4; i++) expect(await lab.client.outcome('10.96.0.18', 80)).toMatch(/^pod-a /)
+  })
+
+  it('the proxy port itself is no way in', async () => {
+    const ips = { clusterIps: { v4: ['10.96.0.19'] } }
+    await lab.node.setService('inner-only', { ips, ports: [port] }, [a])
+    const rules = await lab.node.run(capture === 'nft' ? 'nft' : 'iptables-save', capture === 'nft' ? ['list', 'ruleset'] : [])
+    const [, proxyPort] = /10\.96\.0\.19(?: \. tcp \. 80 comment "[^"]*" : |.*--to-ports )(\d+)/.exec(rules) ?? []
+    expect(Number(proxyPort)).toBeGreaterThan(0)
+    expect(await lab.client.outcome('10.70.0.1', Number(proxyPort))).toBe('ECONNREFUSED')
+    expect(await lab.client.outcome('10.96.0.19', 80)).toMatch(/^pod-a /)
+  })
+
+  it('10,000 new connections while endpoints come and go: none fails', { timeout: 60_000 }, async () => {
+    const ips = { clusterIps: { v4: ['10.96.0.20'] } }
+    const set = (...endpoints: [string][]) => lab.node.setService('busy', { ips, ports: [port] }, endpoints)
+    await set(a, b, c)
+    let done = false
+    const result = lab.client.load({ ip: '10.96.0.20', port: 80, connections: 10_000, parallel: 16 }).finally(() => {
+      done = true
+    })
+    const sets = [[a, b], [b, c], [a, c], [a, b, c], [c], [a, b]]
+    let changes = 0
+    while (!done) {
+      await set(...(sets[changes++ % sets.length] as [string][]))
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    const { outcomes } = await result
+    expect(Object.keys(outcomes).sort()).toEqual(['pod-a', 'pod-b', 'pod-c'])
+    expect(Object.values(outcomes).reduce((sum, n) => sum + n)).toBe(10_000)
+    expect(changes).toBeGreaterThan(5)
+  })
+
+  it('a long download is untouched while its own and other services change', async () => {
+    const ips = { clusterIps: { v4: ['10.96.0.21'] } }
+    await lab.node.setService('long', { ips, ports: [port] }, [a])
+    const download = lab.client.load({ ip: '10.96.0.21', port: 80, downloadMs: 2500 })
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    const other = { clusterIps: { v4: ['10.96.0.22'] } }
+    for (let i = 0; i < 10; i++) {
+      await lab.node.setService('other', { ips: other, ports: [{ ...port, port: 81 + (i % 3) }] }, i % 2 ? [a] : [b])
+      await lab.node.setService('long', { ips, ports: [{ ...port, nodePort: i % 2 ? 30021 : 0 }] }, i % 2 ? [a, b] : [a])
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    await lab.node.setService('other', null)
+    const { outcomes, bytes } = await download
+    expect(outcomes).toEqual({})
+    expect(bytes).toBeGreaterThan(500_000)
+  })
+
+  it('foreign rules stay, a crash is taken over and cleaned up', async () => {
+    const list = async () => lab.node.run('nft', ['list', 'ruleset'])
+    const ours = capture === 'nft' ? 'kpng-userspace' : 'KUBE-PORTALS'
+    await lab.node.run('nft', ['add', 'table', 'inet', 'foreign'])
+    expect(await list()).toContain(ours)
+    await lab.crashNode()
+    expect(await list()).toContain(ours)
+    await lab.node.startProxy({ capture })
+    await lab.node.setService('again', { ips: { clusterIps: { v4: ['10.96.0.23'] } }, ports: [port] }, [a])
+    expect(await lab.client.outcome('10.96.0.23', 80)).toMatch(/^pod-a /)
+    expect(await list()).not.toContain('10.96.0.21')
+    await lab.crashNode()
+    await lab.node.cleanup({ capture })
+    expect(await list()).not.toContain(ours)
+    expect(await list()).toContain('foreign')
+    // A proxy that ends in order leaves nothing either.
+    await lab.node.startProxy({ capture })
+    await lab.node.setService('again', { ips: { clusterIps: { v4: ['10.96.0.23'] } }, ports: [port] }, [a])
+    await lab.node.stopProxy()
+    expect(await list()).not.toContain(ours)
+  })
+})

@@ -1,0 +1,35 @@
+import { connect, type Socket } from 'node:net'
+import type { EndpointAddress } from '../usable-endpoints.js'
+
+export interface Dialing {
+  readonly connected: (socket: Socket) => void
+  readonly failed: (error: NodeJS.ErrnoException) => void
+}
+
+/** Connects to an endpoint within a time. Exactly one of the two is called, unless what is returned was called before. */
+export function dial({ ip, port }: EndpointAddress, timeoutMs: number, { connected, failed }: Dialing): () => void {
+  const socket = connect({ host: ip, port, allowHalfOpen: true, noDelay: true })
+  let settled = false
+  const settle = (): boolean => {
+    if (settled) return false
+    settled = true
+    clearTimeout(timer)
+    return true
+  }
+  const fail = (error: NodeJS.ErrnoException) => {
+    if (!settle()) return
+    socket.destroy()
+    failed(error)
+  }
+  const timer = setTimeout(() => {
+    fail(Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT' }))
+  }, timeoutMs)
+  // Stays for the socket's life: later errors end in 'close', which is what the byte mover acts on.
+  socket.on('error', fail)
+  socket.once('connect', () => {
+    if (settle()) connected(socket)
+  })
+  return () => {
+    if (settle()) socket.destroy()
+  }
+}

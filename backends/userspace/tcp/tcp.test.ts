@@ -1,0 +1,212 @@
+import { connect, type Socket } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type UserspaceBackend, userspaceBackend } from '../backend.js'
+import type { UserspaceOptions } from '../options.js'
+import { Cluster, endpoint } from '../testing/cluster.js'
+import { ask, outcome, recordingLog, type TestServer, tcpServer, until } from '../testing/peers.js'
+
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+async function start(options: UserspaceOptions = {}) {
+  const backend: UserspaceBackend = userspaceBackend({ allowLoopbackEndpoints: true, syncPeriodMs: 0, ...options })
+  await backend.setup({ requestFullSync: () => {} })
+  closers.push(() => backend.close())
+  return { backend, cluster: new Cluster(backend) }
+}
+
+async function pod(name: string, serve?: (socket: Socket) => void): Promise<TestServer> {
+  const server = await tcpServer('127.20.0.1', name, serve ? { serve } : {})
+  closers.push(() => server.close())
+  return server
+}
+
+const at = (server: TestServer) => endpoint('127.20.0.1', server.port)
+const [ip, port] = ['127.10.0.1', 8080]
+
+describe('TCP on the service address', () => {
+  it('takes endpoints in turn', async () => {
+    const { cluster } = await start()
+    const pods = await Promise.all(['a', 'b', 'c'].map((name) => pod(name)))
+    await cluster.set('web', {}, pods.map(at))
+    const answers: string[] = []
+    for (let i = 0; i < 6; i++) answers.push(await ask(ip, port))
+    expect(answers.slice(0, 3).sort()).toEqual(['a', 'b', 'c'])
+    expect(answers.slice(3)).toEqual(answers.slice(0, 3))
+  })
+
+  it('passes half-close on in both directions', async () => {
+    const { cluster } = await start()
+    // Answers only once the client has ended its side.
+    const server = await pod('echo', (socket) => {
+      let heard = ''
+      socket.on('data', (chunk) => {
+        heard += chunk
+      })
+      socket.on('end', () => socket.end(`heard ${heard}`))
+    })
+    await cluster.set('web', {}, [at(server)])
+    expect(await ask(ip, port, 'hello')).toBe('heard hello')
+  })
+
+  it('copies a megabyte each way, byte for byte, and counts it', async () => {
+    const { cluster, backend } = await start()
+    const server = await pod('echo', (socket) => socket.pipe(socket))
+    await cluster.set('web', {}, [at(server)])
+    const text = '0123456789abcdef'.repeat(65_536)
+    expect((await ask(ip, port, text)) === text).toBe(true)
+    await until('the connection is counted as ended', () => backend.counters.get('default/web:http')?.active === 0)
+    expect(backend.counters.get('default/web:http')).toMatchObject({
+      connections: 1,
+      bytesToEndpoint: text.length,
+      bytesToClient: text.length,
+      failures: 0,
+    })
+  })
+
+  it('tries the next endpoint when one refuses', async () => {
+    const { cluster, backend } = await start()
+    const alive = await pod('alive')
+    const dead = await tcpServer('127.20.0.1', 'dead')
+    await dead.close()
+    await cluster.set('web', {}, [at(alive), at(dead)])
+    for (let i = 0; i < 10; i++) expect(await ask(ip, port)).toBe('alive')
+    expect(backend.counters.get('default/web:http')?.dialFailures).toBeGreaterThan(0)
+    expect(backend.counters.get('default/web:http')?.failures).toBe(0)
+  })
+
+  it('resets the client when no endpoint answers', async () => {
+    const { cluster, backend } = await start()
+    const dead = await tcpServer('127.20.0.1', 'dead')
+    await dead.close()
+    await cluster.set('web', {}, [at(dead)])
+    expect(await outcome(ip, port)).toBe('ECONNRESET')
+    expect(backend.counters.get('default/web:http')).toMatchObject({ failures: 1, dialFailures: 4 })
+  })
+
+  it('refuses when there are no endpoints, and serves when there are', async () => {
+    const { cluster } = await start()
+    await cluster.set('web', {})
+    expect(await outcome(ip, port)).toBe('ECONNREFUSED')
+    const server = await pod('a')
+    await cluster.set('web', {}, [at(server)])
+    expect(await outcome(ip, port)).toBe('a')
+    await cluster.set('web', {})
+    expect(await outcome(ip, port)).toBe('ECONNREFUSED')
+    await cluster.set('web', undefined)
+    expect(await outcome(ip, port)).toBe('ECONNREFUSED')
+  })
+
+  it('passes a reset of the endpoint on to the client', async () => {
+    const { cluster } = await start()
+    const server = await pod('rude', (socket) => void socket.once('data', () => socket.resetAndDestroy()))
+    await cluster.set('web', {}, [at(server)])
+    await expect(ask(ip, port, 'hello')).rejects.toMatchObject({ code: 'ECONNRESET' })
+  })
+
+  it('holds back an endpoint that sends to a client that never reads', async () => {
+    const { cluster, backend } = await start()
+    let sent = 0
+    const server = await pod('flood', (socket) => {
+      const chunk = Buffer.alloc(65_536)
+      const more = () => {
+        while (sent < 500e6) {
+          sent += chunk.length
+          if (!socket.write(chunk)) return void socket.once('drain', more)
+        }
+      }
+      more()
+    })
+    await cluster.set('web', {}, [at(server)])
+    const client = connect({ host: ip, port })
+    client.pause()
+    await until('something was sent', () => sent > 0)
+    const before = process.memoryUsage().rss
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    const stopped = sent
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    // Kernel buffers of three sockets fill up; then it stands still.
+    expect(sent).toBe(stopped)
+    expect(sent).toBeLessThan(60e6)
+    expect(process.memoryUsage().rss - before).toBeLessThan(100e6)
+    client.destroy()
+    await until('the connection is gone', () => backend.counters.get('default/web:http')?.active === 0)
+  })
+
+  it('logs a connection in the words that people know', async () => {
+    const { lines, log } = recordingLog()
+    const { cluster, backend } = await start({ log })
+    const server = await pod('answer')
+    await cluster.set('web', {}, [at(server)])
+    await ask(ip, port, 'question')
+    await until('the end is logged', () => backend.counters.get('default/web:http')?.active === 0)
+    const said = lines.map(({ level, message }) => `${level} ${message}`)
+    expect(said).toEqual([
+      'info Proxying in user space',
+      '1 Adding new service',
+      '2 Proxying for service',
+      '3 Accepted TCP connection from remote',
+      '4 NextEndpoint for service',
+      '3 Mapped service to endpoint',
+      '4 Creating proxy between remote and local addresses',
+      '4 Copying remote address bytes',
+      '4 Copying remote address bytes',
+      '4 Copied remote address bytes',
+      '4 Copied remote address bytes',
+    ])
+    expect(lines.slice(-2).map(({ fields }) => [fields.bytes, fields.direction])).toEqual([
+      [8, 'to backend'],
+      [6, 'from backend'],
+    ])
+    expect(lines[4]?.fields).toMatchObject({ servicePortName: 'default/web:http', endpoints: [`127.20.0.1:${server.port}`] })
+  })
+})
+
+describe('endpoints that go', () => {
+  it('lets connections finish, and gives new ones to others', async () => {
+    const { cluster } = await start()
+    const slow = await pod('slow', (socket) => void socket.once('data', () => socket.end('slow done')))
+    const other = await pod('other')
+    await cluster.set('web', {}, [at(slow)])
+    const client = connect({ host: ip, port })
+    let answer = ''
+    client.on('data', (chunk) => {
+      answer += chunk
+    })
+    await until('the pod has the connection', () => slow.accepted() === 1)
+    await cluster.set('web', {}, [at(other)])
+    for (let i = 0; i < 5; i++) expect(await ask(ip, port)).toBe('other')
+    client.end('go on')
+    await until('the old connection finishes', () => answer === 'slow done')
+  })
+
+  it('resets connections after drainSeconds', async () => {
+    const { cluster } = await start({ drainSeconds: 0.2 })
+    const slow = await pod('slow', () => {})
+    const other = await pod('other')
+    await cluster.set('web', {}, [at(slow)])
+    const client = connect({ host: ip, port })
+    const reset = new Promise<string>((resolve) => client.on('error', (error: NodeJS.ErrnoException) => resolve(`${error.code}`)))
+    await until('the pod has the connection', () => slow.accepted() === 1)
+    const removed = Date.now()
+    await cluster.set('web', {}, [at(other)])
+    expect(await reset).toBe('ECONNRESET')
+    expect(Date.now() - removed).toBeGreaterThanOrEqual(150)
+  })
+
+  it('an endpoint that never answers costs its time-out, and the next one has the client', async () => {
+    const { cluster } = await start({ dialTimeoutsMs: [50, 500] })
+    // A full backlog: the kernel leaves further connections unanswered.
+    const full = await import('node:net').then(({ createServer }) => createServer().listen({ port: 0, host: '127.20.0.1', backlog: 1 }))
+    await new Promise((resolve) => full.once('listening', resolve))
+    const fullPort = (full.address() as { port: number }).port
+    const alive = await pod('alive')
+    // 203.0.113.0/24 is for documentation: packets to it are lost or refused, never answered.
+    await cluster.set('web', {}, [endpoint('203.0.113.7', 9), at(alive)])
+    for (let i = 0; i < 3; i++) expect(await ask(ip, port)).toBe('alive')
+    expect(fullPort).toBeGreaterThan(0)
+    full.close()
+  })
+})

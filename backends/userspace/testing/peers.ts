@@ -1,0 +1,124 @@
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+// Clients and pods for tests, on real sockets.
+
+export interface TestServer {
+  readonly port: number
+  /** Connections that it was given so far. */
+  readonly accepted: () => number
+  close(): Promise<void>
+}
+
+/** A TCP server; by default it sends its name to whoever connects and ends. */
+export async function tcpServer(
+  ip: string,
+  name: string,
+  { port = 0, serve = (socket: Socket) => void socket.end(name) }: { port?: number; serve?: (socket: Socket) => void } = {},
+): Promise<TestServer> {
+  let accepted = 0
+  const sockets = new Set<Socket>()
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    accepted++
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('close', () => sockets.delete(socket))
+    serve(socket)
+  })
+  server.listen(port, ip)
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    accepted: () => accepted,
+    close: async () => {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** A UDP server that answers each datagram with `name:datagram`. */
+export async function udpServer(ip: string, name: string, port = 0): Promise<TestServer> {
+  const socket = createSocket(ip.includes(':') ? 'udp6' : 'udp4')
+  let accepted = 0
+  socket.on('message', (datagram, from) => {
+    accepted++
+    socket.send(`${name}:${datagram}`, from.port, from.address)
+  })
+  socket.bind(port, ip)
+  await once(socket, 'listening')
+  return {
+    port: socket.address().port,
+    accepted: () => accepted,
+    close: () => new Promise((resolve) => socket.close(() => resolve())),
+  }
+}
+
+/** Everything that a TCP server sends, after `say` was sent and the client's side ended. */
+export function ask(ip: string, port: number, say = '', localAddress?: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: ip, port, ...(localAddress ? { localAddress } : {}) })
+    let answer = ''
+    socket.setEncoding('utf8')
+    socket.on('data', (text: string) => {
+      answer += text
+    })
+    socket.on('error', reject)
+    socket.on('close', (hadError) => !hadError && resolve(answer))
+    socket.end(say)
+  })
+}
+
+/** How connecting and asking ends: the answer, or the code of the error. */
+export const outcome = (ip: string, port: number, localAddress?: string): Promise<string> =>
+  ask(ip, port, '', localAddress).catch((error: NodeJS.ErrnoException) => error.code ?? error.message)
+
+/** A UDP client that keeps its port. */
+export async function udpClient(localAddress: string) {
+  const socket = createSocket(localAddress.includes(':') ? 'udp6' : 'udp4')
+  socket.on('error', () => {})
+  socket.bind(0, localAddress)
+  await once(socket, 'listening')
+  return {
+    /** The answer, or "silence". */
+    async ask(ip: string, port: number, text: string, timeoutMs = 500): Promise<string> {
+      const answer = new Promise<string>((resolve) => {
+        const timer = setTimeout(() => resolve('silence'), timeoutMs)
+        socket.once('message', (datagram) => {
+          clearTimeout(timer)
+          resolve(datagram.toString())
+        })
+      })
+      socket.send(text, port, ip)
+      return answer
+    },
+    close: () => socket.close(),
+  }
+}
+
+/** Waits until a condition holds. */
+export async function until(what: string, holds: () => boolean, timeoutMs = 5000): Promise<void> {
+  const deadline = Date.now() + timeoutMs
+  while (!holds()) {
+    if (Date.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+/** Lines that the backend logged, at any level. */
+export function recordingLog() {
+  const lines: { level: string; message: string; fields: Record<string, unknown> }[] = []
+  const add = (level: string) => (message: string, fields: object = {}) =>
+    void lines.push({ level, message, fields: { ...fields } })
+  return {
+    lines,
+    log: {
+      error: add('error'),
+      warn: add('warn'),
+      info: add('info'),
+      detail: (level: number, message: string, fields?: object) => add(String(level))(message, fields),
+      shows: () => true,
+    },
+  }
+}

@@ -1,0 +1,76 @@
+import { type Flags, given, textFlag } from '../context.js'
+import type { BackendCommand } from './backend.js'
+
+/** The flags that both userspace proxiers have, as in Go kpng. */
+const addFlags: BackendCommand['addFlags'] = (command) =>
+  command
+    .option('--sync-period-duration <duration>', 'how often portals are ensured and stale sessions cleaned up', '30s')
+    .option('--udp-idle-timeout <duration>', 'how long a silent UDP client keeps its endpoint', '10s')
+    .option(
+      '--drain-seconds <seconds>',
+      'how long connections to a removed endpoint may go on; default: until they end',
+    )
+    .option('--cluster-cidr <cidrs>', 'ranges of pods, beyond those that the node object names')
+
+/** The options that those flags stand for. */
+async function optionsFrom(flags: Flags) {
+  const { milliseconds, wholeNumber } = await import('@kpng/client')
+  const drain = textFlag(flags, 'drainSeconds')
+  return {
+    syncPeriodMs: milliseconds('--sync-period-duration', textFlag(flags, 'syncPeriodDuration') ?? '30s'),
+    udpIdleTimeoutMs: milliseconds('--udp-idle-timeout', textFlag(flags, 'udpIdleTimeout') ?? '10s'),
+    ...given('drainSeconds', drain === undefined ? undefined : wholeNumber('--drain-seconds', drain)),
+    clusterCidrs: list(flags, 'clusterCidr'),
+  }
+}
+
+const list = (flags: Flags, name: string): string[] =>
+  (textFlag(flags, name) ?? '')
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+
+export const userspaceLinuxCommand: BackendCommand = {
+  name: 'to-userspacelin',
+  summary: 'proxy in this process, with portals in nftables or iptables, or listening on the Service addresses',
+  addFlags: (command) =>
+    addFlags(
+      command
+        .option('--capture <how>', 'nft, iptables, or none: listen on the addresses of the Services', 'nft')
+        .option('--bind-address <addresses>', 'where proxy ports are opened; default: every address')
+        .option('--port-range <range>', 'proxy ports, such as 30000-30999; default: any free port'),
+    ),
+  create: async (flags, { log }) => {
+    const { iptablesCapture, nftCapture, noCapture, parsePortRange, userspaceBackend } = await import(
+      '@kpng/backend-userspace'
+    )
+    const { KpngError } = await import('@kpng/api')
+    const how = textFlag(flags, 'capture') ?? 'nft'
+    const range = textFlag(flags, 'portRange')
+    const portals = {
+      log,
+      bindAddresses: list(flags, 'bindAddress'),
+      ...given('portRange', range === undefined ? undefined : parsePortRange(range)),
+    }
+    const captures: Record<string, () => ReturnType<typeof noCapture>> = {
+      nft: () => nftCapture(portals),
+      iptables: () => iptablesCapture(portals),
+      none: () => noCapture(),
+    }
+    const capture = captures[how]
+    if (!capture) throw new KpngError('usage', `--capture is nft, iptables or none, not "${how}".`)
+    return userspaceBackend({ ...(await optionsFrom(flags)), log, capture: capture() })
+  },
+}
+
+export const userspaceWindowsCommand: BackendCommand = {
+  name: 'to-winuserspace',
+  summary: 'proxy in this process, with the Service addresses on a Windows interface',
+  addFlags: (command) =>
+    addFlags(command.option('--forwarder-interface <name>', 'the interface; default: vEthernet (HNS Internal NIC)')),
+  create: async (flags, { log }) => {
+    const { netshCapture, userspaceBackend } = await import('@kpng/backend-userspace')
+    const capture = netshCapture({ log, ...given('interfaceName', textFlag(flags, 'forwarderInterface')) })
+    return userspaceBackend({ ...(await optionsFrom(flags)), log, capture })
+  },
+}
