@@ -7,5 +7,7 @@ install()
 build()
 const args = [join(root, 'cli', 'bin', 'kpng.js'), 'playground', ...process.argv.slice(2)]
 const playground = spawn(process.execPath, args, { stdio: 'inherit' })
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => playground.kill(signal))
+// Ctrl-C reaches the playground from the terminal itself; twice would mean "at once".
+process.on('SIGINT', () => {})
+process.on('SIGTERM', () => playground.kill('SIGTERM'))
 playground.on('exit', (code) => process.exit(code ?? 1))

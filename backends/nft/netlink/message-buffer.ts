@@ -80,7 +80,7 @@ export class MessageBuffer {
     const padded = align(length)
     this.#need(padded)
     this.#head(type, length)
-    this.#bytes.latin1Write(value, this.#at + 4)
+    this.#bytes.write(value, this.#at + 4, 'latin1')
     this.#bytes.fill(0, this.#at + length, this.#at + padded)
     this.#at += padded
   }

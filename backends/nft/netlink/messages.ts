@@ -55,7 +55,7 @@ export function findAttribute(attributes: Iterable<Attribute>, type: number): Bu
   return undefined
 }
 
-export const textOf = (value: Buffer): string => value.latin1Slice(0, value.length).replace(/\0+$/, '')
+export const textOf = (value: Buffer): string => value.toString('latin1').replace(/\0+$/, '')
 
 export interface Acknowledgement {
   readonly sequence: number

@@ -131,7 +131,7 @@ function addressCommands(name: MachineName): string[] {
       `addr add ${v6} dev ${device} nodad`,
       `link set ${device} up`,
     ])
-    return [...own, 'route add default via 10.70.0.2', '-6 route add default via fd70::2']
+    return [...own, 'route add default via 10.70.0.2', 'route add ::/0 via fd70::2']
   }
   const [, , nodeV4 = '', nodeV6 = '', v4, v6] = links.find(([other]) => other === name) as (typeof links)[number]
   const gateway = (address: string) => address.split('/')[0]
@@ -140,7 +140,7 @@ function addressCommands(name: MachineName): string[] {
     `addr add ${v6} dev eth0 nodad`,
     'link set eth0 up',
     `route add default via ${gateway(nodeV4)}`,
-    `-6 route add default via ${gateway(nodeV6)}`,
+    `route add ::/0 via ${gateway(nodeV6)}`,
   ]
 }
 

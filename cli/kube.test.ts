@@ -1,0 +1,141 @@
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Playground, startPlayground } from '@kpng/playground'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Commands } from './testing/commands.js'
+
+// `kpng kube` as users run it, against the playground's API server.
+
+const commands = new Commands()
+let playground: Playground
+beforeEach(async () => {
+  playground = await startPlayground({ runPods: false, nodeNames: ['node-a'] })
+})
+afterEach(async () => {
+  await commands.cleanUp()
+  await playground.close()
+})
+
+function apply(name: string, labels: Record<string, string> = {}, address = '10.1.0.1', spec: object = {}): void {
+  playground.objects.apply({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name, labels },
+    spec: { ports: [{ name: 'http', port: 80 }], ...spec },
+  })
+  playground.objects.apply({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { name: `${name}-1`, labels: { ...labels, 'kubernetes.io/service-name': name } },
+    addressType: 'IPv4',
+    ports: [{ name: 'http', port: 8080 }],
+    endpoints: [{ addresses: [address], nodeName: 'node-a' }],
+  })
+}
+
+const kube = (...args: string[]) => commands.start('kpng', 'kube', '--kubeconfig', playground.kubeconfigPath, ...args)
+const namesOf = (stdout: string) =>
+  stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).Service.Name)
+
+describe('kpng kube', () => {
+  test('prints what a node should do, and follows the API server', async () => {
+    apply('web')
+    const json = kube('to-local', 'to-json', '--node-name', 'node-a')
+    await json.says('"10.1.0.1"')
+    expect(json.stdout).toContain('"Local":true')
+    apply('web', {}, '10.1.0.2')
+    await json.says('"10.1.0.2"')
+  })
+
+  test('takes the Services of the default proxy, or of the one it is named after', async () => {
+    apply('ordinary')
+    apply('mine', { 'service.kubernetes.io/service-proxy-name': 'mine' }, '10.1.0.3', { clusterIP: 'None' })
+    const [ordinary, mine] = await Promise.all([
+      kube('to-local', 'to-json', '--once').finished,
+      kube('--service-proxy-name', 'mine', 'to-local', 'to-json', '--once').finished,
+    ])
+    expect(namesOf(ordinary.stdout)).toEqual(['kubernetes', 'ordinary'])
+    expect(namesOf(mine.stdout)).toEqual(['mine'])
+    expect(mine.stdout).toContain('"10.1.0.3"')
+    expect(mine.stdout).not.toContain('Labels')
+  })
+
+  test('passes on the labels that were asked for', async () => {
+    apply('web', { app: 'web', 'team/name': 'a', other: 'x' })
+    const { stdout } = await kube('--with-service-labels', 'app,team/*', 'to-local', 'to-json', '--once').finished
+    expect(JSON.parse(stdout.split('\n').find((line) => line.includes('"web"')) ?? '').Service.Labels).toEqual({
+      app: 'web',
+      'team/name': 'a',
+    })
+  })
+
+  test('serves it to many, and counts what it saves', async () => {
+    apply('web')
+    const server = kube('to-api', '--listen', 'tcp://127.0.0.1:0')
+    await server.says('Serving the kpng API')
+    const api = /listen="tcp:\/\/([^"]+)"/.exec(server.stderr)?.[1] as string
+    const { stdout } = await commands.run('kpng-json', '--api', api, '--node-name', 'node-a', '--once')
+    expect(namesOf(stdout)).toEqual(['kubernetes', 'web'])
+  })
+})
+
+describe('what is wrong is said', () => {
+  test.each([
+    ['a kubeconfig that is not there', ['--kubeconfig', '/nowhere/config'], /\/nowhere\/config/],
+    ['a context that does not exist', ['--context', 'nope'], /nope.*kpng-playground/s],
+  ])('%s', async (_, args, expected) => {
+    const { code, stderr } = await kube(...args, 'to-local', 'to-json', '--once').finished
+    expect(stderr).toMatch(expected)
+    expect(code).toBe(1)
+  })
+
+  test('a kubeconfig that does not parse', async () => {
+    const file = join(commands.folder(), 'config')
+    writeFileSync(file, 'clusters: [')
+    const { code, stderr } = await commands.run('kpng', 'kube', '--kubeconfig', file, 'to-local', 'to-json')
+    expect(stderr).toMatch(/config.*:1:\d+|config.*line 1/)
+    expect(code).toBe(1)
+  })
+})
+
+const kubectl = (() => {
+  try {
+    execFileSync('kubectl', ['version', '--client'], { stdio: 'pipe' })
+    return true
+  } catch {
+    console.warn('skipped: the playground with kubectl, since there is no kubectl on this machine')
+    return false
+  }
+})()
+
+test.skipIf(!kubectl)(
+  'the playground answers on a Service, and kubectl changes who does',
+  { timeout: 60_000 },
+  async () => {
+    const folder = commands.folder()
+    const kubeconfig = join(folder, 'kubeconfig')
+    const started = Date.now()
+    const demo = commands.start('kpng', 'playground', '--kubeconfig', kubeconfig, '--listen', 'tcp://127.0.0.1:0')
+    await demo.says(/→ pod=web-/, 20_000)
+    const firstAnswerMs = Date.now() - started
+    const run = (...args: string[]) =>
+      execFileSync('kubectl', ['--kubeconfig', kubeconfig, '--cache-dir', join(folder, 'cache'), ...args], {
+        encoding: 'utf8',
+      })
+    const pods = run('get', 'pods', '-l', 'app=web', '-o', 'name').trim().split('\n')
+    expect(pods).toHaveLength(3)
+    for (const pod of pods) await demo.says(`pod=${pod.replace('pod/', '')}`)
+
+    run('scale', 'deployment', 'web', '--replicas', '1')
+    run('label', 'service', 'web', 'service.kubernetes.io/service-proxy-name=other')
+    await demo.says(/nobody: ECONNREFUSED/)
+    run('label', 'service', 'web', 'service.kubernetes.io/service-proxy-name-')
+    await demo.says(/ECONNREFUSED[\s\S]*→ pod=web-/)
+    expect(await demo.stop()).toMatchObject({ code: 0 })
+    console.log(`playground: first answer after ${firstAnswerMs} ms`)
+  },
+)
