@@ -91,7 +91,10 @@ describe('faults', () => {
     playground.objects.apply(service('unseen'))
     expect(await watch.next(200)).toBeUndefined()
     expect(await Promise.race([watch.ended, Promise.resolve('open')])).toBe('open')
+    const later = await TestWatch.open(playground, `${services}?watch=true`)
+    expect([later.code, await later.next(100)]).toEqual([200, undefined])
     watch.close()
+    later.close()
   })
   it('restart on the same port with the same state', async () => {
     const watch = await openWatch()

@@ -1,5 +1,6 @@
+import type { WatchSettings } from './server/open-watch.js'
 import { StatusError } from './server/status.js'
-import type { Watch, WatchSettings } from './server/watch.js'
+import type { Watch } from './server/watch.js'
 import type { Store } from './storage/store.js'
 
 export interface FailureOptions {
@@ -59,7 +60,7 @@ function deniedMessage(method: string, url: URL): string {
 export class Faults {
   private failures: Failure[] = []
   private delays: (DelayOptions & { milliseconds: number })[] = []
-  private hanging = false
+  private readonly atStart: WatchSettings
   readonly watches = new Set<Watch>()
   /** How many requests of the API were answered with a failure on purpose. */
   failed = 0
@@ -69,7 +70,9 @@ export class Faults {
     private readonly settings: WatchSettings,
     /** Closes the listener and every connection, and listens again on the same port. */
     readonly restart: (downMs?: number) => Promise<void>,
-  ) {}
+  ) {
+    this.atStart = { ...settings }
+  }
 
   /** Cuts every watch, without a word: the socket is destroyed. */
   dropWatches(): void {
@@ -95,7 +98,7 @@ export class Faults {
 
   /** Watches, those open and those to come, send not a byte more and stay open; `false` ends it for new ones. */
   hangWatches(on = true): void {
-    this.hanging = on
+    this.settings.hang = on
     if (on) for (const watch of this.watches) watch.hang()
   }
 
@@ -130,14 +133,11 @@ export class Faults {
     this.settings.expiredWatch = how
   }
 
-  /** Everything works again. */
+  /** Everything works again as it did at the start. */
   clear(): void {
     this.failures = []
     this.delays = []
-    this.hanging = false
-    this.settings.streamingLists = 'supported'
-    this.settings.bookmarks = true
-    this.settings.expiredWatch = 'event'
+    Object.assign(this.settings, this.atStart)
   }
 
   /** The server's side: waits or throws as a test has asked for. */
@@ -158,7 +158,6 @@ export class Faults {
   follow(watch: Watch, closed: (listener: () => void) => void): void {
     this.watches.add(watch)
     closed(() => this.watches.delete(watch))
-    if (this.hanging) watch.hang()
   }
 }
 

@@ -1,5 +1,5 @@
 import { KpngError, type Log, silentLog } from '@kpng/api'
-import type { StreamingLists } from './server/watch.js'
+import type { StreamingLists } from './server/open-watch.js'
 import { parseCidr } from './services/cidr.js'
 
 export interface PlaygroundOptions {

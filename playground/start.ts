@@ -12,7 +12,7 @@ import { Registry } from './registry/registry.js'
 import { seed } from './seed.js'
 import { ApiServer } from './server/api-server.js'
 import { Handler } from './server/handler.js'
-import type { WatchSettings } from './server/watch.js'
+import type { WatchSettings } from './server/open-watch.js'
 import { ServiceNetwork } from './services/network.js'
 import { DataFile } from './storage/data-file.js'
 import { Store } from './storage/store.js'
@@ -47,7 +47,7 @@ function prepare(settings: Settings) {
 }
 
 function watchSettingsOf({ streamingLists, bookmarks, bookmarkIntervalMs }: Settings): WatchSettings {
-  return { streamingLists, bookmarks, bookmarkIntervalMs, expiredWatch: 'event' }
+  return { streamingLists, bookmarks, bookmarkIntervalMs, expiredWatch: 'event', hang: false }
 }
 
 /** Starts an API server with its controllers and sample nodes on loopback, and writes a kubeconfig for it. */

@@ -93,7 +93,8 @@ export function formatAddress(bytes: string): string {
 export function nextAddress(bytes: string): string | undefined {
   for (let index = bytes.length - 1; index >= 0; index--) {
     const byte = bytes.charCodeAt(index)
-    if (byte < 0xff) return bytes.slice(0, index) + String.fromCharCode(byte + 1) + '\0'.repeat(bytes.length - index - 1)
+    if (byte < 0xff)
+      return bytes.slice(0, index) + String.fromCharCode(byte + 1) + '\0'.repeat(bytes.length - index - 1)
   }
   return undefined
 }
@@ -102,8 +103,7 @@ export function nextAddress(bytes: string): string | undefined {
 export function previousAddress(bytes: string): string | undefined {
   for (let index = bytes.length - 1; index >= 0; index--) {
     const byte = bytes.charCodeAt(index)
-    if (byte > 0)
-      return bytes.slice(0, index) + String.fromCharCode(byte - 1) + '\xff'.repeat(bytes.length - index - 1)
+    if (byte > 0) return bytes.slice(0, index) + String.fromCharCode(byte - 1) + '\xff'.repeat(bytes.length - index - 1)
   }
   return undefined
 }

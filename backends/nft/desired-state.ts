@@ -7,7 +7,7 @@ import { allListKinds, listKinds, maxEndpoints, type SetPath, setPath } from './
 import { type NodeContext, nodeElements, sameContext } from './node-context.js'
 import { type Arrange, elementsOf } from './service-elements.js'
 import { isShared, SharedElements } from './shared-elements.js'
-import { listId, nextSlots, type SlotTable } from './slots.js'
+import { listId, nextSlots, type SlotTable, splitListId } from './slots.js'
 import { addDifference, emptyTransaction, type Transaction } from './transaction.js'
 
 /** Where a service was reached and is reached. */
@@ -67,7 +67,11 @@ export class DesiredState {
     for (const [path, change] of affected) {
       const owned = this.#owned(path, change.before)
       for (const frontend of owned) for (const list of listsOf(frontend)) left.add(list)
-      this.#collect(elementsOf(owned, (list) => this.#slots.get(list) ?? []), -1, before)
+      this.#collect(
+        elementsOf(owned, (list) => this.#slots.get(list) ?? []),
+        -1,
+        before,
+      )
     }
     for (const path of changes.services.keys()) {
       const change = affected.get(path)
@@ -91,6 +95,11 @@ export class DesiredState {
   /** The endpoints of a key, as data of the map that they are in. */
   endpointsOf(map: SetPath, key: string): readonly string[] {
     return this.#slots.get(listId(map, key)) ?? []
+  }
+
+  /** Every list that has endpoints: its map and its key. */
+  *lists(): Generator<[SetPath, string]> {
+    for (const list of this.#slots.keys()) yield splitListId(list)
   }
 
   /** The services that changed, and those that share an address with one of them. */
@@ -175,6 +184,10 @@ function slotsIn(elements: Elements): SlotTable {
       }
     }
   }
-  for (const [list, slots] of table) table.set(list, Array.from(slots, (endpoint) => endpoint ?? ''))
+  for (const [list, slots] of table)
+    table.set(
+      list,
+      Array.from(slots, (endpoint) => endpoint ?? ''),
+    )
   return table
 }

@@ -1,6 +1,14 @@
 import type { localv1 } from '@kpng/api'
 import { endpointsOfPort, type PortEndpoint, type ServiceEndpoints } from '@kpng/client'
-import { type Address, type AddressRange, contains, type Family, mergeRanges, parseAddress, parseCidr } from './address.js'
+import {
+  type Address,
+  type AddressRange,
+  contains,
+  type Family,
+  mergeRanges,
+  parseAddress,
+  parseCidr,
+} from './address.js'
 import { endpointData, nodePortKey, type Protocol, protocolOf, serviceKey } from './element.js'
 import { maxEndpoints } from './names.js'
 import { isHere, type NodeContext } from './node-context.js'
@@ -112,7 +120,10 @@ function isServedBy({ ips }: localv1.Service, family: Family): boolean {
 }
 
 /** What all frontends of a port have in common. */
-function answersOf({ item: { service }, port, protocol, family, context }: PortInFamily, serving: readonly PortEndpoint[]) {
+function answersOf(
+  { item: { service }, port, protocol, family, context }: PortInFamily,
+  serving: readonly PortEndpoint[],
+) {
   const internal = new Set<string>()
   const cluster = new Set<string>()
   const external = new Set<string>()
@@ -129,7 +140,10 @@ function answersOf({ item: { service }, port, protocol, family, context }: PortI
     }
   }
   const local = service.externalTrafficToLocal
-  const affinity = service.sessionAffinity.case === 'clientIp' ? service.sessionAffinity.value : undefined
+  const affinity =
+    service.sessionAffinity.case === 'clientIp' && context.affinityFamilies.includes(family)
+      ? service.sessionAffinity.value
+      : undefined
   const available = port.hasEndpoints && (family === 'ip' ? port.hasEndpoints.v4 : port.hasEndpoints.v6)
   return {
     family,

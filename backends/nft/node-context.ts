@@ -16,6 +16,8 @@ import type { Settings } from './options.js'
 /** What the elements of a service depend on beside the service. */
 export interface NodeContext {
   readonly families: readonly Family[]
+  /** Those in which clients can be remembered. */
+  readonly affinityFamilies: readonly Family[]
   readonly settings: Settings
   /** The node's own addresses as bytes, both families, the primary ones first. */
   readonly nodeAddresses: readonly string[]
@@ -23,16 +25,20 @@ export interface NodeContext {
   readonly podRanges: readonly AddressRange[]
 }
 
-export function nodeContext(
-  node: globalv1.Node | undefined,
-  families: readonly Family[],
-  settings: Settings,
-  hostAddresses: readonly string[],
-): NodeContext {
-  // Without a Node object, as with state files, the host's own addresses stand in.
-  const addresses = node && node.addresses.length > 0 ? node.addresses : hostAddresses
+/** What is known of the machine, beside its Node object. */
+export interface Machine {
+  readonly families: readonly Family[]
+  /** Default: all of them. */
+  readonly affinityFamilies?: readonly Family[]
+  /** Stand in for the addresses of the Node object where there is none, as with state files. */
+  hostAddresses(): readonly string[]
+}
+
+export function nodeContext(node: globalv1.Node | undefined, machine: Machine, settings: Settings): NodeContext {
+  const addresses = node && node.addresses.length > 0 ? node.addresses : machine.hostAddresses()
   return {
-    families,
+    families: machine.families,
+    affinityFamilies: machine.affinityFamilies ?? machine.families,
     settings,
     nodeAddresses: addresses.flatMap((text) => parseAddress(text)?.bytes ?? []),
     podRanges: (node?.podCidrs ?? []).flatMap((cidr) => parseCidr(cidr) ?? []),

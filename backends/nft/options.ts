@@ -68,7 +68,10 @@ export function settingsOf(options: NftOptions = {}): Settings {
     log = silentLog,
   } = options
   if (!Number.isInteger(masqueradeBit) || masqueradeBit < 0 || masqueradeBit > 31) {
-    throw new KpngError('usage', `masqueradeBit ${masqueradeBit} is no bit of a packet mark. Give a number from 0 to 31.`)
+    throw new KpngError(
+      'usage',
+      `masqueradeBit ${masqueradeBit} is no bit of a packet mark. Give a number from 0 to 31.`,
+    )
   }
   if (!['netlink', 'nft', 'auto'].includes(writer)) {
     throw new KpngError('usage', `There is no writer "${writer}". Give netlink, nft or auto.`)
@@ -93,7 +96,8 @@ export function settingsOf(options: NftOptions = {}): Settings {
 function rangesOf(cidrs: readonly string[], option: string): AddressRange[] {
   return cidrs.map((cidr) => {
     const range = parseCidr(cidr)
-    if (!range) throw new KpngError('usage', `"${cidr}" in ${option} is no CIDR. Write it like 10.0.0.0/8 or fd00::/64.`)
+    if (!range)
+      throw new KpngError('usage', `"${cidr}" in ${option} is no CIDR. Write it like 10.0.0.0/8 or fd00::/64.`)
     return range
   })
 }

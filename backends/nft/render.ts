@@ -3,12 +3,12 @@ import type { NodeView } from '@kpng/client'
 import { families as allFamilies, type Family } from './address.js'
 import { DesiredState } from './desired-state.js'
 import type { Elements } from './element.js'
+import { protocols } from './element.js'
 import { elementCommands, elementText } from './element-text.js'
-import { setShapes, setPath, splitSetPath, tableName } from './names.js'
+import { setPath, setShapes, splitSetPath, tableName } from './names.js'
 import { nodeContext } from './node-context.js'
 import { type NftOptions, type Settings, settingsOf } from './options.js'
 import { rememberRule, skeletonText } from './skeleton.js'
-import { protocols } from './element.js'
 
 /** The chain of a distinct affinity time, as `nft -f` reads it. */
 export function rememberChainText(family: Family, chain: string): string {
@@ -34,7 +34,7 @@ export function chainsNeeded(elements: Elements): Set<string> {
 export function renderRuleset(view: NodeView, options: NftOptions = {}): string {
   const settings = settingsOf(options)
   const families = settings.ipv6 === false ? (['ip'] as const) : allFamilies
-  const context = nodeContext(view.node, families, settings, [])
+  const context = nodeContext(view.node, { families, hostAddresses: () => [] }, settings)
   const state = new DesiredState(settings.log ?? silentLog)
   const inOrder = { ...view, services: new Map([...view.services].sort(([a], [b]) => (a < b ? -1 : 1))) }
   return rulesetText(families, settings, state.rebuild(inOrder, context))
@@ -61,6 +61,7 @@ export function rulesetText(families: readonly Family[], settings: Settings, ele
 /** Elements one a line, in a fixed order: `ip endpoints 10.96.0.1 . tcp . 80 . 0 : 10.244.1.2 . 8080`. */
 export function elementLines(elements: Elements): string[] {
   const lines: string[] = []
-  for (const [path, map] of elements) for (const [key, data] of map) lines.push(`${path} ${elementText(path, key, data)}`)
+  for (const [path, map] of elements)
+    for (const [key, data] of map) lines.push(`${path} ${elementText(path, key, data)}`)
   return lines.sort()
 }

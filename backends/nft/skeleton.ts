@@ -105,9 +105,7 @@ function drawChains(family: Family, kind: ListKind): Chain[] {
         // A client that is remembered goes where it went; a miss goes on to the next rule.
         ...(index === 0 ? [`dnat ${family} to ${family} saddr . ${service} map @${names.affinity}`] : []),
         ...(larger === undefined ? [] : [`${key} @${overName(kind, size)} goto ${drawChain(kind, larger)}`]),
-        ...drawsOf(size).map(
-          (below) => `dnat ${family} to ${key} . numgen random mod ${below} map @${kind.endpoints}`,
-        ),
+        ...drawsOf(size).map((below) => `dnat ${family} to ${key} . numgen random mod ${below} map @${kind.endpoints}`),
       ],
     }
   })
@@ -196,7 +194,12 @@ export const chainsOf = (family: Family, settings: Settings): Chain[] => [
 ]
 
 const chainText = ({ name, hook, rules }: Chain): string =>
-  [`  chain ${name} {`, ...(hook ? [`    ${hook}; policy accept;`] : []), ...rules.map((rule) => `    ${rule}`), '  }'].join('\n')
+  [
+    `  chain ${name} {`,
+    ...(hook ? [`    ${hook}; policy accept;`] : []),
+    ...rules.map((rule) => `    ${rule}`),
+    '  }',
+  ].join('\n')
 
 /** The table without its elements, as `nft -f` reads it. */
 export function skeletonText(family: Family, settings: Settings): string {

@@ -1,3 +1,5 @@
+import type { SetPath } from './names.js'
+
 // The endpoints of a list are numbered 0 … N-1, and a packet draws a number. Numbers are kept as far as possible, so that a
 // change costs what changed and not what exists.
 
@@ -26,4 +28,9 @@ export function nextSlots(previous: readonly string[], wanted: readonly string[]
 /** Which endpoint has which slot, list by list. A list is named by its map and its key. */
 export type SlotTable = Map<string, readonly string[]>
 
-export const listId = (mapPath: string, key: string): string => `${mapPath} ${key}`
+export const listId = (map: SetPath, key: string): string => `${map} ${key}`
+
+export function splitListId(list: string): [map: SetPath, key: string] {
+  const space = list.indexOf(' ', list.indexOf(' ') + 1)
+  return [list.slice(0, space) as SetPath, list.slice(space + 1)]
+}

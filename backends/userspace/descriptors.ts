@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import type { Log } from '@kpng/api'
 
 const codes = new Set(['EMFILE', 'ENFILE'])
@@ -15,44 +16,46 @@ const checkEveryMs = 200
 const patienceMs = 30_000
 
 /**
- * What to do when the process has no file descriptor left for the second half of a connection. States: *free*; *used up*:
- * clients that were accepted wait unread, in order, and go on one for each connection that ends.
+ * Keeps the process below its limit of open files. Every connection needs two: the client's and the endpoint's. States:
+ * *free*; *used up*: clients that were accepted wait unread, in order, until others end. An eighth of the limit is theirs; what
+ * comes beyond that the event loop itself turns away, since it cannot leave a connection in the kernel's queue.
  */
 export class Descriptors {
   readonly #log: Log
+  readonly #forConnections: number
   readonly #waiting: Waiter[] = []
+  #open: number
   #timer: NodeJS.Timeout | undefined
   #usedUp = false
 
-  constructor(log: Log) {
+  constructor(log: Log, limit = openFilesLimit(), openNow = openFiles()) {
     this.#log = log
+    this.#forConnections = limit - Math.max(16, Math.floor(limit / 8))
+    this.#open = openNow
   }
 
+  /** Whether whoever wants to open something must wait. */
   get usedUp(): boolean {
+    if (!this.#usedUp && this.#open >= this.#forConnections) this.#begin(`${this.#open} are open`)
     return this.#usedUp
   }
 
-  /** Says that opening something failed for want of a descriptor. */
+  /** Something was opened; what is returned is called when it is closed. */
+  opened(): () => void {
+    this.#open++
+    return () => {
+      this.#open--
+      if (this.#usedUp && this.#open < this.#forConnections) this.#resumeOne()
+    }
+  }
+
+  /** Opening something failed all the same. */
   report(error: NodeJS.ErrnoException): void {
-    if (this.#usedUp) return
-    this.#usedUp = true
-    this.#log.error(
-      'Too many open files: new connections wait until others end. Raise the limit (ulimit -n, LimitNOFILE)',
-      {
-        error: error.message,
-      },
-    )
-    this.#timer = setInterval(() => this.#tick(), checkEveryMs)
-    this.#timer.unref()
+    if (!this.#usedUp) this.#begin(error.message)
   }
 
   wait(resume: () => void, giveUp: () => void): void {
     this.#waiting.push({ resume, giveUp, deadline: Date.now() + patienceMs })
-  }
-
-  /** A connection has ended. */
-  released(): void {
-    if (this.#usedUp) this.#resumeOne()
   }
 
   close(): void {
@@ -60,10 +63,20 @@ export class Descriptors {
     for (const { giveUp } of this.#waiting.splice(0)) giveUp()
   }
 
+  #begin(why: string): void {
+    this.#usedUp = true
+    this.#log.error(
+      'Too many open files: new connections wait until others end. Raise the limit (ulimit -n, LimitNOFILE=)',
+      { why },
+    )
+    this.#timer = setInterval(() => this.#tick(), checkEveryMs)
+    this.#timer.unref()
+  }
+
   #tick(): void {
     const now = Date.now()
     while (this.#waiting[0] && this.#waiting[0].deadline <= now) this.#waiting.shift()?.giveUp()
-    this.#resumeOne()
+    if (this.#open < this.#forConnections) this.#resumeOne()
   }
 
   #resumeOne(): void {
@@ -75,5 +88,23 @@ export class Descriptors {
     this.#usedUp = false
     clearInterval(this.#timer)
     this.#log.info('Open files are below the limit again: connections are accepted as usual')
+  }
+}
+
+/** The limit of this process. Where it cannot be read there is none that we know of. */
+function openFilesLimit(): number {
+  try {
+    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
+
+function openFiles(): number {
+  try {
+    return readdirSync('/proc/self/fd').length
+  } catch {
+    return 0
   }
 }

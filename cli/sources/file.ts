@@ -1,5 +1,6 @@
 import { KpngError } from '@kpng/api'
 import { given, textFlag } from '../context.js'
+import { addLabelFlags, labelOptions } from '../label-flags.js'
 import type { SourceCommand } from './source.js'
 
 export const fileSource: SourceCommand = {
@@ -7,7 +8,7 @@ export const fileSource: SourceCommand = {
   summary: 'read the state from a file or a folder, and follow its changes',
   example: 'kpng file -i examples/state.yaml to-api',
   addFlags: (command) =>
-    command
+    addLabelFlags(command)
       .option(
         '-i, --input <path>',
         'a state file, or Kubernetes manifests: a file or a folder of them',
@@ -21,6 +22,7 @@ export const fileSource: SourceCommand = {
     const { watchFile } = await import('@kpng/core/sources/file')
     const path = textFlag(flags, 'input')
     if (path === undefined) throw new KpngError('usage', '--input needs the path of a file or a folder.')
-    await watchFile({ path, store, log, signal, ...given('serviceProxyName', textFlag(flags, 'serviceProxyName')) })
+    const serviceProxyName = given('serviceProxyName', textFlag(flags, 'serviceProxyName'))
+    await watchFile({ path, store, log, signal, ...serviceProxyName, ...labelOptions(flags) })
   },
 }

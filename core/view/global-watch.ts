@@ -9,8 +9,9 @@ import {
   type Store,
   sameMessage,
 } from '../store/index.js'
-import { type Batch, batchOf, type ChangeSet, itemsOf, type Trigger, type Watch } from './change-set.js'
+import { type Batch, batchOf, type ChangeSet, type Trigger } from './change-set.js'
 import { type DeleteItem, MessageItem, type SetItem } from './items.js'
+import { StoreWatch } from './store-watch.js'
 
 export interface GlobalWatchOptions {
   /** Sets beyond services, endpoints and nodes: GLOBAL_SERVICE_CIDRS. Default none. */
@@ -18,46 +19,26 @@ export interface GlobalWatchOptions {
 }
 
 /** What the cluster is, as change sets: for relays. */
-export class GlobalWatch implements Watch {
-  readonly #store: Store
+export class GlobalWatch extends StoreWatch {
   readonly #withServiceCidrs: boolean
-  #revision: number | undefined
 
   constructor(store: Store, { extraSets = [] }: GlobalWatchOptions = {}) {
-    this.#store = store
+    super(store)
     this.#withServiceCidrs = extraSets.includes(localv1.Set.GLOBAL_SERVICE_CIDRS)
   }
 
-  poll(): ChangeSet | undefined {
-    const store = this.#store
-    if (!store.synced || this.#revision === store.revision) return undefined
-    const range = this.#revision === undefined ? undefined : store.changesSince(this.#revision)
-    this.#revision = store.revision
-    return range ? this.#changes(range) : this.#everything()
-  }
-
-  #everything(): ChangeSet {
-    const entries = this.#store.entries()
-    const head = [...this.#store.nodes.values()].map(nodeInfoItem)
-    if (this.#withServiceCidrs) head.push(...[...this.#store.serviceCidrs.values()].map(cidrItem))
-    const batches = {
-      *[Symbol.iterator](): Generator<Batch> {
-        yield batchOf(head)
-        for (const entry of entries) if (entry.service) yield batchOf([serviceInfoItem(entry.service)])
-        for (const entry of entries) yield batchOf(endpointItems(entry).values())
-      },
-    }
-    return {
-      revision: this.#store.revision,
-      reset: true,
-      batches,
-      sets: { [Symbol.iterator]: () => itemsOf(batches) },
-      deletes: [],
-      triggers: [],
+  protected everything(): () => Generator<Batch> {
+    const entries = this.store.entries()
+    const head = [...this.store.nodes.values()].map(nodeInfoItem)
+    if (this.#withServiceCidrs) head.push(...[...this.store.serviceCidrs.values()].map(cidrItem))
+    return function* () {
+      yield batchOf(head)
+      for (const entry of entries) if (entry.service) yield batchOf([serviceInfoItem(entry.service)])
+      for (const entry of entries) yield batchOf(endpointItems(entry).values())
     }
   }
 
-  #changes(range: ChangeRange): ChangeSet | undefined {
+  protected changes(range: ChangeRange): ChangeSet | undefined {
     const head: SetItem[] = []
     const tail: DeleteItem[] = []
     collect(range.nodes, localv1.Set.GLOBAL_NODE_INFOS, nodeInfoItem, head, tail)
@@ -78,9 +59,7 @@ export class GlobalWatch implements Watch {
       if (triggerUnixMs !== undefined) triggers.push({ service: path, unixMs: triggerUnixMs })
     }
     const deletes = [...deletedEndpoints, ...deletedServices, ...tail]
-    const all = [...head, ...sets, ...endpoints]
-    if (all.length + deletes.length === 0) return undefined
-    return { revision: range.to, reset: false, batches: [batchOf(all)], sets: all, deletes, triggers }
+    return this.changeSet(range, [...head, ...sets, ...endpoints], deletes, triggers)
   }
 }
 

@@ -1,10 +1,11 @@
 import { type globalv1, localv1 } from '@kpng/api'
 import type { Changed, ChangeRange, ServiceEntry, Store } from '../store/index.js'
-import { type Batch, batchOf, type ChangeSet, itemsOf, type Trigger, type Watch } from './change-set.js'
+import { type Batch, batchOf, type ChangeSet, type Trigger } from './change-set.js'
 import { type DeleteItem, nodeItem, type SetItem, serviceCidrItem } from './items.js'
 import type { NodeTopology } from './selection.js'
 import { diffFor, diffForZone, isEmpty, type ServiceDiff } from './service-diff.js'
 import { dependsOnZone, serviceOf, viewOf } from './service-view.js'
+import { StoreWatch } from './store-watch.js'
 
 export interface NodeWatchOptions {
   readonly nodeName: string
@@ -21,59 +22,38 @@ const topologyOf = (name: string, node: globalv1.Node | undefined): NodeTopology
 })
 
 /** What one node should do, as change sets. */
-export class NodeWatch implements Watch {
-  readonly #store: Store
+export class NodeWatch extends StoreWatch {
   readonly #nodeName: string
   readonly #withNode: boolean
   readonly #withServiceCidrs: boolean
-  #revision: number | undefined
 
   constructor(store: Store, { nodeName, extraSets = [] }: NodeWatchOptions) {
-    this.#store = store
+    super(store)
     this.#nodeName = nodeName
     this.#withNode = extraSets.includes(localv1.Set.NODES)
     this.#withServiceCidrs = extraSets.includes(localv1.Set.SERVICE_CIDRS)
   }
 
-  poll(): ChangeSet | undefined {
-    const store = this.#store
-    if (!store.synced || this.#revision === store.revision) return undefined
-    const range = this.#revision === undefined ? undefined : store.changesSince(this.#revision)
-    this.#revision = store.revision
-    return range ? this.#changes(range) : this.#everything()
-  }
-
-  #everything(): ChangeSet {
-    const store = this.#store
-    const entries = store.entries()
-    const node = store.node(this.#nodeName)
+  protected everything(): () => Generator<Batch> {
+    const entries = this.store.entries()
+    const node = this.store.node(this.#nodeName)
     const topology = topologyOf(this.#nodeName, node)
     const head: SetItem[] = []
     if (this.#withNode && node) head.push(nodeItem(node))
-    if (this.#withServiceCidrs) head.push(...[...store.serviceCidrs.values()].map(serviceCidrItem))
-    const batches = {
-      *[Symbol.iterator](): Generator<Batch> {
-        yield batchOf(head)
-        yield batchOf(servicesOf(entries))
-        for (const entry of entries) {
-          const view = viewOf(entry, topology)
-          if (view) yield view.batch
-        }
-      },
-    }
-    return {
-      revision: store.revision,
-      reset: true,
-      batches,
-      sets: { [Symbol.iterator]: () => itemsOf(batches) },
-      deletes: [],
-      triggers: [],
+    if (this.#withServiceCidrs) head.push(...[...this.store.serviceCidrs.values()].map(serviceCidrItem))
+    return function* () {
+      yield batchOf(head)
+      yield batchOf(servicesOf(entries))
+      for (const entry of entries) {
+        const view = viewOf(entry, topology)
+        if (view) yield view.batch
+      }
     }
   }
 
-  #changes(range: ChangeRange): ChangeSet | undefined {
+  protected changes(range: ChangeRange): ChangeSet | undefined {
     const own = range.nodes.get(this.#nodeName)
-    const now = topologyOf(this.#nodeName, this.#store.node(this.#nodeName))
+    const now = topologyOf(this.#nodeName, this.store.node(this.#nodeName))
     const then = own ? topologyOf(this.#nodeName, own.before) : now
     const diffs: ServiceDiff[] = []
     const triggers: Trigger[] = []
@@ -84,7 +64,7 @@ export class NodeWatch implements Watch {
       if (change.triggerUnixMs !== undefined) triggers.push({ service: path, unixMs: change.triggerUnixMs })
     }
     if (then.zone !== now.zone) {
-      for (const entry of this.#store.entries()) {
+      for (const entry of this.store.entries()) {
         if (range.services.has(entry.path) || !dependsOnZone(entry)) continue
         const diff = diffForZone(entry, then, now)
         if (!isEmpty(diff)) diffs.push(diff)
@@ -103,8 +83,7 @@ export class NodeWatch implements Watch {
     const node = range.nodes.get(this.#nodeName)
     if (this.#withNode && node) add(new Map([[this.#nodeName, node]]), localv1.Set.NODES, nodeItem, sets, deletes)
     if (this.#withServiceCidrs) add(range.serviceCidrs, localv1.Set.SERVICE_CIDRS, serviceCidrItem, sets, deletes)
-    if (sets.length + deletes.length === 0) return undefined
-    return { revision: range.to, reset: false, batches: [batchOf(sets)], sets, deletes, triggers }
+    return this.changeSet(range, sets, deletes, triggers)
   }
 }
 

@@ -47,7 +47,8 @@ export class DeploymentController implements Controller {
       .list('pods')
       .map(({ object }) => object as Pod)
       .filter(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === deployment.metadata.uid))
-    const pods = owned.filter(({ metadata, status }) => !metadata.deletionTimestamp && status?.phase !== 'Failed')
+    // A pod that could not listen counts: its replacement would fail too, and so on without end.
+    const pods = owned.filter(({ metadata }) => !metadata.deletionTimestamp)
     const hash = templateHash(deployment)
     const current = pods.filter(({ metadata }) => metadata.labels?.[hashLabel] === hash)
     const old = pods.filter((pod) => !current.includes(pod))

@@ -70,7 +70,9 @@ export const deploymentKind = defineKind({
   row,
   strategy: {
     prepare: (object) => {
-      const { spec } = object as Deployment
+      const deployment = object as Deployment
+      deployment.spec ??= {}
+      const { spec } = deployment
       spec.replicas ??= 1
       spec.strategy ??= { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: '25%', maxSurge: '25%' } }
     },

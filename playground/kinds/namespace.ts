@@ -31,10 +31,8 @@ export const namespaceKind = defineKind({
     prepare: (object, old) => {
       const namespace = object as Namespace
       // The label lets selectors name a namespace; the finalizer keeps it until its objects are gone.
-      namespace.metadata.labels = {
-        ...namespace.metadata.labels,
-        'kubernetes.io/metadata.name': namespace.metadata.name,
-      }
+      const { name, labels } = namespace.metadata
+      if (name) namespace.metadata.labels = { ...labels, 'kubernetes.io/metadata.name': name }
       namespace.spec = old ? (old as Namespace).spec : { finalizers: ['kubernetes'] }
       namespace.status ??= {}
       namespace.status.phase = namespace.metadata.deletionTimestamp ? 'Terminating' : 'Active'

@@ -25,6 +25,8 @@ export interface KubeletOptions {
 
 const component = 'kubelet'
 const defaultPort = 8080
+/** How many addresses a pod tries before it fails. */
+const mostMoves = 200
 
 /** The ports a pod listens on: those its containers name, or 8080 over TCP and UDP. SCTP is not something Node.js speaks. */
 export function echoPorts(pod: Pod): EchoPort[] {
@@ -71,7 +73,12 @@ export class Kubelet implements Controller {
     this.store = context.registry.store
     this.queue = new WorkQueue(component, (key) => this.sync(key), context.log)
     this.leave = this.store.subscribe('pods', ({ key }) => this.queue.add(key))
-    for (const { key } of this.store.list('pods')) this.queue.add(key)
+    for (const { key, object } of this.store.list('pods')) {
+      // Pods of an earlier run keep their addresses; none may go to a pod that is started before them.
+      const had = ((object as Pod).status?.podIPs ?? []).map(({ ip }) => ip)
+      if (had.length > 0) options.addresses.take(key, had)
+      this.queue.add(key)
+    }
   }
 
   private sync(key: string): void {
@@ -96,15 +103,34 @@ export class Kubelet implements Controller {
     const readyAt = Date.now() + this.options.readyDelayMs
     const sandbox: Sandbox = { uid: pod.metadata.uid ?? '', addresses, echo, state: 'starting', readyAt }
     this.sandboxes.set(key, sandbox)
-    echo.listen(addresses, echoPorts(pod)).then(
+    this.open(key, pod, sandbox, had.length === 0).then(
       () => this.started(key, pod, sandbox),
       (error: unknown) => this.failed(key, sandbox, error),
     )
   }
 
+  /** Opens the ports. An address where another process has the port (a second playground, say) is left for the next one. */
+  private async open(key: string, pod: Pod, sandbox: Sandbox, mayMove: boolean): Promise<void> {
+    const { addresses } = this.options
+    for (let tries = 1; ; tries++) {
+      try {
+        await sandbox.echo.listen(sandbox.addresses, echoPorts(pod))
+        return
+      } catch (error) {
+        const inUse = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+        const next = mayMove && inUse && tries < mostMoves ? addresses.move(key) : undefined
+        if (next === undefined) throw error
+        sandbox.addresses = next
+      }
+    }
+  }
+
   private started(key: string, pod: Pod, sandbox: Sandbox): void {
     if (sandbox.state === 'stopped') {
-      void sandbox.echo.close()
+      // Deleted while its ports were being opened.
+      void sandbox.echo.close().finally(() => {
+        if (!this.sandboxes.has(key)) this.options.addresses.release(key)
+      })
       return
     }
     sandbox.state = 'running'

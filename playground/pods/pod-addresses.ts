@@ -37,6 +37,16 @@ export class PodAddresses {
     return address === undefined ? [] : [address]
   }
 
+  /** Other addresses for a pod whose own turned out to be in use outside; undefined when there are none. */
+  move(pod: string): string[] | undefined {
+    for (const [address, owner] of this.used) if (owner === pod) this.used.set(address, 'another process')
+    try {
+      return this.take(pod, [])
+    } catch {
+      return undefined
+    }
+  }
+
   release(pod: string): void {
     for (const [address, owner] of this.used) if (owner === pod) this.used.delete(address)
   }

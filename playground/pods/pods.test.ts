@@ -122,6 +122,15 @@ describe('a pod', () => {
     await playground.objects.waitFor('Pod', 'echo', (of) => of === undefined)
     await expect(tcp(address, 8080, 'x')).rejects.toThrow('ECONNREFUSED')
   })
+  it('moves on when another process has its port, so that two playgrounds can run', async () => {
+    const other = await startPlayground()
+    other.objects.apply(pod('same'))
+    playground.objects.apply(pod('same'))
+    const [one, two] = [await ready('same'), (await other.objects.waitFor<Pod>('Pod', 'same', isReady))?.status?.podIP]
+    expect(one).not.toBe(two)
+    await other.close()
+    playground.objects.delete('Pod', 'same', 'default', { gracePeriodSeconds: 0 })
+  })
   it('that cannot listen fails with the reason, in its status and an Event', async () => {
     const taken = createServer().listen(18080, '127.0.0.1')
     await once(taken, 'listening')

@@ -90,7 +90,7 @@ describe('OpenAPI', () => {
       'apis/networking.k8s.io/v1',
     ])
     const document = openApiV3(kinds, '', 'v1')
-    const { schemas } = document?.components as { schemas: object }
+    const { schemas } = (document?.components ?? {}) as { schemas: object }
     for (const [, name] of JSON.stringify(document).matchAll(/#\/components\/schemas\/([\w.]+)/g))
       expect(schemas).toHaveProperty([name ?? ''])
   })

@@ -13,12 +13,12 @@ import { Stored } from '../storage/store.js'
 import { Documents } from './documents.js'
 import { selectionOf } from './filter.js'
 import { listPage } from './list.js'
+import { openWatch, type WatchSettings } from './open-watch.js'
 import { type Representation, representationFor } from './representation.js'
 import { parseBody, readBody, sendError, sendJson, sendList, sendObject } from './respond.js'
 import { type Route, routeOf } from './route.js'
 import { methodNotAllowed, unauthorized, unknownResource, unsupportedMediaType } from './status.js'
 import type { IncludeObject } from './table.js'
-import { openWatch, type WatchSettings } from './watch.js'
 import { create, deletedStatus, patch, remove, removeAll, replace, type WriteRequest, type Written } from './write.js'
 
 export interface HandlerOptions {

@@ -1,4 +1,10 @@
-import { NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END, NFNL_SUBSYS_NFTABLES, NLA_F_NESTED, NLM_F_REQUEST } from './constants.js'
+import {
+  NFNL_MSG_BATCH_BEGIN,
+  NFNL_MSG_BATCH_END,
+  NFNL_SUBSYS_NFTABLES,
+  NLA_F_NESTED,
+  NLM_F_REQUEST,
+} from './constants.js'
 
 /** Bytes before the attributes: the netlink header and the netfilter one. */
 export const headerLength = 20

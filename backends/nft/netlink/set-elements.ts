@@ -33,7 +33,12 @@ export const nftType = (message: number): number => (NFNL_SUBSYS_NFTABLES << 8) 
 const isPairOfElements = ({ key, interval }: SetShape): boolean => interval === true && key.length === 1
 
 /** Adds the messages that put elements into a set, or take them away. */
-export function writeElements(buffer: MessageBuffer, verb: 'add' | 'delete', path: SetPath, elements: ElementMap): void {
+export function writeElements(
+  buffer: MessageBuffer,
+  verb: 'add' | 'delete',
+  path: SetPath,
+  elements: ElementMap,
+): void {
   const { family, name } = splitSetPath(path)
   const shape = shapeOf(name)
   const type = nftType(verb === 'add' ? nftMessage.NEWSETELEM : nftMessage.DELSETELEM)
@@ -58,7 +63,10 @@ export function writeElements(buffer: MessageBuffer, verb: 'add' | 'delete', pat
 }
 
 function writeElement(buffer: MessageBuffer, shape: SetShape, key: string, data: string): void {
-  if (isPairOfElements(shape)) return writePair(buffer, key)
+  if (isPairOfElements(shape)) {
+    writePair(buffer, key)
+    return
+  }
   const half = key.length / 2
   buffer.nested(LIST_ELEMENT, () => {
     writeValue(buffer, ELEMENT_KEY, shape.interval ? key.slice(0, half) : key)

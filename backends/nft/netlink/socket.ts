@@ -74,7 +74,8 @@ export class NetlinkSocket {
       // The reason stayed on the other thread. Nothing was changed by a message that was not taken, so it is simply sent
       // again from here.
     }
-    if (this.#libc.send(this.#fd, bytes, bytes.length, 0) < 0) throw this.#error(`send ${bytes.length} bytes to netfilter`)
+    if (this.#libc.send(this.#fd, bytes, bytes.length, 0) < 0)
+      throw this.#error(`send ${bytes.length} bytes to netfilter`)
   }
 
   /** What is there to be read, without waiting. */
@@ -84,6 +85,12 @@ export class NetlinkSocket {
       if (!bytes) return
       yield* messagesIn(bytes)
     }
+  }
+
+  /** The messages of one datagram; none when there is no datagram. */
+  receiveOnce(): Iterable<Message> {
+    const bytes = this.receiveSome()
+    return bytes ? messagesIn(bytes) : []
   }
 
   /** One datagram, valid until the next call; undefined when there is none. */

@@ -34,6 +34,7 @@ export class TcpConnection implements Flow {
     // An error ends in 'close'; without a listener it would end the process.
     this.#client.on('error', () => {})
     this.#client.once('close', this.#clientGone)
+    this.#client.once('close', this.#entrance.surroundings.descriptors.opened())
     this.#entrance.servicePort.flows.begin(this)
     this.#dialNext()
   }
@@ -68,6 +69,7 @@ export class TcpConnection implements Flow {
       return
     }
     this.#stopDialing = dial(endpoint, timeoutMs, {
+      closed: this.#entrance.surroundings.descriptors.opened(),
       connected: (socket) => this.#connected(endpoint, socket),
       failed: (error) => this.#dialFailed(endpoint, error),
     })
@@ -100,7 +102,7 @@ export class TcpConnection implements Flow {
       return
     }
     const { flows, counters } = servicePort
-    const { log, byteMover, descriptors } = surroundings
+    const { log, byteMover } = surroundings
     this.#client.off('close', this.#clientGone)
     flows.end(this)
     flows.add(endpoint.key, this)
@@ -112,23 +114,18 @@ export class TcpConnection implements Flow {
       flows.remove(endpoint.key, this)
       counters.active--
       copied?.(moved)
-      descriptors.released()
     })
   }
 
   readonly #clientGone = () => {
     this.#stopDialing()
     this.#entrance.servicePort.flows.end(this)
-    this.#entrance.surroundings.descriptors.released()
   }
 
   #waitForDescriptor(): void {
-    const { descriptors } = this.#entrance.surroundings
-    descriptors.wait(
+    this.#entrance.surroundings.descriptors.wait(
       () => {
-        // A client that went away while it waited must not use up the turn of the next one.
-        if (this.#client.destroyed) descriptors.released()
-        else this.#dialNow()
+        if (!this.#client.destroyed) this.#dialNow()
       },
       () => this.#giveUp('no file descriptor became free in time'),
     )

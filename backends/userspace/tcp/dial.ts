@@ -4,10 +4,13 @@ import type { EndpointAddress } from '../usable-endpoints.js'
 export interface Dialing {
   readonly connected: (socket: Socket) => void
   readonly failed: (error: NodeJS.ErrnoException) => void
+  /** The socket is closed, however it went. */
+  readonly closed: () => void
 }
 
-/** Connects to an endpoint within a time. Exactly one of the two is called, unless what is returned was called before. */
-export function dial({ ip, port }: EndpointAddress, timeoutMs: number, { connected, failed }: Dialing): () => void {
+/** Connects to an endpoint within a time. Either `connected` or `failed` is called, unless what is returned was called before. */
+export function dial({ ip, port }: EndpointAddress, timeoutMs: number, dialing: Dialing): () => void {
+  const { connected, failed, closed } = dialing
   const socket = connect({ host: ip, port, allowHalfOpen: true, noDelay: true })
   let settled = false
   const settle = (): boolean => {
@@ -26,6 +29,7 @@ export function dial({ ip, port }: EndpointAddress, timeoutMs: number, { connect
   }, timeoutMs)
   // Stays for the socket's life: later errors end in 'close', which is what the byte mover acts on.
   socket.on('error', fail)
+  socket.once('close', closed)
   socket.once('connect', () => {
     if (settle()) connected(socket)
   })

@@ -14,9 +14,12 @@ export class TcpProxySocket implements ProxySocket {
   readonly place: Place
   readonly #server: Server
 
-  private constructor(server: Server, place: Place) {
+  readonly #closed: () => void
+
+  private constructor(server: Server, place: Place, closed: () => void) {
     this.#server = server
     this.place = place
+    this.#closed = closed
   }
 
   static async listen(entrance: Entrance, { ip, port }: Place): Promise<TcpProxySocket> {
@@ -36,11 +39,13 @@ export class TcpProxySocket implements ProxySocket {
       else log.warn('Accept failed', { service: entrance.servicePort.name, error: error.message })
     })
     const address = server.address()
-    return new TcpProxySocket(server, { ip, port: typeof address === 'object' && address ? address.port : port })
+    const bound = { ip, port: typeof address === 'object' && address ? address.port : port }
+    return new TcpProxySocket(server, bound, descriptors.opened())
   }
 
   close(): void {
     this.#server.close()
+    this.#closed()
   }
 }
 

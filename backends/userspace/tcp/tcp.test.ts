@@ -1,4 +1,7 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type UserspaceBackend, userspaceBackend } from '../backend.js'
 import type { UserspaceOptions } from '../options.js'
@@ -124,9 +127,9 @@ describe('TCP on the service address', () => {
     client.pause()
     await until('something was sent', () => sent > 0)
     const before = process.memoryUsage().rss
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    await pause(500)
     const stopped = sent
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    await pause(200)
     // Kernel buffers of three sockets fill up; then it stands still.
     expect(sent).toBe(stopped)
     expect(sent).toBeLessThan(60e6)
@@ -197,16 +200,35 @@ describe('endpoints that go', () => {
   })
 
   it('an endpoint that never answers costs its time-out, and the next one has the client', async () => {
-    const { cluster } = await start({ dialTimeoutsMs: [50, 500] })
-    // A full backlog: the kernel leaves further connections unanswered.
-    const full = await import('node:net').then(({ createServer }) => createServer().listen({ port: 0, host: '127.20.0.1', backlog: 1 }))
-    await new Promise((resolve) => full.once('listening', resolve))
-    const fullPort = (full.address() as { port: number }).port
+    const { cluster, backend } = await start({ dialTimeoutsMs: [100, 1000] })
+    const silent = await silentServer('127.20.0.2')
     const alive = await pod('alive')
-    // 203.0.113.0/24 is for documentation: packets to it are lost or refused, never answered.
-    await cluster.set('web', {}, [endpoint('203.0.113.7', 9), at(alive)])
-    for (let i = 0; i < 3; i++) expect(await ask(ip, port)).toBe('alive')
-    expect(fullPort).toBeGreaterThan(0)
-    full.close()
+    await cluster.set('web', {}, [endpoint('127.20.0.2', silent), at(alive)])
+    for (let i = 0; i < 4; i++) expect(await ask(ip, port)).toBe('alive')
+    expect(backend.counters.get('default/web:http')?.dialFailures).toBeGreaterThan(0)
+  })
+
+  it('gives up on a service whose only endpoint never answers, within a bounded time', async () => {
+    const { cluster } = await start({ dialTimeoutsMs: [50, 100] })
+    await cluster.set('web', {}, [endpoint('127.20.0.2', await silentServer('127.20.0.2'))])
+    const started = Date.now()
+    expect(await outcome(ip, port)).toBe('ECONNRESET')
+    expect(Date.now() - started).toBeLessThan(1000)
   })
 })
+
+/** A program that listens and is stopped: once its queue is full the kernel leaves connections unanswered. */
+async function silentServer(host: string): Promise<number> {
+  const program = `require('net').createServer().listen({port:0,host:'${host}',backlog:1},function(){process.send(this.address().port)})`
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
+  closers.push(async () => void child.kill('SIGKILL'))
+  const [number] = (await once(child, 'message')) as [number]
+  child.kill('SIGSTOP')
+  for (let answered = true; answered; ) {
+    const socket = connect({ host, port: number })
+    closers.push(async () => void socket.destroy())
+    socket.on('error', () => {})
+    answered = await Promise.race([once(socket, 'connect').then(() => true), pause(150).then(() => false)])
+  }
+  return number
+}

@@ -21,6 +21,7 @@ export interface ProxySettings {
   readonly udpIdleTimeoutMs?: number
   readonly drainSeconds?: number
   readonly verbosity?: number
+  readonly allowLoopbackEndpoints?: boolean
 }
 
 let backend: UserspaceBackend | undefined
@@ -84,7 +85,7 @@ const methods = {
     return socket.ask(ip, port, text)
   },
   load,
-  run: async (program: string, args: string[]): Promise<string> => execFileSync(program, args, { encoding: 'utf8' }),
+  run: async (program: string, args: string[]): Promise<string> => execFileSync(program, args, { encoding: 'utf8', stdio: 'pipe' }),
   sysctl: async (name: string, value: string): Promise<void> =>
     writeFileSync(`/proc/sys/${name.replaceAll('.', '/')}`, value),
 }

@@ -1,10 +1,8 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
-import type { AgentMethods } from './agent.js'
+import { bundleAgent, type Machine, startAgent } from './remote.js'
 
 // Three kinds of machines as network namespaces, joined point to point:
 //
@@ -36,11 +34,6 @@ export function missingForLab(...tools: string[]): string | undefined {
   }
   return undefined
 }
-
-type Remote = { [K in keyof AgentMethods]: (...args: Parameters<AgentMethods[K]>) => Promise<Awaited<ReturnType<AgentMethods[K]>>> }
-
-/** A machine of the lab: every method runs inside its namespace. */
-export type Machine = Remote & { readonly child: ChildProcess }
 
 export const names = ['client', 'node', 'pod-a', 'pod-b', 'pod-c'] as const
 export type MachineName = (typeof names)[number]
@@ -83,11 +76,14 @@ export async function makeLab(): Promise<Lab> {
     for (const name of names) ipBatch(['-n', namespace(name)], addressCommands(name))
     const program = join(folder, 'agent.mjs')
     await bundleAgent(program)
-    for (const name of names) machines.set(name, startAgent(namespace(name), program))
+    for (const name of names) machines.set(name, startAgent(inNamespace(namespace(name)), program))
     for (const machine of machines.values()) {
       await machine.sysctl('net.ipv4.icmp_ratelimit', '0')
       await machine.sysctl('net.ipv6.icmp.ratelimit', '0')
     }
+    // As on every Kubernetes node.
+    await machines.get('node')?.sysctl('net.ipv4.ip_forward', '1')
+    await machines.get('node')?.sysctl('net.ipv6.conf.all.forwarding', '1')
     const lab = {
       ...Object.fromEntries(machines),
       remove,
@@ -96,7 +92,7 @@ export async function makeLab(): Promise<Lab> {
         const gone = new Promise((resolve) => old?.once('exit', resolve))
         old?.kill('SIGKILL')
         await gone
-        machines.set('node', startAgent(namespace('node'), program))
+        machines.set('node', startAgent(inNamespace(namespace('node')), program))
         Object.assign(lab, { node: machines.get('node') })
       },
     } as Lab
@@ -106,6 +102,8 @@ export async function makeLab(): Promise<Lab> {
     throw error
   }
 }
+
+const inNamespace = (name: string): string[] => ['ip', 'netns', 'exec', name]
 
 function ipBatch(args: readonly string[], commands: readonly string[]): void {
   execFileSync('ip', [...args, '-batch', '-'], { input: `${commands.join('\n')}\n`, stdio: ['pipe', 'pipe', 'pipe'] })
@@ -142,46 +140,4 @@ function addressCommands(name: MachineName): string[] {
     `route add default via ${gateway(nodeV4)}`,
     `route add ::/0 via ${gateway(nodeV6)}`,
   ]
-}
-
-/** The agent is TypeScript; Node in a namespace needs it in one plain file. */
-async function bundleAgent(outfile: string): Promise<void> {
-  await build({
-    entryPoints: [fileURLToPath(new URL('agent.ts', import.meta.url))],
-    outfile,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    conditions: ['kpng-source'],
-    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)" },
-    logLevel: 'error',
-  })
-}
-
-function startAgent(namespace: string, program: string): Machine {
-  const child = spawn('ip', ['netns', 'exec', namespace, process.execPath, program], {
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  })
-  const waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>()
-  let id = 0
-  child.on('message', (answer: { id: number; result?: unknown; error?: string }) => {
-    const caller = waiting.get(answer.id)
-    waiting.delete(answer.id)
-    if (answer.error !== undefined) caller?.reject(new Error(answer.error))
-    else caller?.resolve(answer.result)
-  })
-  child.on('exit', () => {
-    for (const { reject } of waiting.values()) reject(new Error(`the agent in ${namespace} ended`))
-  })
-  return new Proxy({ child } as Machine, {
-    get: (target, method: string) =>
-      method === 'child' || method === 'then'
-        ? Reflect.get(target, method)
-        : (...args: unknown[]) =>
-            new Promise((resolve, reject) => {
-              waiting.set(++id, { resolve, reject })
-              child.send({ id, method, args })
-            }),
-  })
 }

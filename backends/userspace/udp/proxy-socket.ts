@@ -66,9 +66,9 @@ export class UdpProxySocket implements ProxySocket {
       counters.refused++
       return undefined
     }
-    if (this.#sessions.size >= maxUdpSessions) {
+    if (this.#sessions.size >= maxUdpSessions || surroundings.descriptors.usedUp) {
       counters.failures++
-      log.detail(1, 'Dropping a datagram: the service port has too many UDP clients', { service: servicePort.name })
+      log.detail(1, 'Dropping a datagram: there are too many UDP clients or open files', { service: servicePort.name })
       return undefined
     }
     const endpoint = this.#entrance.nextEndpoint(admission.scope, clientIp, client.port, new Set())
@@ -77,13 +77,17 @@ export class UdpProxySocket implements ProxySocket {
       return undefined
     }
     log.detail(3, 'New UDP connection from client', { address: hostPort(client.address, client.port) })
+    const closed = surroundings.descriptors.opened()
     const session = new UdpSession(endpoint, plan.portal.family, clock.now(), {
       answer: (datagram) => {
         session.lastUsedMs = clock.now()
         counters.bytesToClient += datagram.length
         this.#socket.send(datagram, client.port, client.address, () => {})
       },
-      ended: (error) => this.#ended(key, session, error),
+      ended: (error) => {
+        closed()
+        this.#ended(key, session, error)
+      },
     })
     this.#sessions.set(key, session)
     servicePort.flows.add(endpoint.key, session)

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readPlainYaml } from '../../sources/file/plain-yaml.js'
 import { readContent } from '../../sources/file/read-file.js'
+import { keptKeys } from '../../sources/objects/index.js'
 import { type ClusterState, conditionsOf, type EndpointRecord, Store } from '../../store/index.js'
 import { StateText } from './state-text.js'
 
@@ -14,7 +15,13 @@ function storeOf(state: ClusterState): Store {
 }
 
 const render = (state: ClusterState) => new StateText().render(storeOf(state)).join('')
-const read = (text: string) => readContent('state.yaml', text, { serviceProxyName: '', intern: (value) => value })
+const read = (text: string) =>
+  readContent('state.yaml', text, {
+    serviceProxyName: '',
+    intern: (value) => value,
+    keptOfServices: keptKeys(),
+    keptOfNodes: keptKeys(),
+  })
 const nothing: ClusterState = { services: [], endpoints: [], nodes: [], serviceCidrs: [] }
 
 const endpoint: EndpointRecord = {

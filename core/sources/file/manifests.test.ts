@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest'
+import { keptKeys } from '../objects/index.js'
 import { readContent } from './read-file.js'
 
 const read = (text: string, serviceProxyName = '') =>
-  readContent('m.yaml', text, { serviceProxyName, intern: (value) => value })
+  readContent('m.yaml', text, {
+    serviceProxyName,
+    intern: (value) => value,
+    keptOfServices: keptKeys(),
+    keptOfNodes: keptKeys(),
+  })
 
 const service = (name: string, more = '') =>
   `apiVersion: v1\nkind: Service\nmetadata: { name: ${name} }\nspec: { clusterIP: 10.0.0.1 }\n${more}`
@@ -116,10 +122,17 @@ it('a bad port costs only itself', () => {
   ])
 })
 
-it('keeps labels and annotations', () => {
+it('passes on the labels and annotations that were asked for', () => {
   const text =
     'kind: Service\nmetadata: { name: web, labels: { a: b }, annotations: { c: d } }\nspec: { clusterIP: 10.0.0.1 }\n'
-  expect(read(text).services).toMatchObject([{ labels: { a: 'b' }, annotations: { c: 'd' } }])
+  expect(read(text).services).toMatchObject([{ labels: {}, annotations: {} }])
+  const asked = {
+    serviceProxyName: '',
+    intern: (value: string) => value,
+    keptOfServices: keptKeys(['a'], ['*']),
+    keptOfNodes: keptKeys(),
+  }
+  expect(readContent('m.yaml', text, asked).services).toMatchObject([{ labels: { a: 'b' }, annotations: { c: 'd' } }])
 })
 
 it('the first object of a name stays', () => {

@@ -16,10 +16,10 @@ export interface ManifestOptions {
   /** Which proxy this is; empty for the cluster's default one. */
   readonly serviceProxyName: string
   readonly intern: (text: string) => string
+  /** Which labels and annotations are passed on. */
+  readonly keptOfServices: KeptKeys
+  readonly keptOfNodes: KeptKeys
 }
-
-/** A file is what its owner wrote: labels and annotations are all kept, nobody changes them thousands of times a second. */
-const keepAll: KeptKeys = { labels: (labels) => ({ ...labels }), annotations: (annotations) => ({ ...annotations }) }
 
 export const isManifest = (document: Fields): boolean => 'kind' in document || 'apiVersion' in document
 
@@ -82,8 +82,8 @@ const kinds: Readonly<Record<string, Kind>> = {
   },
   Node: {
     apiVersions: ['v1'],
-    read(object, _selection, _options, content) {
-      const node = nodeFromKubernetes(object, keepAll, content.reportFor(nameOf('Node', object)))
+    read(object, _selection, options, content) {
+      const node = nodeFromKubernetes(object, options.keptOfNodes, content.reportFor(nameOf('Node', object)))
       if (node) content.addNode(node)
     },
   },
@@ -99,13 +99,13 @@ const kinds: Readonly<Record<string, Kind>> = {
 function readService(
   object: Fields,
   selection: ProxySelection,
-  _options: ManifestOptions,
+  options: ManifestOptions,
   content: ContentBuilder,
 ): void {
   if (!selection.takesService(object)) return
   const report = content.reportFor(nameOf('Service', object))
   let complained = false
-  const service = serviceFromKubernetes(object, keepAll, (reason) => {
+  const service = serviceFromKubernetes(object, options.keptOfServices, (reason) => {
     complained = true
     report(reason)
   })

@@ -1,10 +1,16 @@
 import { expect, it } from 'vitest'
+import { keptKeys } from '../objects/index.js'
 import { mergeContents } from './merge.js'
 import { readContent } from './read-file.js'
 
 const named = (file: string, text: string) => ({
   file,
-  content: readContent(file, text, { serviceProxyName: '', intern: (value) => value }),
+  content: readContent(file, text, {
+    serviceProxyName: '',
+    intern: (value) => value,
+    keptOfServices: keptKeys(),
+    keptOfNodes: keptKeys(),
+  }),
 })
 
 it('puts files together; the first object of a name stays, and the endpoints of the other go with it', () => {

@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest'
+import { keptKeys } from '../objects/index.js'
 import { readContent } from './read-file.js'
 
 const read = (text: string, serviceProxyName = '') =>
-  readContent('dir/state.yaml', text, { serviceProxyName, intern: (value) => value })
+  readContent('dir/state.yaml', text, {
+    serviceProxyName,
+    intern: (value) => value,
+    keptOfServices: keptKeys(),
+    keptOfNodes: keptKeys(),
+  })
 
 function mistake(text: string): string {
   try {

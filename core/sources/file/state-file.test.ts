@@ -2,9 +2,16 @@ import { create } from '@bufbuild/protobuf'
 import { globalv1, localv1 } from '@kpng/api'
 import { describe, expect, it } from 'vitest'
 import { conditionsOf } from '../../store/index.js'
+import { keptKeys } from '../objects/index.js'
 import { readContent } from './read-file.js'
 
-const read = (text: string) => readContent('state.yaml', text, { serviceProxyName: '', intern: (value) => value })
+const read = (text: string) =>
+  readContent('state.yaml', text, {
+    serviceProxyName: '',
+    intern: (value) => value,
+    keptOfServices: keptKeys(),
+    keptOfNodes: keptKeys(),
+  })
 const reasons = (text: string) => read(text).skipped.map(({ object, reason }) => `${object}: ${reason}`)
 
 // As Go kpng's own sample has it, fields of older versions included.

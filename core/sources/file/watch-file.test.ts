@@ -1,10 +1,11 @@
 import { appendFile, chmod, mkdir, mkdtemp, rename, rm, symlink, unlink, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { formatLine, type Log } from '@kpng/api'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Store } from '../../store/index.js'
+import { withoutRoot } from '../../testing/without-root.js'
 import { Skips } from '../skips.js'
 import { type WatchFileOptions, watchFile } from './watch-file.js'
 
@@ -94,11 +95,14 @@ describe('at start', () => {
     expect(lines).toEqual([])
   })
 
-  it.skipIf(process.getuid?.() === 0)('rejects a file that may not be read', async () => {
+  it('rejects a file that may not be read', async () => {
     await writeFile(file, state('a'))
     await chmod(file, 0)
-    start()
-    await expect(running).rejects.toMatchObject({ code: 'unavailable' })
+    await chmod(dirname(file), 0o755)
+    await withoutRoot(async () => {
+      start()
+      await expect(running).rejects.toMatchObject({ code: 'unavailable' })
+    })
   })
 
   it('an empty file is an empty state', async () => {

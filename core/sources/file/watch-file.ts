@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KpngError, type Log, messageOf } from '@kpng/api'
 import type { Store } from '../../store/index.js'
+import { keptKeys } from '../objects/index.js'
 import { Skips } from '../skips.js'
 import { ChangeHints } from './change-hints.js'
 import type { Skipped } from './content.js'
@@ -19,6 +20,11 @@ export interface WatchFileOptions {
   readonly signal: AbortSignal
   /** Which proxy manifests are read for; default: the cluster's default one. State files are taken as they are. */
   readonly serviceProxyName?: string
+  /** Globs of the label and annotation keys of manifests that are passed on, as in the kube source. Default: none. */
+  readonly serviceLabels?: readonly string[]
+  readonly serviceAnnotations?: readonly string[]
+  readonly nodeLabels?: readonly string[]
+  readonly nodeAnnotations?: readonly string[]
   /** How often to look for changes that nobody told of. Default 1000. */
   readonly pollIntervalMs?: number
   /** How long a file must be left alone before it is read. Default 50. */
@@ -60,7 +66,12 @@ class FileSource {
     this.#options = options
     this.#settleMs = options.settleMs ?? 50
     this.#skips = options.skips ?? new Skips(options.log)
-    const manifests = { serviceProxyName: options.serviceProxyName ?? '', intern: interner() }
+    const manifests = {
+      serviceProxyName: options.serviceProxyName ?? '',
+      intern: interner(),
+      keptOfServices: keptKeys(options.serviceLabels, options.serviceAnnotations),
+      keptOfNodes: keptKeys(options.nodeLabels, options.nodeAnnotations),
+    }
     this.#contents = new FileContents(manifests, this.#settleMs * 2, options.log)
   }
 

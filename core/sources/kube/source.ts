@@ -1,6 +1,6 @@
 import { KpngError, type Log } from '@kpng/api'
 import type { Store } from '../../store/index.js'
-import { keyFilter, selectionForProxy } from '../objects/index.js'
+import { keptKeys, selectionForProxy } from '../objects/index.js'
 import { Skips } from '../skips.js'
 import type { KubeConnection } from './credentials/index.js'
 import {
@@ -50,10 +50,6 @@ export interface WatchKubeOptions {
  */
 export async function watchKube(options: WatchKubeOptions): Promise<void> {
   const selection = selectionForProxy(checkedProxyName(options.serviceProxyName))
-  const kept = (labels: readonly string[] = [], annotations: readonly string[] = []) => ({
-    labels: keyFilter(labels),
-    annotations: keyFilter(annotations),
-  })
   const skips = options.skips ?? new Skips(options.log)
   const counters = options.counters ?? { apiEvents: 0, storeRevisions: 0 }
   const { server, described } = options.connection
@@ -78,9 +74,9 @@ export async function watchKube(options: WatchKubeOptions): Promise<void> {
     return reflector.run(options.signal)
   }
   await Promise.all([
-    run(servicesKind(selection, kept(options.serviceLabels, options.serviceAnnotations))),
+    run(servicesKind(selection, keptKeys(options.serviceLabels, options.serviceAnnotations))),
     run(endpointSlicesKind(selection, Date.now())),
-    run(nodesKind(kept(options.nodeLabels, options.nodeAnnotations))),
+    run(nodesKind(keptKeys(options.nodeLabels, options.nodeAnnotations))),
     run(serviceCidrsKind()),
   ])
 }

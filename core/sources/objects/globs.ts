@@ -3,6 +3,18 @@ import { KpngError } from '@kpng/api'
 /** Keeps some of the labels (or annotations) of an object. */
 export type KeyFilter = (labels: Readonly<Record<string, string>>) => Record<string, string>
 
+/** Which labels and annotations of an object are passed on. */
+export interface KeptKeys {
+  readonly labels: KeyFilter
+  readonly annotations: KeyFilter
+}
+
+/** Those whose keys match the globs. */
+export const keptKeys = (labels: readonly string[] = [], annotations: readonly string[] = []): KeptKeys => ({
+  labels: keyFilter(labels),
+  annotations: keyFilter(annotations),
+})
+
 /**
  * Keeps the entries whose key matches one of the globs; without globs, none: labels that nobody asked for would make changes
  * that nobody needs. `*` any text, `?` one character, `[abc]`, `[a-z]`, `[!abc]`, `{one,two}`, `\` takes the next one literally.

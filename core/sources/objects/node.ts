@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf'
 import { globalv1 } from '@kpng/api'
 import { type Fields, fieldsOf, isFields, listOf, type Report, shown, textOf, textsOf } from './fields.js'
+import type { KeptKeys } from './globs.js'
 import { parseCidr, parseIp } from './ip.js'
 import { readObject } from './metadata.js'
-import type { KeptKeys } from './service.js'
 
 export const zoneLabel = 'topology.kubernetes.io/zone'
 const autoscalerTaint = 'ToBeDeletedByClusterAutoscaler'

@@ -1,17 +1,11 @@
 import { create } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
 import { type Fields, fieldsOf, isPort, type Report, shown, textOf, textsOf } from './fields.js'
-import type { KeyFilter } from './globs.js'
+import type { KeptKeys } from './globs.js'
 import { ipSetOf } from './ip.js'
 import { loadBalancerOf, sourceRangeFilters } from './load-balancer.js'
 import { readObject } from './metadata.js'
 import { portsOf } from './service-ports.js'
-
-/** Which labels and annotations are kept. Default of the command: none. */
-export interface KeptKeys {
-  readonly labels: KeyFilter
-  readonly annotations: KeyFilter
-}
 
 /** What the API server fills in when ClientIP affinity comes without a timeout: three hours (checklist 38). */
 const defaultAffinitySeconds = 10_800

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Backoff, pause } from './backoff.js'
+import { Backoff } from './backoff.js'
 
 it('doubles up to its cap', () => {
   const backoff = new Backoff({ minMs: 800, maxMs: 30_000, random: () => 1 })
@@ -14,12 +14,4 @@ it('is jittered between half and all of a wait', () => {
 it('starts over after a healthy time, not after a short one', () => {
   const backoff = new Backoff({ minMs: 100, resetAfterMs: 1_000, random: () => 1 })
   expect([backoff.next(), backoff.next(999), backoff.next(1_000), backoff.next()]).toEqual([100, 200, 100, 200])
-})
-
-it('ends a wait early when told so', async () => {
-  const stop = new AbortController()
-  const waited = pause(60_000, stop.signal)
-  stop.abort()
-  await waited
-  await pause(60_000, stop.signal)
 })

@@ -1,6 +1,7 @@
 import { KpngError, type Log } from '@kpng/api'
+import { pause } from '@kpng/client'
 import type { KubeConnection } from '../credentials/index.js'
-import { Backoff, pause } from './backoff.js'
+import { Backoff } from './backoff.js'
 import { type Failure, judge, refusesStreaming } from './failure.js'
 import { KnownObjects } from './known-objects.js'
 import { ObjectFlow } from './object-flow.js'

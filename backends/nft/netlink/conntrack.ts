@@ -1,0 +1,132 @@
+import { KpngError } from '@kpng/api'
+import type { Family } from '../address.js'
+import { protocolNumbers } from '../element.js'
+import type { Flow } from '../stale-flows.js'
+import { conntrackMessage, errnoText, NFNL_SUBSYS_CTNETLINK, NLM_F_ACK, NLM_F_DUMP } from './constants.js'
+import { dump } from './dump.js'
+import type { Libc } from './libc.js'
+import { MessageBuffer } from './message-buffer.js'
+import { acknowledgementIn, attributesIn, attributesOf, findAttribute, type Message } from './messages.js'
+import { protocolFamily } from './set-elements.js'
+import { NetlinkSocket } from './socket.js'
+
+// The kernel's table of connections.
+
+const TUPLE_ORIGINAL = 1
+const TUPLE_REPLY = 2
+const STATUS = 3
+const ID = 12
+const ZONE = 18
+const TUPLE_IP = 1
+const TUPLE_PROTOCOL = 2
+const PROTOCOL_NUMBER = 1
+const PROTOCOL_SOURCE_PORT = 2
+const PROTOCOL_DESTINATION_PORT = 3
+const destinationChanged = 1 << 5
+
+const ENOENT = 2
+
+/** Enough to name a flow to the kernel: the attributes under which it was listed. */
+type FlowName = readonly (readonly [type: number, value: string])[]
+
+const type = (message: number): number => (NFNL_SUBSYS_CTNETLINK << 8) | message
+
+/** Deletes the UDP flows of a family that are stale. Resolves with their number. */
+export async function deleteUdpFlows(libc: Libc, family: Family, isStale: (flow: Flow) => boolean): Promise<number> {
+  const socket = new NetlinkSocket(libc)
+  try {
+    const stale = await staleFlows(socket, family, isStale)
+    for (const name of stale) await deleteFlow(socket, family, name)
+    return stale.length
+  } finally {
+    socket.close()
+  }
+}
+
+async function staleFlows(
+  socket: NetlinkSocket,
+  family: Family,
+  isStale: (flow: Flow) => boolean,
+): Promise<FlowName[]> {
+  const request = new MessageBuffer(1)
+  request.begin(type(conntrackMessage.GET), NLM_F_DUMP, protocolFamily(family))
+  request.end()
+  const stale: FlowName[] = []
+  await dump(socket, request.bytes, (message) => {
+    throwOnFailure(message, 'Connections cannot be listed')
+    const flow = flowIn(message, family)
+    if (flow && isStale(flow)) stale.push(nameOf(message))
+  })
+  return stale
+}
+
+async function deleteFlow(socket: NetlinkSocket, family: Family, name: FlowName): Promise<void> {
+  const request = new MessageBuffer(1)
+  request.begin(type(conntrackMessage.DELETE), NLM_F_ACK, protocolFamily(family))
+  for (const [attribute, value] of name) request.raw(attribute, value)
+  request.end()
+  await socket.send(request.bytes)
+  for (const message of socket.receive()) throwOnFailure(message, 'A stale UDP flow cannot be deleted')
+}
+
+function throwOnFailure(message: Message, what: string): void {
+  const answer = acknowledgementIn(message)
+  // A flow that ended by itself meanwhile is no failure.
+  if (!answer || answer.errno === 0 || answer.errno === ENOENT) return
+  throw new KpngError('refused', `${what}: ${errnoText(answer.errno)}.`)
+}
+
+const NESTED = 0x8000
+
+function nameOf(message: Message): FlowName {
+  const name: [number, string][] = []
+  for (const { type, value } of attributesOf(message)) {
+    if (type === TUPLE_ORIGINAL) name.push([type | NESTED, value.toString('latin1')])
+    else if (type === ZONE || type === ID) name.push([type, value.toString('latin1')])
+  }
+  return name
+}
+
+function flowIn(message: Message, family: Family): Flow | undefined {
+  let original: Tuple | undefined
+  let reply: Tuple | undefined
+  let status = 0
+  for (const { type, value } of attributesOf(message)) {
+    if (type === TUPLE_ORIGINAL) original = tupleIn(value, family)
+    else if (type === TUPLE_REPLY) reply = tupleIn(value, family)
+    else if (type === STATUS) status = value.readUInt32BE(0)
+  }
+  if (!original || !reply) return undefined
+  return {
+    family,
+    destination: original.destination,
+    destinationPort: original.destinationPort,
+    answeredBy: reply.source,
+    answeredByPort: reply.sourcePort,
+    isRedirected: (status & destinationChanged) !== 0,
+  }
+}
+
+interface Tuple {
+  readonly source: string
+  readonly destination: string
+  readonly sourcePort: number
+  readonly destinationPort: number
+}
+
+/** Undefined when it is not UDP. */
+function tupleIn(bytes: Buffer, family: Family): Tuple | undefined {
+  const protocol = findAttribute(attributesIn(bytes), TUPLE_PROTOCOL)
+  const ip = findAttribute(attributesIn(bytes), TUPLE_IP)
+  if (!protocol || !ip) return undefined
+  if (findAttribute(attributesIn(protocol), PROTOCOL_NUMBER)?.[0] !== protocolNumbers.udp) return undefined
+  const [sourceType, destinationType] = family === 'ip' ? [1, 2] : [3, 4]
+  const address = (type: number) => findAttribute(attributesIn(ip), type)?.toString('latin1') ?? ''
+  const port = (type: number) => findAttribute(attributesIn(protocol), type)?.readUInt16BE(0) ?? 0
+  return {
+    source: address(sourceType),
+    destination: address(destinationType),
+    sourcePort: port(PROTOCOL_SOURCE_PORT),
+    destinationPort: port(PROTOCOL_DESTINATION_PORT),
+  }
+}

@@ -1,0 +1,110 @@
+import { KpngError } from '@kpng/api'
+import type { ElementMap } from '../element.js'
+import { type SetPath, splitSetPath } from '../names.js'
+import { isEmpty, operationCount, type Transaction } from '../transaction.js'
+import type { ChainPath, Writer } from '../writer.js'
+import { errnoText, NLM_F_ACK, NLM_F_DUMP } from './constants.js'
+import { dump } from './dump.js'
+import type { Libc } from './libc.js'
+import { MessageBuffer } from './message-buffer.js'
+import { type Acknowledgement, acknowledgementIn } from './messages.js'
+import { writeRememberChain } from './remember-chain.js'
+import { ElementsReader, writeElements, writeElementsRequest } from './set-elements.js'
+import { AnswersLost, NetlinkSocket } from './socket.js'
+
+/** A dump during which the ruleset changed is read again, so many times. */
+const dumpAttempts = 5
+
+/** Speaks to the kernel's nf_tables directly. */
+export class NetlinkWriter implements Writer {
+  readonly name = 'netlink'
+  readonly #socket: NetlinkSocket
+  #sequence = 1
+
+  constructor(libc: Libc) {
+    this.#socket = new NetlinkSocket(libc)
+  }
+
+  /** How the kernel names who made our changes. */
+  get port(): number {
+    return this.#socket.port
+  }
+
+  async commit(transaction: Transaction, newChains: readonly ChainPath[]): Promise<void> {
+    if (isEmpty(transaction) && newChains.length === 0) return
+    const buffer = new MessageBuffer(this.#sequence, 16 * 1024)
+    buffer.beginBatch()
+    for (const path of newChains) {
+      const { family, name } = splitSetPath(path)
+      writeRememberChain(buffer, family, name)
+    }
+    for (const [path, map] of transaction.remove) writeElements(buffer, 'delete', path, map)
+    for (const [path, map] of transaction.add) writeElements(buffer, 'add', path, map)
+    // The kernel answers only what it is asked to, and failures. With an answer to the last message there is one in any case.
+    buffer.addFlags(NLM_F_ACK)
+    const last = buffer.sequence
+    buffer.endBatch()
+    this.#sequence = (buffer.sequence + 1) % 0x4000_0000
+    this.#drain()
+    await this.#socket.send(buffer.bytes)
+    this.#expectAcknowledgement(last, operationCount(transaction))
+  }
+
+  /** Nothing that was said about an earlier request may be taken for an answer to the next. */
+  #drain(): void {
+    try {
+      for (const _ of this.#socket.receive());
+    } catch (error) {
+      if (!(error instanceof AnswersLost)) throw error
+    }
+  }
+
+  #expectAcknowledgement(last: number, operations: number): void {
+    let done = false
+    let failure: Acknowledgement | undefined
+    for (const message of this.#socket.receive()) {
+      const answer = acknowledgementIn(message)
+      if (!answer) continue
+      if (answer.errno !== 0) failure ??= answer
+      else if (answer.sequence === last) done = true
+    }
+    if (failure) {
+      const said = failure.text ? ` (${failure.text})` : ''
+      throw new KpngError(
+        'refused',
+        `The kernel refused a transaction of ${operations} elements: ${errnoText(failure.errno)}${said}. Nothing was changed; it is tried again from what the kernel holds.`,
+      )
+    }
+    if (!done) throw new KpngError('refused', `The kernel did not confirm a transaction of ${operations} elements.`)
+  }
+
+  async read(path: SetPath): Promise<ElementMap> {
+    for (let attempt = 1; ; attempt++) {
+      const elements = await this.#dump(path)
+      if (elements) return elements
+      if (attempt === dumpAttempts) {
+        throw new KpngError('unavailable', `The set "${path}" changed each time it was read. It is tried again later.`)
+      }
+    }
+  }
+
+  /** Undefined when the set changed meanwhile. */
+  async #dump(path: SetPath): Promise<ElementMap | undefined> {
+    const request = new MessageBuffer(this.#sequence++)
+    writeElementsRequest(request, path, NLM_F_DUMP)
+    this.#drain()
+    const reader = new ElementsReader(path)
+    const isWhole = await dump(this.#socket, request.bytes, (message) => {
+      const failure = acknowledgementIn(message)
+      if (!failure) reader.read(message)
+      else if (failure.errno !== 0) {
+        throw new KpngError('unavailable', `The set "${path}" cannot be read: ${errnoText(failure.errno)}.`)
+      }
+    })
+    return isWhole ? reader.finish() : undefined
+  }
+
+  close(): void {
+    this.#socket.close()
+  }
+}

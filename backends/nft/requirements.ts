@@ -1,0 +1,121 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { KpngError, type Log } from '@kpng/api'
+import type { Family } from './address.js'
+import type { NftCommand } from './nft-command.js'
+import type { Settings } from './options.js'
+import { rememberRule, skeletonText } from './skeleton.js'
+
+/** The lowest nft that knows maps to an address and a port, and `typeof`. */
+const lowestNftVersion = [0, 9, 4]
+
+const CAP_NET_ADMIN = 12
+
+/** Throws where this machine cannot do what is needed; the sentence says what is missing. */
+export async function checkRequirements(
+  nft: NftCommand,
+  families: readonly Family[],
+  settings: Settings,
+): Promise<void> {
+  if (process.platform !== 'linux') {
+    throw new KpngError(
+      'unsupported',
+      `nftables is a part of Linux, and this is ${process.platform}. Use the userspace backend here.`,
+    )
+  }
+  if (!mayAdministerNetwork(readOr('/proc/self/status', ''))) {
+    throw new KpngError(
+      'unsupported',
+      'kpng may not change the network here. Run it as root, or give it the capability CAP_NET_ADMIN.',
+    )
+  }
+  const version = await nft.version()
+  if (isOlder(version, lowestNftVersion)) {
+    throw new KpngError(
+      'unsupported',
+      `nft ${version} is too old. Install ${lowestNftVersion.join('.')} or newer; 1.0.7 or newer is best.`,
+    )
+  }
+  for (const family of families) {
+    const problem = await nft.check(skeletonText(family, settings).replaceAll(' kpng {', ' kpng-check {'))
+    if (problem !== undefined) throw await missingFeature(nft, family, version, problem)
+  }
+}
+
+/** Whether the process has CAP_NET_ADMIN, from `/proc/self/status`. Unknown counts as yes: the kernel will say. */
+export function mayAdministerNetwork(status: string): boolean {
+  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1]
+  return effective === undefined || ((BigInt(`0x${effective}`) >> BigInt(CAP_NET_ADMIN)) & 1n) === 1n
+}
+
+function isOlder(version: string, lowest: readonly number[]): boolean {
+  const parts = version.split('.').map(Number)
+  if (parts.some(Number.isNaN)) return false
+  for (const [index, number] of lowest.entries()) {
+    const own = parts[index] ?? 0
+    if (own !== number) return own < number
+  }
+  return false
+}
+
+/** Each thing that the ruleset needs of the kernel: its configuration option, and the shortest text that needs it. */
+const probes = (family: Family): readonly (readonly [option: string, chain: string])[] => [
+  ['CONFIG_NF_TABLES', ''],
+  ['CONFIG_NFT_NAT', 'type nat hook prerouting priority -100;'],
+  ['CONFIG_NFT_CT', 'ct state new accept'],
+  ['CONFIG_NFT_MASQ', 'type nat hook postrouting priority 100; masquerade fully-random'],
+  ['CONFIG_NFT_REJECT', 'reject with tcp reset'],
+  ['CONFIG_NFT_NUMGEN', 'numgen random mod 2 == 0 accept'],
+  [
+    family === 'ip' ? 'CONFIG_NFT_FIB_IPV4' : 'CONFIG_NFT_FIB_IPV6',
+    'type filter hook input priority 0; fib daddr type local accept',
+  ],
+]
+
+async function missingFeature(nft: NftCommand, family: Family, version: string, problem: string): Promise<KpngError> {
+  for (const [option, chain] of probes(family)) {
+    const text = `table ${family} kpng-check {\n  chain probe {\n    ${chain.replaceAll('; ', ';\n    ')}\n  }\n}\n`
+    if ((await nft.check(text)) === undefined) continue
+    return new KpngError(
+      'unsupported',
+      `The kernel lacks what ${option} brings (family ${family}). Load its module, or use another kernel.`,
+    )
+  }
+  return new KpngError(
+    'unsupported',
+    `The kernel, or nft ${version}, does not take kpng's rules for family ${family}: ${problem}. Update nft, or use another backend.`,
+  )
+}
+
+/** The families to serve. */
+export function usableFamilies({ ipv6 }: Settings, log: Log, hostHasIpv6 = hasIpv6()): Family[] {
+  if (ipv6 === false) return ['ip']
+  if (hostHasIpv6) return ['ip', 'ip6']
+  if (ipv6 === true) {
+    throw new KpngError(
+      'unsupported',
+      'IPv6 is asked for, but this host has none. Enable it (net.ipv6.conf.all.disable_ipv6=0), or serve IPv4 only.',
+    )
+  }
+  log.info('This host has no IPv6; only IPv4 is served')
+  return ['ip']
+}
+
+function hasIpv6(): boolean {
+  return existsSync('/proc/net/if_inet6') && readOr('/proc/sys/net/ipv6/conf/all/disable_ipv6', '1').trim() === '0'
+}
+
+/** Whether the nft command can make the chains of session affinity in a family. Before 1.0.7 it crashes on IPv6. */
+export async function canWriteRememberChains(nft: NftCommand, family: Family, settings: Settings): Promise<boolean> {
+  const chain = `table ${family} kpng {\n  chain remember-1 {\n    ${rememberRule(family, 'tcp', 1)}\n  }\n}\n`
+  return (
+    (await nft.check((skeletonText(family, settings) + chain).replaceAll(' kpng {', ' kpng-check {'))) === undefined
+  )
+}
+
+function readOr(path: string, otherwise: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return otherwise
+  }
+}

@@ -1,0 +1,107 @@
+import { type Family, formatAddress } from './address.js'
+import { runCommand } from './command.js'
+import type { DesiredState } from './desired-state.js'
+import { endpointData, nodePortKey, protocolBytes, serviceKey } from './element.js'
+import { allListKinds, type ListKind, listKinds, type SetPath, setPath, splitSetPath } from './names.js'
+import type { Transaction } from './transaction.js'
+
+// A UDP client that keeps its port stays with the endpoint that its first packet was given, for as long as it sends: the
+// kernel takes all of it for one flow. When that endpoint no longer serves, the flow must go, so that the next packet is given
+// another one. TCP needs nothing of the kind: it notices.
+
+/** A UDP flow in the kernel's table of connections. Addresses are bytes. */
+export interface Flow {
+  readonly family: Family
+  /** Whom the client addressed. */
+  readonly destination: string
+  readonly destinationPort: number
+  /** Who answers. */
+  readonly answeredBy: string
+  readonly answeredByPort: number
+  /** Somebody changed the destination. */
+  readonly isRedirected: boolean
+}
+
+/** An endpoint that left a list, or (without one) a list that got its first endpoint. */
+export interface ListChange {
+  readonly family: Family
+  readonly kind: ListKind
+  readonly key: string
+  readonly gone: string | undefined
+}
+
+const udp = protocolBytes('udp')
+
+/** What a transaction means for UDP flows. */
+export function udpChanges(transaction: Transaction, state: DesiredState): ListChange[] {
+  const changes: ListChange[] = []
+  for (const [elements, isRemoval] of [
+    [transaction.remove, true],
+    [transaction.add, false],
+  ] as const) {
+    for (const [path, map] of elements) {
+      const { family, name } = splitSetPath(path)
+      const kind = allListKinds.find(({ endpoints }) => endpoints === name)
+      if (!kind) continue
+      for (const [element, endpoint] of map) {
+        const key = element.slice(0, -4)
+        if (key.slice(-8, -4) !== udp) continue
+        const now = state.endpointsOf(path, key)
+        if (isRemoval ? !now.includes(endpoint) : now.length === 1) {
+          changes.push({ family, kind, key, gone: isRemoval ? endpoint : undefined })
+        }
+      }
+    }
+  }
+  return changes
+}
+
+/** Tells the flows that go to one of the changed lists, but not to one of its endpoints. */
+export function staleness(changes: readonly ListChange[], state: DesiredState, ownAddresses: readonly string[]) {
+  const changed = new Set(changes.map(({ family, key }) => `${family} ${key}`))
+  const serves = (family: Family, kinds: readonly ListKind[], key: string, endpoint: string) =>
+    kinds.some(({ endpoints }) => state.endpointsOf(setPath(family, endpoints), key).includes(endpoint))
+  return ({ family, destination, destinationPort, answeredBy, answeredByPort, isRedirected }: Flow): boolean => {
+    const endpoint = endpointData(answeredBy, answeredByPort)
+    const key = serviceKey(destination, 'udp', destinationPort)
+    if (changed.has(`${family} ${key}`)) {
+      return !serves(family, [listKinds.services, listKinds.localServices], key, endpoint)
+    }
+    const nodePort = nodePortKey('udp', destinationPort)
+    if (!changed.has(`${family} ${nodePort}`)) return false
+    // Anybody's packets may go through this node to such a port of another machine.
+    if (!isRedirected && !ownAddresses.includes(destination)) return false
+    return !serves(family, [listKinds.nodePorts, listKinds.localNodePorts], nodePort, endpoint)
+  }
+}
+
+/** Every UDP list, as if all had changed: what left while nobody looked shows in the flows themselves. */
+export function allUdpLists(lists: Iterable<readonly [SetPath, string]>): ListChange[] {
+  const changes: ListChange[] = []
+  for (const [path, key] of lists) {
+    const { family, name } = splitSetPath(path)
+    const kind = allListKinds.find(({ endpoints }) => endpoints === name)
+    if (kind && key.slice(-8, -4) === udp) changes.push({ family, kind, key, gone: undefined })
+  }
+  return changes
+}
+
+/** The arguments that make `conntrack` delete the flows of an endpoint that left. */
+export function conntrackArguments({ family, key, gone }: ListChange): string[] | undefined {
+  if (gone === undefined) return undefined
+  const port = (key.charCodeAt(key.length - 4) << 8) | key.charCodeAt(key.length - 3)
+  const destination = key.length > 8 ? ['--orig-dst', formatAddress(key.slice(0, -8))] : []
+  return [
+    ...['-D', '-f', family === 'ip' ? 'ipv4' : 'ipv6', '-p', 'udp', ...destination],
+    ...['--dport', String(port), '--dst-nat', formatAddress(gone.slice(0, -4))],
+  ]
+}
+
+/** Deletes stale flows with the `conntrack` command, for machines where the kernel cannot be asked directly. */
+export async function deleteFlowsByCommand(command: string, changes: readonly ListChange[]): Promise<void> {
+  for (const change of changes) {
+    const args = conntrackArguments(change)
+    // It exits with 1 when there is no such flow, which is the usual case.
+    if (args) await runCommand(command, args)
+  }
+}

@@ -1,0 +1,17 @@
+import type { Family } from './address.js'
+import type { ElementMap } from './element.js'
+import type { SetPath } from './names.js'
+import type { Transaction } from './transaction.js'
+
+/** A chain to be made before elements can go to it: `ip remember-60`. */
+export type ChainPath = `${Family} ${string}`
+
+/** Brings elements into the kernel, and back. */
+export interface Writer {
+  readonly name: 'netlink' | 'nft'
+  /** All of it or nothing; rejects when it was nothing. */
+  commit(transaction: Transaction, newChains: readonly ChainPath[]): Promise<void>
+  /** What is in a set of ours. The set must exist. */
+  read(path: SetPath): Promise<ElementMap>
+  close(): void
+}

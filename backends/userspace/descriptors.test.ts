@@ -1,0 +1,92 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { silentLog } from '@kpng/api'
+import { afterAll, describe, expect, it } from 'vitest'
+import { Descriptors } from './descriptors.js'
+import { outcome, tcpServer } from './testing/peers.js'
+import { bundleAgent, type Machine, startAgent } from './testing/remote.js'
+
+const tooMany = Object.assign(new Error('accept EMFILE'), { code: 'EMFILE' })
+
+describe('waiting for descriptors', () => {
+  it('resumes one waiter for each thing that is closed, in order, then is free again', () => {
+    // Of 100, sixteen are for those who wait.
+    const descriptors = new Descriptors(silentLog, 100, 80)
+    const close = [1, 2, 3, 4].map(() => descriptors.opened())
+    const resumed: number[] = []
+    expect(descriptors.usedUp).toBe(true)
+    for (const n of [1, 2]) descriptors.wait(() => resumed.push(n), () => {})
+    close[0]?.()
+    expect(resumed).toEqual([1])
+    close[1]?.()
+    expect(resumed).toEqual([1, 2])
+    close[2]?.()
+    expect(descriptors.usedUp).toBe(false)
+    descriptors.close()
+  })
+
+  it('takes a failure to open something as its word, and tells waiters to give up when it closes', () => {
+    const descriptors = new Descriptors(silentLog, 1000, 0)
+    let gaveUp = 0
+    expect(descriptors.usedUp).toBe(false)
+    descriptors.report(tooMany)
+    expect(descriptors.usedUp).toBe(true)
+    descriptors.wait(() => {}, () => gaveUp++)
+    descriptors.close()
+    expect(gaveUp).toBe(1)
+  })
+})
+
+const hasPrlimit = () => {
+  try {
+    execFileSync('prlimit', ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    console.warn('SKIPPED: a proxy at its limit of open files: prlimit is not installed')
+    return false
+  }
+}
+
+describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kpng-limit-'))
+  let proxy: Machine | undefined
+  afterAll(() => {
+    proxy?.child.kill('SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('serves those it accepted as others end, does not crash, and is as before afterwards', async () => {
+    await bundleAgent(join(folder, 'agent.mjs'))
+    proxy = startAgent(['prlimit', '--nofile=128'], join(folder, 'agent.mjs'))
+    const pod = await tcpServer('127.20.0.9', 'pod', {
+      serve: (socket) => void socket.on('data', () => setTimeout(() => socket.end('served'), 200)),
+    })
+    await proxy.startProxy({ capture: 'none', allowLoopbackEndpoints: true })
+    await proxy.setService('web', { ips: { clusterIps: { v4: ['127.10.0.9'] } } }, [['127.20.0.9', pod.port]])
+    const one = () =>
+      new Promise<string>((resolve) => {
+        const socket = connect({ host: '127.10.0.9', port: 8080 }, () => socket.write('x'))
+        socket.on('data', (text) => resolve(text.toString()))
+        socket.on('error', () => resolve('error'))
+        socket.on('close', () => resolve('closed'))
+      })
+    const atOnce = async (clients: number) =>
+      (await Promise.all(Array.from({ length: clients }, one))).filter((result) => result === 'served').length
+    // Fifty connections need a hundred descriptors, and Node itself has some thirty: nobody is turned away all the same.
+    expect(await atOnce(50)).toBe(50)
+    const served = await atOnce(200)
+    expect(served).toBeGreaterThan(40)
+    for (let i = 0; i < 5; i++) expect(await one()).toBe('served')
+    await pause(50)
+    const [, counters] = (await proxy.counters())[0] ?? []
+    expect(counters).toMatchObject({ connections: 50 + served + 5, active: 0 })
+    await proxy.stopProxy()
+    expect(await outcome('127.10.0.9', 8080)).toBe('ECONNREFUSED')
+    await pod.close()
+console.info(`   200 clients at once with 128 open files: ${served} served, the others turned away`)
+  })
+})

@@ -1,0 +1,97 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, describe, expect, it } from 'vitest'
+import { userspaceBackend } from '../backend.js'
+import type { UserspaceOptions } from '../options.js'
+import { Cluster, endpoint, UDP } from '../testing/cluster.js'
+import { type TestServer, udpClient, udpServer } from '../testing/peers.js'
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+async function start(options: UserspaceOptions = {}) {
+  const backend = userspaceBackend({ allowLoopbackEndpoints: true, syncPeriodMs: 0, ...options })
+  await backend.setup({ requestFullSync: () => {} })
+  closers.push(() => backend.close())
+  return { backend, cluster: new Cluster(backend) }
+}
+
+async function pod(name: string, ip = '127.20.0.1'): Promise<TestServer> {
+  const server = await udpServer(ip, name)
+  closers.push(() => server.close())
+  return server
+}
+
+async function client(ip = '127.0.0.1') {
+  const made = await udpClient(ip)
+  closers.push(() => made.close())
+  return made
+}
+
+const at = ({ port }: TestServer) => endpoint('127.20.0.1', port)
+const ports = [{ name: 'http', protocol: UDP, port: 8053, targetPort: 8053 }]
+const [ip, port] = ['127.10.0.1', 8053]
+
+describe('UDP on the service address', () => {
+  it('keeps a client at its endpoint and spreads clients', async () => {
+    const { cluster, backend } = await start()
+    await cluster.set('dns', { ports }, [at(await pod('a')), at(await pod('b'))])
+    const [one, two] = [await client(), await client()]
+    const first = (await one.ask(ip, port, '1')).split(':')[0]
+    expect(await one.ask(ip, port, '2')).toBe(`${first}:2`)
+    expect((await two.ask(ip, port, '3')).split(':')[0]).not.toBe(first)
+    expect(backend.counters.get('default/dns:http')).toMatchObject({ connections: 2, active: 2, bytesToEndpoint: 3, bytesToClient: 9 })
+  })
+
+  it('moves a client at once when its endpoint goes', async () => {
+    const { cluster } = await start()
+    const [a, b] = [await pod('a'), await pod('b')]
+    await cluster.set('dns', { ports }, [at(a)])
+    const one = await client()
+    expect(await one.ask(ip, port, '1')).toBe('a:1')
+    await cluster.set('dns', { ports }, [at(b)])
+    expect(await one.ask(ip, port, '2')).toBe('b:2')
+  })
+
+  it('ends sessions that fall silent', async () => {
+    const { cluster, backend } = await start({ udpIdleTimeoutMs: 100 })
+    await cluster.set('dns', { ports }, [at(await pod('a'))])
+    const one = await client()
+    expect(await one.ask(ip, port, '1')).toBe('a:1')
+    await pause(300)
+    expect(backend.counters.get('default/dns:http')?.active).toBe(0)
+    expect(await one.ask(ip, port, '2')).toBe('a:2')
+  })
+
+  it('leaves an endpoint where nobody listens for the next one', async () => {
+    const { cluster } = await start()
+    const dead = await udpServer('127.20.0.1', 'dead')
+    await dead.close()
+    await cluster.set('dns', { ports }, [at(dead), at(await pod('alive'))])
+    const one = await client()
+    const answers = []
+    for (let i = 0; i < 4; i++) answers.push(await one.ask(ip, port, 'x', 100))
+    expect(answers).toContain('alive:x')
+    expect(answers.at(-1)).toBe('alive:x')
+  })
+
+  it('serves IPv6', async () => {
+    const { cluster } = await start()
+    const server = await pod('six', '::1')
+    await cluster.set('dns', { ips: { clusterIps: { v6: ['::1'] } }, ports: [{ ...ports[0], port: 28_053 }] } as never, [
+      endpoint('::1', server.port),
+    ])
+    expect(await (await client('::1')).ask('::1', 28_053, 'x')).toBe('six:x')
+  })
+
+  it('serves no more clients at a time than it may', async () => {
+    const { cluster, backend } = await start({ maxUdpSessions: 2 })
+    await cluster.set('dns', { ports }, [at(await pod('a'))])
+    const clients = [await client(), await client(), await client()]
+    const answers = []
+    for (const one of clients) answers.push(await one.ask(ip, port, 'x', 100))
+    expect(answers).toEqual(['a:x', 'a:x', 'silence'])
+    expect(backend.counters.get('default/dns:http')?.failures).toBe(1)
+  })
+})

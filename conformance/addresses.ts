@@ -1,0 +1,63 @@
+// The address plan: where everything in the lab lives. Cases and the lab both read it, so a case never spells an address twice.
+
+export type Family = 'v4' | 'v6'
+export const families = ['v4', 'v6'] as const
+
+/** One address of each family. */
+export type DualAddress = Readonly<Record<Family, string>>
+
+/** Namespaces of the lab. `pod-a` and `pod-b` only ask; `a1` … `b2` are endpoints, and may ask too (hairpin). */
+export const hosts = ['node-a', 'node-b', 'pod-a', 'a1', 'a2', 'pod-b', 'b1', 'b2', 'outside', 'gateway'] as const
+export type Host = (typeof hosts)[number]
+
+/** What serves: the pods, and `node-a` for endpoints in the host's own network. */
+export type Server = 'a1' | 'a2' | 'b1' | 'b2' | 'node-a'
+
+export const addressOf: Readonly<Record<Host, DualAddress>> = {
+  'node-a': { v4: '172.30.0.1', v6: 'fd00:30::1' },
+  'node-b': { v4: '172.30.0.2', v6: 'fd00:30::2' },
+  'pod-a': { v4: '10.244.1.10', v6: 'fd00:10:244:1::10' },
+  a1: { v4: '10.244.1.11', v6: 'fd00:10:244:1::11' },
+  a2: { v4: '10.244.1.12', v6: 'fd00:10:244:1::12' },
+  'pod-b': { v4: '10.244.2.10', v6: 'fd00:10:244:2::10' },
+  b1: { v4: '10.244.2.11', v6: 'fd00:10:244:2::11' },
+  b2: { v4: '10.244.2.12', v6: 'fd00:10:244:2::12' },
+  outside: { v4: '203.0.113.9', v6: '2001:db8:113::9' },
+  gateway: { v4: '172.30.0.254', v6: 'fd00:30::254' },
+}
+
+/** A second address of node-a, which is not in its Node object: node ports must not be served there. */
+export const secondAddress: DualAddress = { v4: '172.30.0.101', v6: 'fd00:30::101' }
+/** A third one, used as an external IP that is the node's own. */
+export const ownExternalAddress: DualAddress = { v4: '172.30.0.102', v6: 'fd00:30::102' }
+
+export const clusterCidr: DualAddress = { v4: '10.244.0.0/16', v6: 'fd00:10:244::/48' }
+export const podCidr: Readonly<Record<'node-a' | 'node-b', DualAddress>> = {
+  'node-a': { v4: '10.244.1.0/24', v6: 'fd00:10:244:1::/64' },
+  'node-b': { v4: '10.244.2.0/24', v6: 'fd00:10:244:2::/64' },
+}
+export const zoneOf = { 'node-a': 'zone-1', 'node-b': 'zone-2' } as const
+
+export const serviceCidr: DualAddress = { v4: '10.96.0.0/16', v6: 'fd00:10:96::/112' }
+/** Load-balancer and external IPs are routed to node-a from everywhere, and from there to the gateway. */
+export const loadBalancerCidr: DualAddress = { v4: '198.51.100.0/24', v6: '2001:db8:100::/64' }
+export const externalCidr: DualAddress = { v4: '192.0.2.0/24', v6: '2001:db8:2::/64' }
+
+// Each Service of the cases has a number, and its addresses and node ports follow from it.
+
+export const clusterIp = (number: number): DualAddress => ({
+  v4: `10.96.${1 + (number >> 8)}.${number & 255}`,
+  v6: `fd00:10:96::${(0x100 + number).toString(16)}`,
+})
+export const loadBalancerIp = (number: number): DualAddress => ({
+  v4: `198.51.100.${number}`,
+  v6: `2001:db8:100::${number.toString(16)}`,
+})
+export const externalIp = (number: number): DualAddress => ({
+  v4: `192.0.2.${number}`,
+  v6: `2001:db8:2::${number.toString(16)}`,
+})
+export const nodePort = (number: number): number => 30_000 + number
+
+/** The ports that every pod serves, TCP and UDP. */
+export const podPorts = [8080, 8081, 9090] as const
