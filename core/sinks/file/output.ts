@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { constants, type Stats } from 'node:fs'
-import { access, open, realpath, rename, rm, stat } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { KpngError, messageOf } from '@kpng/api'
@@ -46,7 +46,10 @@ const finalPath = (path: string): Promise<string> => realpath(path).catch(() => 
 
 async function mustBeWritable(folder: string): Promise<void> {
   try {
-    await access(folder, constants.W_OK | constants.X_OK)
+    // Tried, not asked: a read-only file system, or rights that were dropped, only show when something is written.
+    const probe = temporaryIn(folder)
+    await (await open(probe, 'wx')).close()
+    await rm(probe, { force: true })
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === 'ENOENT'
     const what = missing
@@ -56,9 +59,12 @@ async function mustBeWritable(folder: string): Promise<void> {
   }
 }
 
-/** Readers see the old file or the new one, whole, never a part. The temporary name is hidden from whoever reads the folder. */
+/** A name that is hidden from whoever reads the folder. */
+const temporaryIn = (folder: string, name = 'kpng') => join(folder, `.${name}.${randomBytes(6).toString('hex')}.tmp`)
+
+/** Readers see the old file or the new one, whole, never a part. */
 async function replaceFile(path: string, parts: readonly string[]): Promise<void> {
-  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`)
+  const temporary = temporaryIn(dirname(path), basename(path))
   try {
     await writeTo(temporary, 'wx', parts)
     await rename(temporary, path)
