@@ -7,6 +7,8 @@ export interface Context {
   readonly signal: AbortSignal
   readonly nodeName: string
   readonly events: EventCounts
+  /** Ends the run from within, as a signal would. */
+  stop(): void
 }
 
 /** The values of a command's flags, by their camel-case names. */
@@ -23,6 +25,13 @@ export function booleanFlag(flags: Flags, name: string, fallback: boolean): bool
   if (value === undefined) return fallback
   return value !== 'false' && value !== false
 }
+
+/** A flag that takes several values, with commas. */
+export const listFlag = (flags: Flags, name: string): string[] =>
+  (textFlag(flags, name) ?? '')
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
 
 /** `{ [name]: value }`, or nothing when there is no value: for options that may be left out. */
 export const given = <Name extends string, T>(name: Name, value: T | undefined): { [key in Name]?: T } =>

@@ -37,10 +37,11 @@ async function contextFrom(flags: Flags): Promise<Context> {
   const { EventCounts } = await import('./events.js')
   const log = await logFrom(flags)
   const nodeName = typeof flags.nodeName === 'string' && flags.nodeName !== '' ? flags.nodeName : defaultNodeName()
-  const signal = stopOnSignals(log)
+  const ended = new AbortController()
+  const signal = AbortSignal.any([stopOnSignals(log), ended.signal])
   const events = new EventCounts()
   events.report(log, signal)
-  return { log, nodeName, signal, events }
+  return { log, nodeName, signal, events, stop: () => ended.abort() }
 }
 
 async function report(error: unknown, name: string): Promise<number> {

@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander'
 import type { BackendCommand } from './backends/backend.js'
 import { calloutCommand } from './backends/callout.js'
 import { jsonCommand } from './backends/json.js'
+import { nftCommand } from './backends/nft.js'
 import { userspaceLinuxCommand, userspaceWindowsCommand } from './backends/userspace.js'
 import { addClientFlags, clientOptions } from './client-flags.js'
 import type { Context, Flags } from './context.js'
@@ -18,6 +19,7 @@ import type { SourceCommand } from './sources/source.js'
 const sources: readonly SourceCommand[] = [kubeSource, fileSource, apiSource]
 const sinks = [apiSink, fileSink]
 const backends: readonly BackendCommand[] = [
+  nftCommand,
   userspaceLinuxCommand,
   userspaceWindowsCommand,
   jsonCommand,
@@ -41,6 +43,7 @@ export function buildProgram(name: string, version: string, makeContext: MakeCon
   for (const source of sources) addSource(program, source, makeContext)
   addLocal(program, makeContext)
   addPlayground(program, makeContext)
+  addCleanup(program, makeContext)
   program
     .command('version')
     .description('print the version')
@@ -85,6 +88,19 @@ function addLocal(program: Command, makeContext: MakeContext): void {
     const { changeSetsOverGrpc } = await import('@kpng/client')
     const { runOn } = await import('./backends/run.js')
     await runOn(changeSetsOverGrpc({ ...(await clientOptions(flags, '')), log: context.log }), backend, flags, context)
+  })
+}
+
+function addCleanup(program: Command, makeContext: MakeContext): void {
+  const command = program
+    .command('cleanup')
+    .description("take away what kpng's backends left on this machine, and nothing of anybody else")
+    .option('--backend <name>', 'only of this one: nft, userspacelin or userspacelin-iptables')
+    .addHelpText('after', '\nExample:\n  $ kpng cleanup')
+  command.action(async () => {
+    const flags = command.optsWithGlobals()
+    const { cleanUp } = await import('./cleanup.js')
+    await cleanUp(flags.backend, await makeContext(flags))
   })
 }
 

@@ -1,4 +1,5 @@
 // `npm test`: installs what it needs, then types, lint, boundaries, generated code, and every test.
+import { installTools } from './debian.js'
 import { bin, build, install, run } from './steps.js'
 
 const step = (name, work) => {
@@ -9,6 +10,7 @@ const step = (name, work) => {
 }
 
 install()
+installTools()
 step('build', build)
 step('types of tests, examples and benchmarks', () => run(bin('tsc'), ['-p', 'tsconfig.tests.json']))
 step('lint', () => run(bin('biome'), ['check', '.']))

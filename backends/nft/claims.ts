@@ -9,7 +9,7 @@ export class Claims {
   owner(key: string): string | undefined {
     const claimants = this.#claimants.get(key)
     if (claimants === undefined || typeof claimants === 'string') return claimants
-    return [...claimants].reduce((first, path) => (path < first ? path : first))
+    return [...claimants].sort()[0]
   }
 
   /** All who ask for it. */

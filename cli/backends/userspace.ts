@@ -1,4 +1,4 @@
-import { type Flags, given, textFlag } from '../context.js'
+import { type Flags, given, listFlag, textFlag } from '../context.js'
 import type { BackendCommand } from './backend.js'
 
 /** The flags that both userspace proxiers have, as in Go kpng. */
@@ -20,15 +20,9 @@ async function optionsFrom(flags: Flags) {
     syncPeriodMs: milliseconds('--sync-period-duration', textFlag(flags, 'syncPeriodDuration') ?? '30s'),
     udpIdleTimeoutMs: milliseconds('--udp-idle-timeout', textFlag(flags, 'udpIdleTimeout') ?? '10s'),
     ...given('drainSeconds', drain === undefined ? undefined : wholeNumber('--drain-seconds', drain)),
-    clusterCidrs: list(flags, 'clusterCidr'),
+    clusterCidrs: listFlag(flags, 'clusterCidr'),
   }
 }
-
-const list = (flags: Flags, name: string): string[] =>
-  (textFlag(flags, name) ?? '')
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '')
 
 export const userspaceLinuxCommand: BackendCommand = {
   name: 'to-userspacelin',
@@ -49,7 +43,7 @@ export const userspaceLinuxCommand: BackendCommand = {
     const range = textFlag(flags, 'portRange')
     const portals = {
       log,
-      bindAddresses: list(flags, 'bindAddress'),
+      bindAddresses: listFlag(flags, 'bindAddress'),
       ...given('portRange', range === undefined ? undefined : parsePortRange(range)),
     }
     const captures: Record<string, () => ReturnType<typeof noCapture>> = {

@@ -2,11 +2,13 @@ import {
   addressOf,
   type DualAddress,
   externalCidr,
+  type Family,
   families,
   type Host,
   hosts,
   loadBalancerCidr,
   ownExternalAddress,
+  podCidr,
   secondAddress,
   serviceCidr,
 } from '../addresses.js'
@@ -62,12 +64,23 @@ export function interfaceName(host: Host, peer: Host): string {
   return ['outside', 'gateway', 'node-a', 'node-b'].includes(peer) ? `to-${peer}` : `pod-${peer.replace('pod-', '')}`
 }
 
-/** Lines for `ip -batch` in the machine's own namespace: they make every veth with its ends in place. */
+/** The hardware address of a host at the end of a link, from the place of both in the lists: known before the link exists. */
+const hardwareAddress = (host: Host, peer: Host): string =>
+  `02:00:00:00:${twoDigits(hosts.indexOf(host))}:${twoDigits(hosts.indexOf(peer))}`
+
+const twoDigits = (number: number): string => number.toString(16).padStart(2, '0')
+
+/**
+ * Lines for `ip -batch` in the machine's own namespace: they make every veth with its ends in place. The two ends get different
+ * index numbers: with equal ones, as they come by themselves in fresh namespaces, the kernel takes up to a second to notice
+ * that the other end is up.
+ */
 export const linkLines = (namespaceOf: (host: Host) => string): string[] =>
-  links.map(
-    ({ near, far }) =>
-      `link add ${interfaceName(near, far)} netns ${namespaceOf(near)} type veth peer name ${interfaceName(far, near)} netns ${namespaceOf(far)}`,
-  )
+  links.map(({ near, far }, number) => {
+    const end = (host: Host, peer: Host, index: number) =>
+      `name ${interfaceName(host, peer)} index ${index + number} address ${hardwareAddress(host, peer)} netns ${namespaceOf(host)}`
+    return `link add ${end(near, far, 100)} type veth peer ${end(far, near, 200)}`
+  })
 
 /** Lines for `ip -batch` in the namespace of one host. */
 export function hostLines(host: Host): string[] {
@@ -75,26 +88,34 @@ export function hostLines(host: Host): string[] {
   const lines = ['link set lo up']
   for (const peer of peers) {
     const device = interfaceName(host, peer)
-    for (const family of families) {
-      lines.push(`address add ${addressOf[host][family]} peer ${addressOf[peer][family]} dev ${device}`)
-    }
     lines.push(`link set ${device} up`)
+    for (const family of families) {
+      // Routes to the other end are made by hand: the kernel forgets those of `peer` in IPv6 when the link comes up late.
+      // Neighbours are known, not discovered: discovery needs a link-local address, which comes late on a new link.
+      const other = addressOf[peer][family]
+      lines.push(
+        `address add ${addressOf[host][family]}/${family === 'v4' ? 32 : 128} dev ${device}${family === 'v4' ? '' : ' nodad'}`,
+        `route add ${other} dev ${device}`,
+        `neighbour add ${other} lladdr ${hardwareAddress(peer, host)} dev ${device} nud permanent`,
+      )
+    }
   }
   for (const family of families) {
     const device = interfaceName(host, defaultRoute[host])
     const via = addressOf[defaultRoute[host]][family]
-    lines.push(`route add default via ${via} dev ${device} src ${addressOf[host][family]}`)
+    // Onlink: the other end may not be up yet, and then nothing seems to lead to it.
+    lines.push(`route add default via ${via} dev ${device} onlink`)
     lines.push(...extraLines(host).map((line) => line[family]))
   }
   return lines
 }
 
 function extraLines(host: Host): DualAddress[] {
-  const each = (line: (family: 'v4' | 'v6') => string): DualAddress => ({ v4: line('v4'), v6: line('v6') })
+  const each = (line: (family: Family) => string): DualAddress => ({ v4: line('v4'), v6: line('v6') })
   switch (host) {
     case 'node-a':
       return [
-        each((family) => `route add ${podsOf('node-b', family)} via ${addressOf['node-b'][family]} dev to-node-b`),
+        each((family) => `route add ${podCidr['node-b'][family]} via ${addressOf['node-b'][family]} dev to-node-b onlink`),
         ...[secondAddress, ownExternalAddress].map((address) =>
           each((family) => `address add ${address[family]}/${family === 'v4' ? 32 : 128} dev lo`),
         ),
@@ -108,7 +129,3 @@ function extraLines(host: Host): DualAddress[] {
       return []
   }
 }
-
-const podsOf = (_node: 'node-b', family: 'v4' | 'v6'): string => ({ v4: '10.244.2.0/24', v6: 'fd00:10:244:2::/64' })[family]
-
-export { hosts }

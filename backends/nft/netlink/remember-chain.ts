@@ -57,7 +57,9 @@ function writeRule(buffer: MessageBuffer, family: Family, protocol: Protocol, se
       buffer.text(EXPRESSION_NAME, name)
       buffer.nested(EXPRESSION_DATA, write)
     })
-  const numbers = (...values: number[]) => values.forEach((value, index) => buffer.u32(index + 1, value))
+  const numbers = (...values: number[]) => {
+    for (const [index, value] of values.entries()) buffer.u32(index + 1, value)
+  }
   const meta = (register: number) => expression('meta', () => numbers(register, META_L4PROTO))
   const ct = (register: number, key: number) =>
     expression('ct', () => {

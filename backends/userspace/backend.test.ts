@@ -1,0 +1,234 @@
+import fc from 'fast-check'
+import { afterEach, describe, expect, it } from 'vitest'
+import { userspaceBackend } from './backend.js'
+import type { UserspaceOptions } from './options.js'
+import { Cluster, endpoint, everywhere, service, TCP, UDP } from './testing/cluster.js'
+import { fakeCapture } from './testing/fake-capture.js'
+import { outcome, recordingLog, tcpServer, until } from './testing/peers.js'
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+async function start(options: UserspaceOptions = {}) {
+  const { lines, log } = recordingLog()
+  const backend = userspaceBackend({ log, allowLoopbackEndpoints: true, syncPeriodMs: 0, ...options })
+  await backend.setup({ requestFullSync: () => {} })
+  closers.push(() => backend.close())
+  return { backend, lines, cluster: new Cluster(backend) }
+}
+
+async function pod(name: string) {
+  const server = await tcpServer('127.20.0.1', name)
+  closers.push(() => server.close())
+  return endpoint('127.20.0.1', server.port)
+}
+
+const ips = (ip: string) => ({ clusterIps: { v4: [ip] } })
+const port = { name: 'http', protocol: TCP, port: 8080, targetPort: 8080 }
+
+describe('one service does not disturb another', () => {
+  it('a port in use is told once, and opened when it is free', async () => {
+    const other = await tcpServer('127.11.0.1', 'other program', { port: 8080 })
+    const { cluster, backend, lines } = await start()
+    const endpoints = [await pod('a')]
+    await cluster.set('taken', { ips: ips('127.11.0.1') }, endpoints)
+    await cluster.set('good', { ips: ips('127.11.0.2') }, endpoints)
+    await cluster.set('good', { ips: ips('127.11.0.2'), ports: [port, { ...port, name: 'more', port: 8081 }] }, endpoints)
+    const message = '127.11.0.1:8080/tcp is in use by another program; stop it, or give the service another port.'
+    expect([...backend.failures().values()]).toEqual([message])
+    expect(lines.filter(({ level }) => level === 'error').map(({ fields }) => fields.error)).toEqual([message])
+    expect(await outcome('127.11.0.2', 8080)).toBe('a')
+    await other.close()
+    await cluster.set('good', { ips: ips('127.11.0.2') }, endpoints)
+    expect(await outcome('127.11.0.1', 8080)).toBe('a')
+  })
+
+  it('two services with one address: the first has it, the second when the first is gone', async () => {
+    const { cluster, backend } = await start()
+    const [a, b] = [await pod('a'), await pod('b')]
+    await cluster.set('one', { ips: ips('127.11.0.3') }, [a])
+    await cluster.set('two', { ips: ips('127.11.0.3') }, [b])
+    expect([...backend.failures()]).toEqual([
+      ['default/two:http|127.11.0.3:8080/tcp', "The address is default/one:http's already; give one of them another."],
+    ])
+    expect(await outcome('127.11.0.3', 8080)).toBe('a')
+    await cluster.set('one', undefined)
+    expect(await outcome('127.11.0.3', 8080)).toBe('b')
+  })
+
+  it('an address that is not this machine’s is told', async () => {
+    const { cluster, backend } = await start()
+    await cluster.set('far', { ips: ips('192.0.2.1') }, [await pod('a')])
+    expect([...backend.failures().values()]).toEqual([
+      '192.0.2.1:8080/tcp is not an address of this machine; add it to an interface, or choose a capture that does.',
+    ])
+  })
+
+  it('a failed portal is tried again by the periodic sync', async () => {
+    const other = await tcpServer('127.11.0.4', 'other program', { port: 8080 })
+    const { cluster, backend } = await start({ syncPeriodMs: 50 })
+    await cluster.set('web', { ips: ips('127.11.0.4') }, [await pod('a')])
+    expect(backend.failures().size).toBe(1)
+    await other.close()
+    await until('the portal is open', () => backend.failures().size === 0)
+    expect(await outcome('127.11.0.4', 8080)).toBe('a')
+  })
+
+  it('a full sync closes what the view does not have', async () => {
+    const { cluster, backend } = await start()
+    await cluster.set('web', { ips: ips('127.11.0.5') }, [await pod('a')])
+    cluster.services.clear()
+    await backend.sync(cluster.view, { full: true, services: new Map(), node: false, serviceCidrs: false, triggers: [] })
+    expect(await outcome('127.11.0.5', 8080)).toBe('ECONNREFUSED')
+    expect(backend.counters.size).toBe(0)
+  })
+})
+
+describe('who may go where', () => {
+  it('decides by the client: inside takes the cluster scope, outside the external one', async () => {
+    const { cluster } = await start()
+    const [here, there] = [await pod('here'), await pod('there')]
+    there.scopes = { ...everywhere, external: false, $typeName: 'localv1.EndpointScopes' }
+    here.scopes = { internal: false, external: true, cluster: false, $typeName: 'localv1.EndpointScopes' }
+    const both = { clusterIps: { v4: ['127.11.1.1'] }, externalIps: { v4: ['127.11.1.2'] } }
+    await cluster.set('web', { ips: both, externalTrafficToLocal: true }, [here, there])
+    // Every loopback address is this node's own.
+    expect(await outcome('127.11.1.1', 8080)).toBe('there')
+    expect(await outcome('127.11.1.2', 8080)).toBe('there')
+  })
+
+  it('source ranges are checked on accept, on load-balancer IPs only', async () => {
+    const { cluster, backend } = await start()
+    const set = async (...sourceRanges: string[]) =>
+      cluster.set(
+        'lb',
+        { ips: { ...ips('127.11.1.3'), loadBalancerIps: { v4: ['127.11.1.4'] } }, ipFilters: [{ sourceRanges }] },
+        [await pod('a')],
+      )
+    await set('127.0.0.7/32')
+    expect(await outcome('127.11.1.4', 8080, '127.0.0.7')).toBe('a')
+    expect(await outcome('127.11.1.4', 8080, '127.0.0.8')).toBe('ECONNRESET')
+    expect(await outcome('127.11.1.3', 8080, '127.0.0.8')).toBe('a')
+    expect(backend.counters.get('default/lb:http')?.refused).toBe(1)
+    await set('127.0.0.8/32')
+    expect(await outcome('127.11.1.4', 8080, '127.0.0.8')).toBe('a')
+  })
+
+  it('the node being in the ranges lets its own virtual IP in', async () => {
+    const { cluster } = await start()
+    await cluster.setNode({ addresses: ['10.9.8.7'] })
+    const init = { ips: { loadBalancerIps: { v4: ['127.11.1.5'] } }, ipFilters: [{ sourceRanges: ['10.9.8.0/24'] }] }
+    await cluster.set('lb', init, [await pod('a')])
+    expect(await outcome('127.11.1.5', 8080, '127.11.1.5')).toBe('a')
+  })
+
+  it('never connects to loopback unless it is told to, nor to itself in any case', async () => {
+    const strict = await start({ allowLoopbackEndpoints: false })
+    await strict.cluster.set('web', { ips: ips('127.11.1.6') }, [await pod('a'), endpoint('169.254.169.254')])
+    expect(await outcome('127.11.1.6', 8080)).toBe('ECONNREFUSED')
+    expect(strict.lines.find(({ level }) => level === 'warn')?.fields.endpoints).toEqual([
+      '127.20.0.1 (loopback)',
+      '169.254.169.254 (link-local)',
+    ])
+    const { cluster, lines } = await start()
+    await cluster.set('loop', { ips: ips('127.11.1.7') }, [endpoint('127.11.1.7')])
+    expect(await outcome('127.11.1.7', 8080)).toBe('ECONNRESET')
+    await cluster.set('loop', { ips: ips('127.11.1.7') }, [endpoint('127.11.1.7'), await pod('a')])
+    for (let i = 0; i < 4; i++) expect(await outcome('127.11.1.7', 8080)).toBe('a')
+    // A node port listens on every address of the node.
+    await cluster.set('np', { ips: ips('127.11.1.8'), ports: [{ ...port, nodePort: 30_913 }] }, [endpoint('127.0.0.1', 30_913)])
+    expect(await outcome('127.0.0.1', 30_913)).toBe('ECONNRESET')
+    expect(lines.some(({ message }) => message.startsWith('An endpoint is this proxy itself'))).toBe(true)
+  })
+})
+
+describe('what the capture is told', () => {
+  it('one changed service is one changed portal; endpoints alone are none', async () => {
+    const { capture, taken } = fakeCapture()
+    const { cluster } = await start({ capture })
+    const many = Array.from({ length: 20 }, (_, i) => i)
+    for (const i of many) await cluster.set(`s${i}`, { ips: ips(`10.96.0.${i}`) }, [endpoint('10.1.0.1')])
+    taken()
+    await cluster.set('s7', { ips: ips('10.96.0.7') }, [])
+    const [steering, ...more] = taken()
+    expect(more).toEqual([])
+    expect([steering?.added.length, steering?.removed.length, steering?.open.length]).toEqual([1, 1, 20])
+    expect(steering?.added[0]?.place).toEqual(steering?.removed[0]?.place)
+  })
+
+  it('a steering that fails is retried with everything', async () => {
+    const { capture, fail, stepByStep, atOnce } = fakeCapture()
+    const { cluster, backend } = await start({ capture })
+    await cluster.set('a', { ips: ips('10.96.0.1') }, [endpoint('10.1.0.1')])
+    fail(new Error('nft is busy'))
+    await expect(cluster.set('a', undefined)).rejects.toThrow('nft is busy')
+    await expect(cluster.set('b', { ips: ips('10.96.0.2') }, [])).rejects.toThrow('nft is busy')
+    fail(undefined)
+    await backend.sync(cluster.view, { full: true, services: new Map(), node: false, serviceCidrs: false, triggers: [] })
+    expect(stepByStep()).toEqual(atOnce())
+    expect(stepByStep()).toHaveLength(1)
+  })
+
+  it('step by step is the same as at once, whatever happens', { timeout: 60_000 }, async () => {
+    const change = fc.record({
+      name: fc.constantFrom('a', 'b', 'c'),
+      ip: fc.constantFrom('10.96.0.1', '10.96.0.2', 'fd96::1'),
+      protocol: fc.constantFrom(TCP, UDP),
+      nodePort: fc.constantFrom(0, 30_001),
+      ready: fc.boolean(),
+      local: fc.boolean(),
+      guarded: fc.boolean(),
+      exists: fc.boolean(),
+      fails: fc.boolean(),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { maxLength: 12 }), async (changes) => {
+        const { capture, fail, stepByStep, atOnce } = fakeCapture()
+        const backend = userspaceBackend({ capture, syncPeriodMs: 0 })
+        const cluster = new Cluster(backend)
+        const full = () =>
+          backend.sync(cluster.view, { full: true, services: new Map(), node: false, serviceCidrs: false, triggers: [] })
+        for (const { name, ip, protocol, nodePort, ready, local, guarded, exists, fails } of changes) {
+          const set = ip.includes(':') ? { v6: [ip] } : { v4: [ip] }
+          const init = {
+            ips: { clusterIps: set, loadBalancerIps: { v4: ['198.51.100.1'] } },
+            ports: [{ ...port, protocol, nodePort }],
+            externalTrafficToLocal: local,
+            ipFilters: guarded ? [{ sourceRanges: ['10.0.0.0/8'] }] : [],
+          }
+          fail(fails ? new Error('no') : undefined)
+          const done = cluster.set(name, exists ? init : undefined, ready ? [endpoint('10.1.0.1'), endpoint('fd01::1')] : [])
+          const failed = await done.then(() => false, () => true)
+          fail(undefined)
+          // The runner's part of the contract.
+          if (failed) await full()
+          expect(stepByStep()).toEqual(atOnce())
+        }
+        const before = stepByStep().map((line) => line.replace(/→ \d+/, ''))
+        await full()
+        expect(stepByStep().map((line) => line.replace(/→ \d+/, ''))).toEqual(before)
+        await backend.close()
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
+
+describe('options', () => {
+  it.each([
+    [{ drainSeconds: -1 }, 'The option drainSeconds of the userspace backend is -1; give a number of at least 0.'],
+    [{ udpIdleTimeoutMs: Number.NaN }, 'The option udpIdleTimeoutMs'],
+    [{ dialTimeoutsMs: [] }, 'The option dialTimeoutsMs'],
+    [{ clusterCidrs: ['10.0.0.0'] }, 'The option clusterCidrs of the userspace backend is "10.0.0.0"; give CIDRs'],
+  ])('%j', (options, message) => expect(() => userspaceBackend(options)).toThrow(message))
+})
+
+it('a service without ports, or without addresses, is nothing to do', async () => {
+  const { cluster, backend } = await start()
+  await cluster.set('none', { ports: [] })
+  await cluster.set('headless', { ips: {} } as never)
+  expect(service('x').ports).toHaveLength(1)
+  expect(backend.failures().size).toBe(0)
+})

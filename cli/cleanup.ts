@@ -1,0 +1,36 @@
+import { KpngError, messageOf } from '@kpng/api'
+import type { Backend } from '@kpng/client'
+import type { Context } from './context.js'
+
+/** Everything that kpng may have left on this machine, by the backend that made it. */
+async function backends({ log }: Context): Promise<Map<string, Backend>> {
+  const { nftBackend } = await import('@kpng/backend-nft')
+  const { iptablesCapture, nftCapture, userspaceBackend } = await import('@kpng/backend-userspace')
+  return new Map<string, Backend>([
+    ['nft', nftBackend({ log })],
+    ['userspacelin', userspaceBackend({ log, capture: nftCapture({ log }) })],
+    ['userspacelin-iptables', userspaceBackend({ log, capture: iptablesCapture({ log }) })],
+  ])
+}
+
+/** Takes away what kpng's backends left: their own tables and chains, and nothing of anybody else. */
+export async function cleanUp(only: string | undefined, context: Context): Promise<void> {
+  const all = await backends(context)
+  if (only !== undefined && !all.has(only)) {
+    throw new KpngError(
+      'usage',
+      `There is no backend "${only}" to clean up after. There are ${[...all.keys()].join(', ')}.`,
+    )
+  }
+  const failed: string[] = []
+  for (const [name, backend] of all) {
+    if (only !== undefined && only !== name) continue
+    try {
+      await backend.cleanup()
+      context.log.info('Cleaned up', { backend: name })
+    } catch (error) {
+      failed.push(`${name}: ${messageOf(error)}`)
+    }
+  }
+  if (failed.length > 0) throw new KpngError('unavailable', `Not everything could be taken away. ${failed.join(' ')}`)
+}

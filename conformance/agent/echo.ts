@@ -1,0 +1,44 @@
+import { createSocket } from 'node:dgram'
+import { createServer } from 'node:net'
+import type { Echo, Place } from './protocol.js'
+
+/** Answers each line (TCP) or datagram (UDP) with who it is and where the question seemed to come from. */
+export function serve(server: string, place: Place): Promise<void> {
+  return place.protocol === 'TCP' ? serveTcp(server, place) : serveUdp(server, place)
+}
+
+function serveTcp(name: string, { ip, port }: Place): Promise<void> {
+  const server = createServer({ noDelay: true }, (socket) => {
+    const answer = `${JSON.stringify(echo(name, socket.remoteAddress, socket.localPort ?? port))}\n`
+    socket.on('data', (chunk) => {
+      for (const byte of chunk) if (byte === 0x0a) socket.write(answer)
+    })
+    socket.on('error', () => socket.destroy())
+  })
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host: ip, port, backlog: 511, ipv6Only: true }, resolve)
+  })
+}
+
+function serveUdp(name: string, { ip, port }: Place): Promise<void> {
+  const socket = createSocket({ type: ip.includes(':') ? 'udp6' : 'udp4', ipv6Only: ip.includes(':') })
+  socket.on('message', (_message, { address, port: clientPort }) => {
+    // A client that is gone, or unreachable, is its own affair.
+    socket.send(JSON.stringify(echo(name, address, port)), clientPort, address, () => {})
+  })
+  return new Promise((resolve, reject) => {
+    socket.once('error', reject)
+    socket.bind({ address: ip, port }, () => {
+      socket.off('error', reject)
+      socket.on('error', () => {})
+      resolve()
+    })
+  })
+}
+
+const echo = (server: string, from: string | undefined, port: number): Echo => ({
+  server,
+  from: (from ?? '').replace(/^::ffff:/, '').replace(/%.*$/, ''),
+  port,
+})

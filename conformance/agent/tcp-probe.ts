@@ -1,0 +1,58 @@
+import { connect, type Socket } from 'node:net'
+import type { Outcome, Place } from './protocol.js'
+import { afterUnread, outcomeOfAnswer, outcomeOfError } from './verdict.js'
+
+/** One question over a connection, which stays open until it is closed. */
+export class TcpConversation {
+  readonly #socket: Socket
+  #connected = false
+  #ended: Outcome | undefined
+  #heard = ''
+  #waiting: ((outcome: Outcome) => void) | undefined
+
+  constructor({ ip, port }: Place) {
+    this.#socket = connect({ host: ip, port, noDelay: true })
+    this.#socket.on('connect', () => {
+      this.#connected = true
+    })
+    this.#socket.on('data', (chunk) => this.#hear(chunk.toString()))
+    this.#socket.on('error', (error: NodeJS.ErrnoException) => this.#end(outcomeOfError(error.code, this.#connected)))
+    this.#socket.on('close', () => this.#end(outcomeOfError(undefined, true)))
+  }
+
+  ask(timeoutMs: number): Promise<Outcome> {
+    if (this.#ended) return Promise.resolve(this.#ended)
+    return new Promise((resolve) => {
+      const forget = afterUnread(timeoutMs, () => {
+        this.#waiting = undefined
+        resolve(this.#connected ? { outcome: 'broken', how: 'connected, no answer' } : { outcome: 'dropped' })
+      })
+      this.#waiting = (outcome) => {
+        forget()
+        this.#waiting = undefined
+        resolve(outcome)
+      }
+      this.#socket.write('?\n')
+    })
+  }
+
+  /** With a reset: thousands of probes would leave as many ports in TIME_WAIT. */
+  close(): void {
+    if (this.#connected) this.#socket.resetAndDestroy()
+    else this.#socket.destroy()
+  }
+
+  #hear(text: string): void {
+    this.#heard += text
+    const end = this.#heard.indexOf('\n')
+    if (end < 0) return
+    const line = this.#heard.slice(0, end)
+    this.#heard = this.#heard.slice(end + 1)
+    this.#waiting?.(outcomeOfAnswer(line))
+  }
+
+  #end(outcome: Outcome): void {
+    this.#ended ??= outcome
+    this.#waiting?.(this.#ended)
+  }
+}

@@ -1,0 +1,36 @@
+import type { Echo, Outcome } from './protocol.js'
+
+const refusals = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EACCES', 'EPERM', 'ENOPROTOOPT'])
+
+/** What an error before any answer means to the client. */
+export function outcomeOfError(code: string | undefined, connected: boolean): Outcome {
+  if (!connected && refusals.has(code ?? '')) return { outcome: 'refused' }
+  if (!connected && code === 'ETIMEDOUT') return { outcome: 'dropped' }
+  return { outcome: 'broken', how: code ?? 'closed' }
+}
+
+export function outcomeOfAnswer(text: string): Outcome {
+  try {
+    const { server, from, port } = JSON.parse(text) as Echo
+    return { outcome: 'reached', server, from, port }
+  } catch {
+    return { outcome: 'broken', how: `answered ${JSON.stringify(text.slice(0, 40))}` }
+  }
+}
+
+/**
+ * Calls back after a time, but lets what has already arrived be read first: on a busy machine the answer may lie in the socket
+ * while the timer is late too, and that is no drop.
+ */
+export function afterUnread(ms: number, callback: () => void): () => void {
+  let immediate: NodeJS.Immediate | undefined
+  const timer = setTimeout(() => {
+    immediate = setImmediate(() => {
+      immediate = setImmediate(callback)
+    })
+  }, ms)
+  return () => {
+    clearTimeout(timer)
+    clearImmediate(immediate)
+  }
+}

@@ -1,0 +1,42 @@
+// The kernel suites need a few tools. On Debian, as root, they are installed; elsewhere the suites that miss one say so.
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/** Program → the Debian package that brings it. */
+const packages = {
+  ip: 'iproute2',
+  nft: 'nftables',
+  iptables: 'iptables',
+  conntrack: 'conntrack',
+  jq: 'jq',
+  openssl: 'openssl',
+}
+
+const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin']
+const isThere = (program) => folders.some((folder) => existsSync(join(folder, program)))
+
+export function installTools() {
+  const missing = Object.keys(packages).filter((program) => !isThere(program))
+  if (missing.length === 0) return
+  const mayInstall = process.getuid?.() === 0 && existsSync('/etc/debian_version') && isThere('apt-get')
+  if (!mayInstall) {
+    console.log(`Not on this machine: ${missing.join(', ')}. The suites that need them will say that they are skipped.`)
+    return
+  }
+  const names = missing.map((program) => packages[program])
+  console.log(`Installing Debian packages: ${names.join(', ')} …`)
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  for (const args of [
+    ['update', '-qq'],
+    ['install', '-y', '-qq', '--no-install-recommends', ...names],
+  ]) {
+    const { status } = spawnSync('apt-get', args, { stdio: ['ignore', 'ignore', 'inherit'], env })
+    if (status !== 0) {
+      console.log(
+        `apt-get ${args[0]} failed. The suites that need ${missing.join(', ')} will say that they are skipped.`,
+      )
+      return
+    }
+  }
+}
