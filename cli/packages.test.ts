@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { Commands } from './testing/commands.js'
@@ -10,7 +10,18 @@ const commands = new Commands()
 afterEach(() => commands.cleanUp())
 
 const root = new URL('..', import.meta.url).pathname
-const folders = ['api', 'client', 'core', 'backends/json', 'backends/callout', 'cli']
+/** Every package of the workspace that the command needs, and the command itself. */
+const folders = ['cli', ...needed('cli')]
+
+function needed(folder: string, found = new Set<string>()): string[] {
+  const { dependencies = {} } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
+  for (const name of Object.keys(dependencies)) {
+    if (!name.startsWith('@kpng/')) continue
+    const its = name.replace('@kpng/backend-', 'backends/').replace('@kpng/', '')
+    if (!found.has(its)) needed(its, found.add(its))
+  }
+  return [...found]
+}
 
 function pack(into: string): string[] {
   const workspaces = folders.flatMap((folder) => ['--workspace', folder])

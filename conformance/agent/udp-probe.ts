@@ -31,7 +31,9 @@ export class UdpConversation {
     return new Promise((resolve) => {
       const send = () =>
         this.#socket.send('?', (error) => {
-          if (error) this.#waiting?.(outcomeOfError((error as NodeJS.ErrnoException).code, false))
+          const code = (error as NodeJS.ErrnoException | null)?.code
+          // A packet filter of this very host took it; whether it refuses or drops is told by an ICMP error, or by none.
+          if (error && code !== 'EPERM') this.#waiting?.(outcomeOfError(code, false))
         })
       const again = setInterval(send, askAgainMs)
       const settle = (outcome: Outcome) => {

@@ -1,6 +1,6 @@
 import type { Echo, Outcome } from './protocol.js'
 
-const refusals = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EACCES', 'EPERM', 'ENOPROTOOPT'])
+const refusals = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EACCES', 'ENOPROTOOPT'])
 
 /** What an error before any answer means to the client. */
 export function outcomeOfError(code: string | undefined, connected: boolean): Outcome {

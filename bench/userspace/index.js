@@ -1,0 +1,156 @@
+// node bench/userspace/index.js [--seconds 3] [--idle 10000] [--peer 'name=command {listen} {upstream}'] …
+//
+// Direct, ours and any peer, one after the other in one run; compare the ratios, the figures move with the machine. A peer is a
+// TCP proxy given as a command line: {listen} and {upstream} become ports of 127.0.0.1, also in the environment as LISTEN and
+// UPSTREAM. For instance, with `frontend f { bind 127.0.0.1:"$LISTEN" … }` in a file: --peer 'haproxy=haproxy -db -f file.cfg'
+import { fork, spawn } from 'node:child_process'
+import { on, once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '3' },
+    idle: { type: 'string', default: '10000' },
+    peer: { type: 'string', multiple: true, default: [] },
+  },
+})
+const seconds = Number(values.seconds)
+const upstreamPort = 18_100
+const file = (name) => fileURLToPath(new URL(name, import.meta.url))
+const children = new Set()
+const started = (child) => {
+  children.add(child)
+  child.once('exit', () => children.delete(child))
+  return child
+}
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL')
+})
+
+/** Each connection needs two descriptors in the proxy, which keeps an eighth of its limit back. */
+function idleCount() {
+  const wanted = Number(values.idle)
+  try {
+    const [, limit] = /^Max open files\s+\d+\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    const fits = Math.floor((Number(limit) * 7) / 16) - 100
+    if (fits < wanted) console.log(`only ${fits} idle connections: at most ${limit} files may be open (ulimit -n)`)
+    return Math.min(wanted, fits)
+  } catch {
+    return wanted
+  }
+}
+
+const statusOf = (pid, field) => {
+  try {
+    return Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
+  } catch {
+    return 0
+  }
+}
+
+/** Seconds of processor time that a process has used, in a system with 100 ticks a second. */
+const cpuOf = (pid) => {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')
+    return (Number(fields[11]) + Number(fields[12])) / 100
+  } catch {
+    return 0
+  }
+}
+
+async function ready(port) {
+  for (let tries = 0; tries < 100; tries++) {
+    const socket = connect({ port, host: '127.0.0.1' })
+    const open = await once(socket, 'connect').then(() => true, () => false)
+    socket.destroy()
+    if (open) return
+    await pause(50)
+  }
+  throw new Error(`Nothing listens on 127.0.0.1:${port} after 5 s; run the peer's command by hand to see why.`)
+}
+
+function startProxy(name, port) {
+  if (name === 'direct') return undefined
+  if (name === 'ours') return started(fork(file('proxy.js'), [port, upstreamPort]))
+  const command = values.peer.find((peer) => peer.startsWith(`${name}=`)).slice(name.length + 1)
+  const words = command.split(/\s+/).map((word) => word.replace('{listen}', port).replace('{upstream}', upstreamPort))
+  const env = { ...process.env, LISTEN: String(port), UPSTREAM: String(upstreamPort) }
+  return started(spawn(words[0], words.slice(1), { env, stdio: ['ignore', 'ignore', 'inherit'] }))
+}
+
+async function measure(what, port, parallel, pid) {
+  const client = started(fork(file('client.js'), [what, port, seconds, parallel]))
+  let cpu = 0
+  for await (const [message] of on(client, 'message', { close: ['exit'] })) {
+    if (message === 'measuring') cpu = pid ? cpuOf(pid) : 0
+    else if (message.held === undefined) return { ...message, cpu: pid ? cpuOf(pid) - cpu : 0 }
+    else {
+      const memory = pid ? statusOf(pid, 'VmRSS') : 0
+      const gone = once(client, 'exit')
+      client.send('enough')
+      await gone
+      return { held: message.held, memory }
+    }
+  }
+  throw new Error(`The client that measured "${what}" ended before it was done.`)
+}
+
+/** Ends a proxy and waits for its sockets to be gone. */
+async function stop(proxy) {
+  if (!proxy || proxy.exitCode !== null) return
+  const gone = once(proxy, 'exit')
+  proxy.kill('SIGKILL')
+  await gone
+}
+
+const upstream = started(fork(file('upstream.js'), [upstreamPort]))
+await once(upstream, 'message')
+const names = ['direct', 'ours', ...values.peer.map((peer) => peer.split('=')[0])]
+const idle = idleCount()
+const rows = []
+let port = upstreamPort
+for (const name of names) {
+  if (name !== 'direct') port++
+  console.log(`${name} …`)
+  const proxy = startProxy(name, port)
+  await ready(port)
+  const one = await measure('streams', port, 1, proxy?.pid)
+  const sixteen = await measure('streams', port, 16, proxy?.pid)
+  const connections = await measure('connections', port, 16, proxy?.pid)
+  // A fresh process: what streams left on the heap is not what idle connections cost.
+  await stop(proxy)
+  if (name !== 'direct') port++
+  const fresh = startProxy(name, port)
+  await ready(port)
+  await pause(300)
+  const freshKb = fresh ? statusOf(fresh.pid, 'VmRSS') : 0
+  const held = fresh ? await measure('idle', port, idle, fresh.pid) : undefined
+  await stop(fresh)
+  if (name === 'direct') port = upstreamPort
+  rows.push({ name, one, sixteen, connections, held, freshKb })
+}
+upstream.kill('SIGKILL')
+
+const direct = rows[0]
+const ratio = (value, of) => `${value.toFixed(value < 100 ? 2 : 0)} (${(value / of).toFixed(2)})`
+const table = rows.map(({ name, one, sixteen, connections, held, freshKb }) => ({
+  proxy: name,
+  '1 stream Gbit/s': ratio(one.value, direct.one.value),
+  'CPU-s/GB': one.cpu ? (one.cpu / one.gigabytes).toFixed(2) : '-',
+  '16 streams Gbit/s': ratio(sixteen.value, direct.sixteen.value),
+  'connections/s': ratio(connections.value, direct.connections.value),
+  failed: connections.failed,
+  [`${idle} idle`]: held ? `${held.held} held, ${((held.memory - freshKb) / held.held).toFixed(1)} kB each, ${Math.round(held.memory / 1024)} MB` : '-',
+}))
+console.table(table)
+console.log('in brackets: ratio to direct')
+for (const peer of rows.slice(2)) {
+  const [ours] = rows.slice(1)
+  const of = (pick) => (pick(ours).value / pick(peer).value).toFixed(2)
+  console.log(`ours / ${peer.name}: one stream ${of((r) => r.one)}, 16 streams ${of((r) => r.sixteen)}, connections/s ${of((r) => r.connections)}`)
+}
+process.exit()

@@ -1,0 +1,79 @@
+import type { Family, Host } from '../addresses.js'
+
+// A case is data: objects, and what clients must then see. A case with several steps is a change, seen before and after.
+
+/** A Kubernetes object as a manifest has it. */
+export interface KubernetesObject {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace?: string; readonly labels?: Record<string, string> }
+  readonly [field: string]: unknown
+}
+
+export interface Case {
+  /** Unique, in lower case with dashes: it is how people name the case. */
+  readonly id: string
+  /** What is proved, as a sentence. */
+  readonly title: string
+  readonly steps: readonly Step[]
+  /** Objects that are risky for others: fed apart from the cases that are fed together. */
+  readonly alone?: boolean
+  /** Why an API server cannot be given these objects; the case is then skipped with `--kubeconfig`. */
+  readonly manifestsOnly?: string
+}
+
+export interface Step {
+  /** What happened before this step, for people: "the endpoint moved". */
+  readonly after: string
+  /** All objects of the case from now on; what an earlier step had and this one has not is gone. */
+  readonly objects: readonly KubernetesObject[]
+  readonly cells: readonly Cell[]
+}
+
+export interface Cell {
+  /** Unique in its case and step; ends in the family. */
+  readonly id: string
+  readonly client: Host
+  readonly to: Destination
+  readonly expect: Expectation
+  /** Rows of the checklist that it proves. */
+  readonly rows: readonly number[]
+  /** Cells of one case with the same flow share one socket, also across steps. */
+  readonly flow?: string
+  /** How often to ask. Default: as often as the expectation needs. */
+  readonly tries?: number
+  /** Ask one after the other, so far apart. Default: all at once. */
+  readonly spacingMs?: number
+}
+
+export interface Destination {
+  readonly protocol: 'TCP' | 'UDP' | 'SCTP'
+  readonly family: Family
+  readonly ip: string
+  readonly port: number
+}
+
+export type Expectation =
+  | Reached
+  /** A reset or an ICMP error, at once. */
+  | { readonly outcome: 'refused' }
+  /** Nothing comes back. */
+  | { readonly outcome: 'dropped' }
+  /** The proxy leaves the packet alone: it is routed on, to the gateway. */
+  | { readonly outcome: 'passed' }
+  /** No pod is reached; how it fails is left open. */
+  | { readonly outcome: 'unserved' }
+
+export interface Reached {
+  readonly outcome: 'reached'
+  /** Servers that may be reached, as `a1`, or `a1:9090` where the port counts. */
+  readonly servers: readonly string[]
+  /** The client's address as the server sees it: its own, an address of the proxy's node, or either. */
+  readonly source: 'kept' | 'node' | 'any'
+  /** `all` (default): each of them over the tries. `one`: always the same. `several`: more than one. */
+  readonly hits?: 'all' | 'one' | 'several'
+}
+
+/** `case/step/cell`; cases with one step leave the step out. */
+export const cellId = ({ id, steps }: Case, step: number, cell: Cell): string =>
+  steps.length === 1 ? `${id}/${cell.id}` : `${id}/${step + 1}/${cell.id}`

@@ -1,0 +1,165 @@
+import {
+  addressOf,
+  clusterIp,
+  type Family,
+  families,
+  podCidr,
+  type Server,
+  serviceCidr,
+  zoneOf,
+} from '../addresses.js'
+import type { KubernetesObject } from './case.js'
+
+export const namespace = 'kpng-conformance'
+
+export interface ServicePort {
+  readonly name: string
+  readonly protocol: 'TCP' | 'UDP' | 'SCTP'
+  readonly port: number
+  readonly targetPort: number | string
+  readonly nodePort?: number
+}
+
+export const tcpPort = (port: number, more: Partial<ServicePort> = {}): ServicePort => ({
+  name: '',
+  protocol: 'TCP',
+  port,
+  targetPort: 8080,
+  ...more,
+})
+
+export const udpPort = (port: number, more: Partial<ServicePort> = {}): ServicePort => ({
+  ...tcpPort(port, more),
+  protocol: 'UDP',
+})
+
+export interface ServiceOptions {
+  readonly ports: readonly ServicePort[]
+  readonly families?: readonly Family[]
+  readonly labels?: Record<string, string>
+  /** More of `spec`. */
+  readonly spec?: Readonly<Record<string, unknown>>
+  /** `status.loadBalancer.ingress`. */
+  readonly ingress?: readonly Readonly<Record<string, unknown>>[]
+}
+
+/** A Service whose cluster IPs follow from its number. */
+export function service(name: string, number: number, options: ServiceOptions): KubernetesObject {
+  const { ports, families: served = families, labels, spec = {}, ingress } = options
+  const clusterIps = served.map((family) => clusterIp(number)[family])
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name, namespace, ...(labels && { labels }) },
+    spec: {
+      type: 'ClusterIP',
+      clusterIP: clusterIps[0],
+      clusterIPs: clusterIps,
+      ipFamilies: served.map((family) => ({ v4: 'IPv4', v6: 'IPv6' })[family]),
+      ipFamilyPolicy: served.length === 2 ? 'RequireDualStack' : 'SingleStack',
+      ports: ports.map(({ name: portName, ...port }) => (portName === '' ? port : { name: portName, ...port })),
+      ...spec,
+    },
+    ...(ingress && { status: { loadBalancer: { ingress } } }),
+  }
+}
+
+export interface EndpointOptions {
+  readonly server: Server
+  /** Default: an endpoint without conditions, which counts as ready. */
+  readonly conditions?: Readonly<{ ready?: boolean; serving?: boolean; terminating?: boolean }>
+  readonly forZones?: readonly string[]
+  readonly forNodes?: readonly string[]
+}
+
+export const nodeNameOf = (server: Server): 'node-a' | 'node-b' => (server.startsWith('b') ? 'node-b' : 'node-a')
+
+export interface SliceOptions {
+  /** Service ports by name, with the number that the endpoints listen on. */
+  readonly ports: readonly Readonly<{ name: string; protocol: string; port?: number | null }>[]
+  readonly families?: readonly Family[]
+  /** Tells slices of one Service apart. */
+  readonly suffix?: string
+}
+
+/** A slice of each family for the same pods. */
+export function slices(
+  serviceName: string,
+  endpoints: readonly (Server | EndpointOptions)[],
+  options: SliceOptions,
+): KubernetesObject[] {
+  const { ports, families: served = families, suffix = '' } = options
+  return served.map((family) => ({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: {
+      name: `${serviceName}${suffix}-${family}`,
+      namespace,
+      labels: {
+        'kubernetes.io/service-name': serviceName,
+        'endpointslice.kubernetes.io/managed-by': 'conformance.kpng.sigs.k8s.io',
+      },
+    },
+    addressType: { v4: 'IPv4', v6: 'IPv6' }[family],
+    ports,
+    endpoints: endpoints.map((endpoint) => endpointOf(endpoint, family)),
+  }))
+}
+
+function endpointOf(given: Server | EndpointOptions, family: Family): Record<string, unknown> {
+  const { server, conditions, forZones, forNodes }: EndpointOptions =
+    typeof given === 'string' ? { server: given, conditions: { ready: true } } : given
+  const nodeName = nodeNameOf(server)
+  const hints = {
+    ...(forZones && { forZones: forZones.map((name) => ({ name })) }),
+    ...(forNodes && { forNodes: forNodes.map((name) => ({ name })) }),
+  }
+  return {
+    addresses: [addressOf[server][family]],
+    ...(conditions && { conditions }),
+    ...((forZones || forNodes) && { hints }),
+    nodeName,
+    zone: zoneOf[nodeName],
+  }
+}
+
+/** A Service and slices that serve all its ports. */
+export function served(
+  name: string,
+  number: number,
+  endpoints: readonly (Server | EndpointOptions)[],
+  options: ServiceOptions,
+): KubernetesObject[] {
+  const ports = options.ports.map(({ name: portName, protocol, targetPort }) => ({
+    name: portName,
+    protocol,
+    port: Number(targetPort),
+  }))
+  return [service(name, number, options), ...slices(name, endpoints, { ports })]
+}
+
+const node = (name: 'node-a' | 'node-b'): KubernetesObject => ({
+  apiVersion: 'v1',
+  kind: 'Node',
+  metadata: { name, labels: { 'kubernetes.io/hostname': name, 'topology.kubernetes.io/zone': zoneOf[name] } },
+  spec: { podCIDR: podCidr[name].v4, podCIDRs: families.map((family) => podCidr[name][family]) },
+  status: {
+    addresses: [
+      ...families.map((family) => ({ type: 'InternalIP', address: addressOf[name][family] })),
+      { type: 'Hostname', address: name },
+    ],
+    conditions: [{ type: 'Ready', status: 'True' }],
+  },
+})
+
+/** What the cluster has whatever the cases are. */
+export const clusterObjects: readonly KubernetesObject[] = [
+  node('node-a'),
+  node('node-b'),
+  {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'ServiceCIDR',
+    metadata: { name: namespace },
+    spec: { cidrs: families.map((family) => serviceCidr[family]) },
+  },
+]

@@ -1,0 +1,11 @@
+// Where a single-file kpng begins. It goes by the name it is called by, so that `kpng-json` may be a link to it, or a copy.
+import { basename } from 'node:path'
+import { main } from '../../cli/main.ts'
+
+const words = { 'kpng-json': ['local', 'to-json'], 'kpng-callout': ['local', 'to-callout'] }
+const name = basename(process.argv0.replaceAll('\\', '/')).replace(/\.exe$/i, '')
+const known = name in words ? name : 'kpng'
+
+main([...(words[known] ?? []), ...process.argv.slice(2)], known).then((code) => {
+  process.exitCode = code
+})

@@ -1,0 +1,42 @@
+// Stands in for the koffi package in a bundle, which has no node_modules to look in. The native library is an asset of the
+// executable, or, for a bundle that Node runs, a file beside it.
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import sea from 'node:sea'
+
+const prefix = 'kpng-koffi-'
+
+function loadLibrary() {
+  const beside = join(__dirname, 'koffi.node')
+  if (!sea.isSea() && existsSync(beside)) return open(beside)
+  if (!sea.isSea()) throw new Error(`${beside} is missing`)
+  if (process.platform === 'win32') sweep()
+  // A folder that only this user can write to: nobody may put a library of their own in its place.
+  const folder = mkdtempSync(join(tmpdir(), prefix))
+  try {
+    const file = join(folder, 'koffi.node')
+    writeFileSync(file, Buffer.from(sea.getRawAsset('koffi.node')), { mode: 0o500 })
+    return open(file)
+  } finally {
+    // Once it is mapped Linux needs the name no more. Windows keeps it until the process ends: the next one sweeps.
+    if (process.platform !== 'win32') rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function open(file) {
+  const library = { exports: {} }
+  process.dlopen(library, file)
+  return library.exports
+}
+
+/** Takes away what earlier processes left. What a running one still uses cannot be deleted, and stays. */
+function sweep() {
+  for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(prefix))) {
+    try {
+      rmSync(join(tmpdir(), name), { recursive: true })
+    } catch {}
+  }
+}
+
+export default loadLibrary()

@@ -1,0 +1,30 @@
+// Whoever hands out an executable hands out the packages inside it, and their licences ask to be handed out too.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** The licences of the npm packages that the given files are from, as one text. */
+export function licensesOf(inputs, root) {
+  const folders = new Set(inputs.map(packageFolder).filter((folder) => folder !== undefined))
+  return [...folders]
+    .sort()
+    .map((folder) => {
+      const { name, version, license } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
+      const texts = readdirSync(join(root, folder))
+        .filter((file) => /^(licen[cs]e|notice)/i.test(file))
+        .sort()
+        .map((file) => readFileSync(join(root, folder, file), 'utf8').trim())
+      return [`${'='.repeat(80)}\n${name} ${version} (${license})\n`, ...texts].join('\n\n')
+    })
+    .join('\n\n')
+    .concat('\n')
+}
+
+/** `node_modules/@scope/name` of a file below it, however deep the node_modules folders are nested. */
+function packageFolder(file) {
+  const parts = file.split('/')
+  const at = parts.lastIndexOf('node_modules')
+  if (at < 0) return undefined
+  return parts.slice(0, at + (parts[at + 1]?.startsWith('@') ? 3 : 2)).join('/')
+}
+
+export const koffiInput = (root) => (existsSync(join(root, 'node_modules', 'koffi')) ? ['node_modules/koffi/index.js'] : [])
