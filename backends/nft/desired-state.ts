@@ -5,8 +5,8 @@ import { type Elements, put, slotOf } from './element.js'
 import { type Frontend, frontendsOf } from './frontends.js'
 import { allListKinds, listKinds, maxEndpoints, type SetPath, setPath } from './names.js'
 import { type NodeContext, nodeElements, sameContext } from './node-context.js'
-import { type Arrange, elementsOf } from './service-elements.js'
-import { isShared, SharedElements } from './shared-elements.js'
+import { type Arrange, putOwn, sharedOf } from './service-elements.js'
+import { SharedElements } from './shared-elements.js'
 import { listId, nextSlots, type SlotTable, splitListId } from './slots.js'
 import { addDifference, emptyTransaction, type Transaction } from './transaction.js'
 
@@ -47,11 +47,11 @@ export class DesiredState {
     const all: Elements = new Map()
     const arrange = this.#assign(slotsIn(known))
     for (const [path, own] of frontends) {
-      const elements = elementsOf(this.#owned(path, own), arrange)
-      this.#shared.count(elements, 1)
-      for (const [set, map] of elements) for (const [key, data] of map) put(all, set, key, data)
+      const owned = this.#owned(path, own)
+      putOwn(all, owned, arrange)
+      this.#shared.count(sharedOf(owned), 1)
     }
-    this.#shared.forgetChanges()
+    for (const [set, key] of this.#shared.all()) put(all, set, key)
     this.#nodeElements = nodeElements(context, view.serviceCidrs)
     for (const [set, map] of this.#nodeElements) all.set(set, new Map(map))
     return all
@@ -67,11 +67,8 @@ export class DesiredState {
     for (const [path, change] of affected) {
       const owned = this.#owned(path, change.before)
       for (const frontend of owned) for (const list of listsOf(frontend)) left.add(list)
-      this.#collect(
-        elementsOf(owned, (list) => this.#slots.get(list) ?? []),
-        -1,
-        before,
-      )
+      putOwn(before, owned, (list) => this.#slots.get(list) ?? [])
+      this.#shared.count(sharedOf(owned), -1)
     }
     for (const path of changes.services.keys()) {
       const change = affected.get(path)
@@ -82,7 +79,8 @@ export class DesiredState {
     for (const [path, change] of affected) {
       const owned = this.#owned(path, change.after)
       for (const frontend of owned) for (const list of listsOf(frontend)) left.delete(list)
-      this.#collect(elementsOf(owned, arrange), 1, after)
+      putOwn(after, owned, arrange)
+      this.#shared.count(sharedOf(owned), 1)
     }
     for (const list of left) this.#slots.delete(list)
     if (changes.serviceCidrs || changes.node) this.#collectNode(view, context, before, after)
@@ -137,13 +135,6 @@ export class DesiredState {
     }
   }
 
-  #collect(elements: Elements, step: 1 | -1, into: Elements): void {
-    this.#shared.count(elements, step)
-    for (const [set, map] of elements) {
-      if (!isShared(set)) for (const [key, data] of map) put(into, set, key, data)
-    }
-  }
-
   #collectNode(view: NodeView, context: NodeContext, before: Elements, after: Elements): void {
     for (const [set, map] of this.#nodeElements) before.set(set, map)
     this.#nodeElements = nodeElements(context, view.serviceCidrs)
@@ -155,7 +146,8 @@ export class DesiredState {
   }
 }
 
-const claimOf = ({ family, key }: Frontend): string => `${family} ${key}`
+/** Service keys of the two families differ in length; node-port keys do not. */
+const claimOf = ({ kind, family, key }: Frontend): string => (kind === 'nodePort' ? `${family} ${key}` : key)
 
 /** The lists that a frontend may have. */
 function listsOf({ family, kind, key, local }: Frontend): string[] {

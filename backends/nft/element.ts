@@ -37,8 +37,12 @@ export const portBytes = (port: number): string => `${String.fromCharCode(port >
 // `numgen` leaves its number in the byte order of the machine.
 const slotOrder: readonly number[] = endianness() === 'LE' ? [0, 8, 16, 24] : [24, 16, 8, 0]
 
-export const slotBytes = (slot: number): string =>
-  String.fromCharCode(...slotOrder.map((shift) => (slot >>> shift) & 0xff))
+const slotsAsBytes: string[] = []
+
+export function slotBytes(slot: number): string {
+  slotsAsBytes[slot] ??= String.fromCharCode(...slotOrder.map((shift) => (slot >>> shift) & 0xff))
+  return slotsAsBytes[slot]
+}
 
 export const slotOf = (bytes: string): number =>
   slotOrder.reduce((slot, shift, index) => slot + bytes.charCodeAt(index) * 2 ** shift, 0)

@@ -55,6 +55,7 @@ export function frontendsOf(item: ServiceEndpoints, context: NodeContext, compla
     }
     const serving = endpointsOfPort(item, port)
     for (const family of context.families) {
+      if (!isReached(item.service, port, family)) continue
       frontends.push(...frontendsOfPort({ item, port, protocol, family, context, complain }, serving))
     }
   }
@@ -62,7 +63,8 @@ export function frontendsOf(item: ServiceEndpoints, context: NodeContext, compla
 }
 
 /** Two ports of a service with one number and protocol, or an IP that is written twice: the first counts. */
-function withoutRepeats(frontends: readonly Frontend[]): Frontend[] {
+function withoutRepeats(frontends: Frontend[]): Frontend[] {
+  if (frontends.length < 2) return frontends
   const seen = new Set<string>()
   return frontends.filter(({ family, key }) => {
     const id = `${family} ${key}`
@@ -111,6 +113,15 @@ function frontendsOfPort(of: PortInFamily, serving: readonly PortEndpoint[]): Fr
     frontends.push({ ...answers, kind: 'nodePort', key: nodePortKey(protocol, port.nodePort), sources: undefined })
   }
   return frontends
+}
+
+/** Most services are reached in one family only, and nothing needs to be worked out for the other. */
+function isReached({ ips }: localv1.Service, { nodePort }: localv1.PortMapping, family: Family): boolean {
+  if (nodePort > 0) return true
+  const of = family === 'ip' ? 'v4' : 'v6'
+  return [ips?.clusterIps, ips?.externalIps, ips?.loadBalancerIps].some(
+    (set) => set !== undefined && set[of].length > 0,
+  )
 }
 
 /** A node port exists in the families of the service's cluster IPs; one that has none, in all. */

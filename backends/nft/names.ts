@@ -134,7 +134,16 @@ export function shapeOf(name: string): SetShape {
 /** A set in one of the two tables: `ip endpoints`. */
 export type SetPath = `${Family} ${string}`
 
-export const setPath = (family: Family, name: string): SetPath => `${family} ${name}`
+/** The same string each time: it is looked up once an element, and a string that is new must be hashed first. */
+export function setPath(family: Family, name: string): SetPath {
+  const known = setPaths[family].get(name)
+  if (known !== undefined) return known
+  const path: SetPath = `${family} ${name}`
+  setPaths[family].set(name, path)
+  return path
+}
+
+const setPaths: Readonly<Record<Family, Map<string, SetPath>>> = { ip: new Map(), ip6: new Map() }
 
 export function splitSetPath(path: SetPath): { family: Family; name: string } {
   const space = path.indexOf(' ')

@@ -6,15 +6,20 @@ import { listId } from './slots.js'
 /** Gives the endpoints of a list in the order of their slots. */
 export type Arrange = (list: string, endpoints: readonly string[]) => readonly string[]
 
-/** The elements of a service, from where it is reached and who answers there. */
-export function elementsOf(frontends: readonly Frontend[], arrange: Arrange): Elements {
-  const elements: Elements = new Map()
+/** Adds the elements that are a service's own, from where it is reached and who answers there. */
+export function putOwn(elements: Elements, frontends: readonly Frontend[], arrange: Arrange): void {
   for (const frontend of frontends) {
     if (frontend.kind === 'nodePort') putNodePort(elements, frontend, arrange)
     else putService(elements, frontend, arrange)
-    for (const address of frontend.endpointsHere) {
-      put(elements, setPath(frontend.family, names.hairpin), address + address)
-    }
+  }
+}
+
+/** The elements that other services may ask for as well. */
+export function sharedOf(frontends: readonly Frontend[]): Elements {
+  const elements: Elements = new Map()
+  for (const { kind, family, key, endpointsHere } of frontends) {
+    if (kind === 'cluster') put(elements, setPath(family, names.clusterIps), key.slice(0, -8))
+    for (const address of endpointsHere) put(elements, setPath(family, names.hairpin), address + address)
   }
   return elements
 }
@@ -22,8 +27,7 @@ export function elementsOf(frontends: readonly Frontend[], arrange: Arrange): El
 function putService(elements: Elements, frontend: Frontend, arrange: Arrange): void {
   const { kind, family, key, local, endpoints, localEndpoints, servedSomewhere, sources, affinitySeconds } = frontend
   const path = (name: string): SetPath => setPath(family, name)
-  if (kind === 'cluster') put(elements, path(names.clusterIps), key.slice(0, -8))
-  else put(elements, path(local ? names.localServices : names.externalServices), key)
+  if (kind !== 'cluster') put(elements, path(local ? names.localServices : names.externalServices), key)
   putList(elements, frontend, listKinds.services, endpoints, arrange)
   if (local) putList(elements, frontend, listKinds.localServices, localEndpoints, arrange)
   if ((local ? localEndpoints : endpoints).length === 0) {
@@ -59,10 +63,9 @@ function putList(
 ): void {
   const path = setPath(family, kind.endpoints)
   const slots = arrange(listId(path, key), endpoints)
-  slots.forEach((endpoint, slot) => {
-    put(elements, path, key + slotBytes(slot), endpoint)
-  })
-  for (const size of listSizes.slice(0, -1)) {
-    if (slots.length > size) put(elements, setPath(family, overName(kind, size)), key)
+  for (const [slot, endpoint] of slots.entries()) put(elements, path, key + slotBytes(slot), endpoint)
+  for (const size of listSizes) {
+    if (slots.length <= size) break
+    put(elements, setPath(family, overName(kind, size)), key)
   }
 }

@@ -1,8 +1,6 @@
 import { type Elements, put } from './element.js'
-import { type SetPath, shapeOf, splitSetPath } from './names.js'
+import type { SetPath } from './names.js'
 import type { Transaction } from './transaction.js'
-
-export const isShared = (path: SetPath): boolean => shapeOf(splitSetPath(path).name).shared === true
 
 /** How many services ask for an element that several may ask for: it comes with the first of them and goes with the last. */
 export class SharedElements {
@@ -10,10 +8,9 @@ export class SharedElements {
   /** Whether an element was there before the first change since the last `settle`. */
   readonly #touched = new Map<SetPath, Map<string, boolean>>()
 
-  /** Counts the shared ones among the elements of a service, up or down. */
+  /** Counts the shared elements of a service, up or down. */
   count(elements: Elements, step: 1 | -1): void {
     for (const [path, map] of elements) {
-      if (!isShared(path)) continue
       const counts = entry(this.#counts, path)
       const touched = entry(this.#touched, path)
       for (const key of map.keys()) {
@@ -36,9 +33,10 @@ export class SharedElements {
     this.#touched.clear()
   }
 
-  /** What was counted so far is in place already. */
-  forgetChanges(): void {
+  /** Everything that was counted so far, which is taken to be in place already. */
+  *all(): Generator<[SetPath, string]> {
     this.#touched.clear()
+    for (const [path, counts] of this.#counts) for (const key of counts.keys()) yield [path, key]
   }
 }
 

@@ -91,6 +91,23 @@ export class MessageBuffer {
     this.#at += padded
   }
 
+  /** An attribute that holds one attribute of bytes. Elements are made of these, so it is written without detours. */
+  wrapped(type: number, innerType: number, value: string): void {
+    const length = 8 + value.length
+    const padded = align(length)
+    this.#need(padded)
+    const bytes = this.#bytes
+    let at = this.#at
+    bytes.writeUInt16LE(align(length), at)
+    bytes.writeUInt16LE(type | NLA_F_NESTED, at + 2)
+    bytes.writeUInt16LE(4 + value.length, at + 4)
+    bytes.writeUInt16LE(innerType, at + 6)
+    at += 8
+    for (let index = 0; index < value.length; index++) bytes[at++] = value.charCodeAt(index)
+    this.#at += padded
+    while (at < this.#at) bytes[at++] = 0
+  }
+
   /** Netfilter's numbers are in network byte order. */
   u32(type: number, value: number): void {
     this.#need(8)

@@ -1,7 +1,14 @@
 import { type Family, nextAddress, previousAddress } from '../address.js'
 import type { ElementMap } from '../element.js'
 import { type SetPath, type SetShape, shapeOf, splitSetPath, tableName } from '../names.js'
-import { NFNL_SUBSYS_NFTABLES, NFPROTO_IPV4, NFPROTO_IPV6, NLM_F_CREATE, nftMessage } from './constants.js'
+import {
+  NFNL_SUBSYS_NFTABLES,
+  NFPROTO_IPV4,
+  NFPROTO_IPV6,
+  NLA_TYPE_MASK,
+  NLM_F_CREATE,
+  nftMessage,
+} from './constants.js'
 import type { MessageBuffer } from './message-buffer.js'
 import { attributesIn, attributesOf, findAttribute, type Message, textOf } from './messages.js'
 
@@ -68,29 +75,26 @@ function writeElement(buffer: MessageBuffer, shape: SetShape, key: string, data:
     return
   }
   const half = key.length / 2
-  buffer.nested(LIST_ELEMENT, () => {
-    writeValue(buffer, ELEMENT_KEY, shape.interval ? key.slice(0, half) : key)
-    if (shape.interval) writeValue(buffer, ELEMENT_KEY_END, key.slice(half))
-    if (data === '') return
+  const element = buffer.beginNested(LIST_ELEMENT)
+  buffer.wrapped(ELEMENT_KEY, DATA_VALUE, shape.interval ? key.slice(0, half) : key)
+  if (shape.interval) buffer.wrapped(ELEMENT_KEY_END, DATA_VALUE, key.slice(half))
+  if (data !== '') {
     if (shape.data === 'chain') writeGoto(buffer, data)
-    else writeValue(buffer, ELEMENT_DATA, data)
-  })
+    else buffer.wrapped(ELEMENT_DATA, DATA_VALUE, data)
+  }
+  buffer.endNested(element)
 }
 
 /** Where the range begins, and where the first address after it is. */
 function writePair(buffer: MessageBuffer, range: string): void {
   const half = range.length / 2
-  buffer.nested(LIST_ELEMENT, () => writeValue(buffer, ELEMENT_KEY, range.slice(0, half)))
+  buffer.nested(LIST_ELEMENT, () => buffer.wrapped(ELEMENT_KEY, DATA_VALUE, range.slice(0, half)))
   const after = nextAddress(range.slice(half))
   if (after === undefined) return
   buffer.nested(LIST_ELEMENT, () => {
-    writeValue(buffer, ELEMENT_KEY, after)
+    buffer.wrapped(ELEMENT_KEY, DATA_VALUE, after)
     buffer.u32(ELEMENT_FLAGS, INTERVAL_END)
   })
-}
-
-function writeValue(buffer: MessageBuffer, type: number, value: string): void {
-  buffer.nested(type, () => buffer.raw(DATA_VALUE, value))
 }
 
 function writeGoto(buffer: MessageBuffer, chain: string): void {
@@ -127,16 +131,25 @@ export class ElementsReader {
     for (const { type, value } of attributesIn(list)) if (type === LIST_ELEMENT) this.#readElement(value)
   }
 
+  /** Without the generators of messages.ts: there may be hundreds of thousands of elements. */
   #readElement(bytes: Buffer): void {
     let key = ''
     let keyEnd = ''
     let data = ''
     let isEnd = false
-    for (const { type, value } of attributesIn(bytes)) {
-      if (type === ELEMENT_KEY) key = valueIn(value)
-      else if (type === ELEMENT_KEY_END) keyEnd = valueIn(value)
-      else if (type === ELEMENT_DATA) data = this.#shape.data === 'chain' ? chainIn(value) : valueIn(value)
-      else if (type === ELEMENT_FLAGS) isEnd = (value.readUInt32BE(0) & INTERVAL_END) !== 0
+    for (let at = 0; at + 4 <= bytes.length; ) {
+      const length = bytes.readUInt16LE(at)
+      if (length < 4) break
+      const type = bytes.readUInt16LE(at + 2) & NLA_TYPE_MASK
+      // A value is wrapped once more: its own header is another four bytes.
+      if (type === ELEMENT_KEY) key = bytes.toString('latin1', at + 8, at + 4 + bytes.readUInt16LE(at + 4))
+      else if (type === ELEMENT_KEY_END) keyEnd = bytes.toString('latin1', at + 8, at + 4 + bytes.readUInt16LE(at + 4))
+      else if (type === ELEMENT_FLAGS) isEnd = (bytes.readUInt32BE(at + 4) & INTERVAL_END) !== 0
+      else if (type === ELEMENT_DATA) {
+        if (this.#shape.data === 'chain') data = chainIn(bytes.subarray(at + 4, at + length))
+        else data = bytes.toString('latin1', at + 8, at + 4 + bytes.readUInt16LE(at + 4))
+      }
+      at += (length + 3) & ~3
     }
     if (isPairOfElements(this.#shape)) this.#bounds.push({ at: key, isEnd })
     else this.#elements.set(this.#shape.interval ? key + (keyEnd || key) : key, data)
@@ -154,8 +167,6 @@ export class ElementsReader {
     return this.#elements
   }
 }
-
-const valueIn = (bytes: Buffer): string => findAttribute(attributesIn(bytes), DATA_VALUE)?.toString('latin1') ?? ''
 
 function chainIn(bytes: Buffer): string {
   const verdict = findAttribute(attributesIn(bytes), DATA_VERDICT)
