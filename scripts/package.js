@@ -1,4 +1,5 @@
-// npm run package [-- --target linux-x64,win-x64] [--out release]: kpng as one file for each platform, Node included.
+// npm run package [-- --target linux-x64,win-x64] [--out release] [--cache <folder>]: kpng as one file for each platform, Node
+// included.
 // npm run package -- --bundle <folder>: only the bundle, for a Node that is there already; the container image is made of it.
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,9 +10,8 @@ import { postject, writeExecutable } from './package/executable.js'
 import { koffiInput, licensesOf } from './package/licenses.js'
 import { fileOf } from './package/npm-files.js'
 import { hostTarget, nodeVersion, targets } from './package/targets.js'
-import { install, root } from './steps.js'
+import { root } from './steps.js'
 
-const cache = join(root, 'node_modules', '.cache', 'kpng-package')
 const lock = () => JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages
 
 function options() {
@@ -19,6 +19,7 @@ function options() {
     options: {
       target: { type: 'string', default: Object.keys(targets).join(',') },
       out: { type: 'string', default: join(root, 'release') },
+      cache: { type: 'string', default: join(root, 'node_modules', '.cache', 'kpng-package') },
       bundle: { type: 'string' },
     },
   })
@@ -27,42 +28,46 @@ function options() {
   if (unknown !== undefined) {
     throw new Error(`There is no target "${unknown}". Give some of ${Object.keys(targets).join(', ')}.`)
   }
-  return { names, out: resolve(values.out), bundleFolder: values.bundle && resolve(values.bundle) }
+  const { out, cache, bundle: bundleFolder } = values
+  return { names, out: resolve(out), cache: resolve(cache), bundleFolder: bundleFolder && resolve(bundleFolder) }
 }
 
 /** koffi's library for a target, or undefined where koffi is not part of the checkout. */
-function koffiFor(target) {
+function koffiFor(target, cache) {
   const { name, file } = targets[target].koffi
-  const locked = lock()[`node_modules/${name}`]
-  return locked && fileOf({ name, file, version: locked.version, integrity: locked.integrity }, cache)
+  const packages = lock()
+  if (!packages['node_modules/koffi']) return undefined
+  const locked = packages[`node_modules/${name}`]
+  if (!locked) throw new Error(`package-lock.json lacks ${name}. Write it anew with npm install --package-lock-only.`)
+  return fileOf({ name, file, version: locked.version, integrity: locked.integrity }, cache)
 }
 
-const nodeFor = (target) => fileOf({ ...targets[target].node, version: nodeVersion }, cache)
+const nodeFor = (target, cache) => fileOf({ ...targets[target].node, version: nodeVersion }, cache)
 
 /** A Node of the pinned version that runs here: the blob's format is its own. */
-function hostNode() {
+function hostNode(cache) {
   if (process.version === `v${nodeVersion}`) return process.execPath
   const host = hostTarget()
   if (!host) throw new Error(`Run this with Node ${nodeVersion}: there is no such Node to download for this platform.`)
   const program = join(cache, `node-${nodeVersion}-${host}${targets[host].suffix}`)
   if (!existsSync(program)) {
-    writeFileSync(program, nodeFor(host))
+    writeFileSync(program, nodeFor(host, cache))
     chmodSync(program, 0o755)
   }
   return program
 }
 
-async function writeBundle(folder) {
+async function writeBundle(folder, cache) {
   const { text, inputs } = await bundle(root)
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'kpng.cjs'), text)
   writeFileSync(join(folder, 'LICENSES.txt'), licensesOf([...inputs, ...koffiInput(root)], root))
   const host = hostTarget()
-  const koffi = host && koffiFor(host)
+  const koffi = host && koffiFor(host, cache)
   if (koffi) writeFileSync(join(folder, 'koffi.node'), koffi)
 }
 
-async function writeExecutables(names, out) {
+async function writeExecutables(names, out, cache) {
   postject()
   const { text, inputs } = await bundle(root)
   mkdirSync(out, { recursive: true })
@@ -71,8 +76,13 @@ async function writeExecutables(names, out) {
     const name = `kpng-${target}${targets[target].suffix}`
     const output = join(out, name)
     rmSync(output, { force: true })
-    const node = nodeFor(target)
-    await writeExecutable({ bundle: text, koffi: koffiFor(target), node, hostNode: hostNode(), output })
+    await writeExecutable({
+      bundle: text,
+      koffi: koffiFor(target, cache),
+      node: nodeFor(target, cache),
+      hostNode: hostNode(cache),
+      output,
+    })
     const bytes = readFileSync(output)
     sums.push(`${createHash('sha256').update(bytes).digest('hex')}  ${name}`)
     console.log(`${sums.at(-1)}  ${(bytes.length / 1e6).toFixed(1)} MB`)
@@ -82,10 +92,9 @@ async function writeExecutables(names, out) {
 }
 
 try {
-  const { names, out, bundleFolder } = options()
-  install()
-  if (bundleFolder) await writeBundle(bundleFolder)
-  else await writeExecutables(names, out)
+  const { names, out, cache, bundleFolder } = options()
+  if (bundleFolder) await writeBundle(bundleFolder, cache)
+  else await writeExecutables(names, out, cache)
 } catch (error) {
   console.error(`npm run package: ${error instanceof Error ? error.message : error}`)
   process.exitCode = 1

@@ -83,36 +83,40 @@ interface PortInFamily {
 
 function frontendsOfPort(of: PortInFamily, serving: readonly PortEndpoint[]): Frontend[] {
   const { service } = of.item
-  const { family, protocol, port, context } = of
+  const { protocol, port, context } = of
   const answers = answersOf(of, serving)
-  const addresses = (set: localv1.IPSet | undefined) => addressesOf(set, of)
   const frontends: Frontend[] = []
-  const cluster = new Set(addresses(service.ips?.clusterIps))
+  const cluster = addressesOf(service.ips?.clusterIps, of)
   for (const address of cluster) {
-    frontends.push({
-      ...answers,
-      kind: 'cluster',
-      key: serviceKey(address, protocol, port.port),
-      endpoints: answers.internal,
-      local: false,
-      sources: undefined,
-    })
+    frontends.push(frontend('cluster', serviceKey(address, protocol, port.port), answers))
   }
-  const loadBalancer = new Set(addresses(service.ips?.loadBalancerIps))
-  const external = context.settings.externalIps ? addresses(service.ips?.externalIps) : []
+  const loadBalancer = addressesOf(service.ips?.loadBalancerIps, of)
+  const external = context.settings.externalIps ? addressesOf(service.ips?.externalIps, of) : []
   for (const address of new Set([...external, ...loadBalancer])) {
-    if (cluster.has(address)) continue
-    frontends.push({
-      ...answers,
-      kind: 'external',
-      key: serviceKey(address, protocol, port.port),
-      sources: allowedSources(of, address, loadBalancer.has(address)),
-    })
+    if (cluster.includes(address)) continue
+    const sources = allowedSources(of, address, loadBalancer.includes(address))
+    frontends.push(frontend('external', serviceKey(address, protocol, port.port), answers, sources))
   }
-  if (isPort(port.nodePort) && isServedBy(service, family)) {
-    frontends.push({ ...answers, kind: 'nodePort', key: nodePortKey(protocol, port.nodePort), sources: undefined })
+  if (isPort(port.nodePort) && isServedBy(service, of.family)) {
+    frontends.push(frontend('nodePort', nodePortKey(protocol, port.nodePort), answers))
   }
   return frontends
+}
+
+function frontend(kind: Frontend['kind'], key: string, answers: Answers, sources?: readonly AddressRange[]): Frontend {
+  return {
+    kind,
+    family: answers.family,
+    protocol: answers.protocol,
+    key,
+    local: kind !== 'cluster' && answers.local,
+    endpoints: kind === 'cluster' ? answers.internal : answers.cluster,
+    localEndpoints: answers.external,
+    servedSomewhere: answers.servedSomewhere,
+    endpointsHere: answers.here,
+    sources,
+    affinitySeconds: answers.affinitySeconds,
+  }
 }
 
 /** Most services are reached in one family only, and nothing needs to be worked out for the other. */
@@ -131,43 +135,58 @@ function isServedBy({ ips }: localv1.Service, family: Family): boolean {
 }
 
 /** What all frontends of a port have in common. */
-function answersOf(
-  { item: { service }, port, protocol, family, context }: PortInFamily,
-  serving: readonly PortEndpoint[],
-) {
-  const internal = new Set<string>()
-  const cluster = new Set<string>()
-  const external = new Set<string>()
-  const here = new Set<string>()
+interface Answers {
+  readonly family: Family
+  readonly protocol: Protocol
+  /** externalTrafficPolicy is Local. */
+  readonly local: boolean
+  /** Endpoint data, by who asks. */
+  readonly internal: readonly string[]
+  readonly cluster: readonly string[]
+  /** Only under policy Local; else those of `cluster` are for everybody. */
+  readonly external: readonly string[]
+  readonly here: readonly string[]
+  readonly servedSomewhere: boolean
+  readonly affinitySeconds: number | undefined
+}
+
+function answersOf(of: PortInFamily, serving: readonly PortEndpoint[]): Answers {
+  const { family, protocol, context } = of
+  const { service } = of.item
+  const internal: string[] = []
+  const cluster: string[] = []
+  const external: string[] = []
+  const here: string[] = []
   for (const { endpoint, port: number, scopes } of serving) {
     for (const text of (family === 'ip' ? endpoint.ips?.v4 : endpoint.ips?.v6) ?? []) {
       const address = parseAddress(text)
       if (address?.family !== family || !isPort(number)) continue
       const data = endpointData(address.bytes, number)
-      if (scopes?.internal) internal.add(data)
-      if (scopes?.cluster) cluster.add(data)
-      if (scopes?.external) external.add(data)
-      if (endpoint.local || isHere(context, address.bytes)) here.add(address.bytes)
+      if (scopes?.internal) internal.push(data)
+      if (scopes?.cluster) cluster.push(data)
+      if (scopes?.external) external.push(data)
+      if (endpoint.local || isHere(context, address.bytes)) here.push(address.bytes)
     }
   }
   const local = service.externalTrafficToLocal
-  const affinity =
-    service.sessionAffinity.case === 'clientIp' && context.affinityFamilies.includes(family)
-      ? service.sessionAffinity.value
-      : undefined
-  const available = port.hasEndpoints && (family === 'ip' ? port.hasEndpoints.v4 : port.hasEndpoints.v6)
+  const available = of.port.hasEndpoints && (family === 'ip' ? of.port.hasEndpoints.v4 : of.port.hasEndpoints.v6)
   return {
     family,
     protocol,
     local,
-    internal: [...internal].slice(0, maxEndpoints),
+    internal: internal.slice(0, maxEndpoints),
     // A server that does not know the cluster scope says "external" for all askers from outside the cluster IPs.
-    endpoints: [...(cluster.size > 0 || local ? cluster : external)].slice(0, maxEndpoints),
-    localEndpoints: local ? [...external].slice(0, maxEndpoints) : [],
-    servedSomewhere: available ?? internal.size + cluster.size + external.size > 0,
-    endpointsHere: [...here],
-    affinitySeconds: affinity && (affinity.timeoutSeconds > 0 ? affinity.timeoutSeconds : defaultAffinitySeconds),
+    cluster: (cluster.length > 0 || local ? cluster : external).slice(0, maxEndpoints),
+    external: local ? external.slice(0, maxEndpoints) : [],
+    here,
+    servedSomewhere: available ?? internal.length + cluster.length + external.length > 0,
+    affinitySeconds: affinitySecondsOf(service, context.affinityFamilies.includes(family)),
   }
+}
+
+function affinitySecondsOf({ sessionAffinity }: localv1.Service, isPossible: boolean): number | undefined {
+  if (sessionAffinity.case !== 'clientIp' || !isPossible) return undefined
+  return sessionAffinity.value.timeoutSeconds > 0 ? sessionAffinity.value.timeoutSeconds : defaultAffinitySeconds
 }
 
 function addressesOf(set: localv1.IPSet | undefined, { family, complain }: PortInFamily): string[] {

@@ -71,7 +71,7 @@ export class Kernel {
    */
   async adopt(wanted: (known: Elements) => Elements): Promise<{ known: Elements; wanted: Elements }> {
     this.#watch?.pause()
-    const { states, extraChains } = await this.#tables.inspect()
+    const { states, extraChains } = await this.#tables.inspect(this.#writer)
     const inState = (state: string) => this.families.filter((family) => states.get(family) === state)
     const others = inState('other')
     this.#chains = new Set([...extraChains].filter((path) => !others.some((family) => path.startsWith(`${family} `))))
@@ -108,7 +108,7 @@ export class Kernel {
   /** Why our tables may not be what we made of them. */
   async drift(): Promise<string | undefined> {
     if (this.#watch) return this.#watch.check()
-    const { states } = await this.#tables.inspect()
+    const { states } = await this.#tables.inspect(this.#writer)
     return [...states.values()].every((state) => state === 'ours') ? undefined : 'the table is not what it was'
   }
 

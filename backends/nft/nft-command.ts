@@ -2,13 +2,7 @@ import { KpngError } from '@kpng/api'
 import type { Family } from './address.js'
 import { runCommand } from './command.js'
 import { tableName } from './names.js'
-
-/** What a table looks like without its elements. */
-export interface TableOutline {
-  readonly sets: ReadonlySet<string>
-  /** Chain → number of its rules. */
-  readonly chains: ReadonlyMap<string, number>
-}
+import type { TableOutline } from './writer.js'
 
 /** The nft command. */
 export class NftCommand {

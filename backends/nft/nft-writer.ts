@@ -35,6 +35,8 @@ export class NftWriter implements Writer {
     return elementsInJson(listed, shape)
   }
 
+  outline: Writer['outline'] = (family) => this.#nft.outline(family)
+
   close(): void {}
 }
 

@@ -3,10 +3,10 @@ import { families as allFamilies } from './address.js'
 import type { Elements } from './element.js'
 import { elementCommands } from './element-text.js'
 import { names, type SetPath, setPath, setShapes, splitSetPath, tableName } from './names.js'
-import type { NftCommand, TableOutline } from './nft-command.js'
+import type { NftCommand } from './nft-command.js'
 import type { Settings } from './options.js'
 import { type Chain, chainsOf, skeletonText, skeletonVersion } from './skeleton.js'
-import type { ChainPath, Writer } from './writer.js'
+import type { ChainPath, TableOutline, Writer } from './writer.js'
 
 /** `ours`: rules and sets are these very ones. `missing`: no table. `other`: another version, or damaged. */
 export type TableState = 'ours' | 'missing' | 'other'
@@ -28,11 +28,11 @@ export class Tables {
   }
 
   /** What is there, and the chains that earlier runs made beyond the skeleton. */
-  async inspect(): Promise<{ states: Map<Family, TableState>; extraChains: Set<ChainPath> }> {
+  async inspect(writer: Writer): Promise<{ states: Map<Family, TableState>; extraChains: Set<ChainPath> }> {
     const states = new Map<Family, TableState>()
     const extraChains = new Set<ChainPath>()
     for (const family of this.#families) {
-      const outline = await this.#nft.outline(family)
+      const outline = await writer.outline(family)
       states.set(family, outline ? this.#stateOf(family, outline) : 'missing')
       for (const [chain, rules] of outline?.chains ?? []) {
         if (/^remember-\d+$/.test(chain) && rules > 0) extraChains.add(`${family} ${chain}`)

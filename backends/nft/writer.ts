@@ -6,6 +6,13 @@ import type { Transaction } from './transaction.js'
 /** A chain to be made before elements can go to it: `ip remember-60`. */
 export type ChainPath = `${Family} ${string}`
 
+/** What a table looks like without its elements. */
+export interface TableOutline {
+  readonly sets: ReadonlySet<string>
+  /** Chain → number of its rules. */
+  readonly chains: ReadonlyMap<string, number>
+}
+
 /** Brings elements into the kernel, and back. */
 export interface Writer {
   readonly name: 'netlink' | 'nft'
@@ -13,5 +20,7 @@ export interface Writer {
   commit(transaction: Transaction, newChains: readonly ChainPath[]): Promise<void>
   /** What is in a set of ours. The set must exist. */
   read(path: SetPath): Promise<ElementMap>
+  /** Undefined when there is no table of ours. */
+  outline(family: Family): Promise<TableOutline | undefined>
   close(): void
 }

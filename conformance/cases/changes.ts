@@ -48,7 +48,7 @@ const endpointChanges: readonly Case[] = [
     id: 'endpoint-becomes-unready',
     title: 'An endpoint that becomes unready gets no new connections; terminating ones stand in when none is left',
     steps: [
-      { ready: ['a1', 'b1'] as const, after: 'both ready', expect: both, endpoints: ['a1', 'b1'] as const },
+      { after: 'both ready', expect: both, endpoints: ['a1', 'b1'] as const },
       { after: 'one unready', expect: ['a1'], endpoints: ['a1', { server: 'b1', conditions: { ready: false } }] as const },
       {
         after: 'the ready one terminates',

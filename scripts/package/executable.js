@@ -14,8 +14,7 @@ export async function writeExecutable({ bundle, koffi, node, hostNode, output })
     const blob = seaBlob({ bundle, koffi, hostNode, folder })
     const program = join(folder, 'program')
     writeFileSync(program, output.endsWith('.exe') ? withoutSignature(node) : node)
-    const { inject } = postject()
-    await inject(program, 'NODE_SEA_BLOB', blob, { sentinelFuse: fuse })
+    await inject(program, blob)
     chmodSync(program, 0o755)
     renameSync(program, output)
   } finally {
@@ -40,6 +39,17 @@ function seaBlob({ bundle, koffi, hostNode, folder }) {
   const made = spawnSync(hostNode, ['--experimental-sea-config', 'sea.json'], { cwd: folder, encoding: 'utf8' })
   if (made.status !== 0) throw new Error(`Node could not make the blob: ${made.error?.message ?? made.stderr}`)
   return readFileSync(join(folder, 'kpng.blob'))
+}
+
+async function inject(program, blob) {
+  // postject warns of the notes in Node's own ELF sections, which it leaves as they are.
+  const { warn } = console
+  console.warn = (text, ...rest) => (`${text}`.includes("Can't find string offset") ? undefined : warn(text, ...rest))
+  try {
+    await postject().inject(program, 'NODE_SEA_BLOB', blob, { sentinelFuse: fuse })
+  } finally {
+    console.warn = warn
+  }
 }
 
 /** Found in node_modules, or in a folder that NODE_PATH names. */

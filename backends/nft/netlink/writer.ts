@@ -1,13 +1,15 @@
 import { KpngError } from '@kpng/api'
+import type { Family } from '../address.js'
 import type { ElementMap } from '../element.js'
 import { type SetPath, splitSetPath } from '../names.js'
 import { isEmpty, operationCount, type Transaction } from '../transaction.js'
-import type { ChainPath, Writer } from '../writer.js'
+import type { ChainPath, TableOutline, Writer } from '../writer.js'
 import { errnoText, NLM_F_ACK, NLM_F_DUMP } from './constants.js'
 import { dump } from './dump.js'
 import type { Libc } from './libc.js'
 import { MessageBuffer } from './message-buffer.js'
 import { type Acknowledgement, acknowledgementIn } from './messages.js'
+import { readOutline } from './outline.js'
 import { writeRememberChain } from './remember-chain.js'
 import { ElementsReader, writeElements, writeElementsRequest } from './set-elements.js'
 import { AnswersLost, NetlinkSocket } from './socket.js'
@@ -102,6 +104,11 @@ export class NetlinkWriter implements Writer {
       }
     })
     return isWhole ? reader.finish() : undefined
+  }
+
+  async outline(family: Family): Promise<TableOutline | undefined> {
+    this.#drain()
+    return readOutline(this.#socket, family)
   }
 
   close(): void {

@@ -1,0 +1,240 @@
+import { silentLog } from '@kpng/api'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { families } from './address.js'
+import { DesiredState } from './desired-state.js'
+import { type Elements, put, slotOf } from './element.js'
+import { allListKinds, type SetPath } from './names.js'
+import { nodeContext } from './node-context.js'
+import { settingsOf } from './options.js'
+import { elementLines } from './render.js'
+import { change, endpoint, ips, type TestService, type TestView, tcp, thisNode, udp, view } from './testing/objects.js'
+import type { Transaction } from './transaction.js'
+
+const settings = settingsOf({ detectLocal: { mode: 'NodeCIDR' } })
+const contextOf = ({ node }: TestView) => nodeContext(node, { families, hostAddresses: () => [] }, settings)
+
+function started(services: readonly TestService[]) {
+  const of = view(services)
+  const state = new DesiredState(silentLog)
+  const elements = state.rebuild(of, contextOf(of))
+  const apply = (name: string, after: TestService | undefined): string[] => {
+    const transaction = state.change(of, change(of, name, after), contextOf(of))
+    if (!transaction) throw new Error('The change touched everything.')
+    return operations(transaction)
+  }
+  return { of, state, elements, apply }
+}
+
+/** `- ip endpoints …` and `+ ip endpoints …`, as they go to the kernel. */
+const operations = ({ remove, add }: Transaction): string[] => [
+  ...elementLines(remove).map((line) => `- ${line}`),
+  ...elementLines(add).map((line) => `+ ${line}`),
+]
+
+const pods = (...numbers: number[]) => numbers.map((number) => endpoint(`10.0.0.${number}`))
+const web = (endpoints: TestService['endpoints'], init: Partial<TestService> = {}): TestService => ({
+  name: 'web',
+  ips: { clusterIps: ips('10.96.0.1') },
+  endpoints: endpoints ?? [],
+  ...init,
+})
+
+describe('a change costs what changed (65)', () => {
+  const others = Array.from({ length: 50 }, (_, index) => ({
+    name: `other-${index}`,
+    ips: { clusterIps: ips(`10.96.1.${index}`) },
+    endpoints: pods(1, 2, 3),
+  }))
+  const start = (...numbers: number[]) => started([...others, web(pods(...numbers))])
+
+  test('an endpoint comes: one element', () => {
+    expect(start(1, 2).apply('web', web(pods(1, 2, 3)))).toEqual([
+      '+ ip endpoints 10.96.0.1 . tcp . 80 . 2 : 10.0.0.3 . 8080',
+    ])
+  })
+  test('the last endpoint goes: one element', () => {
+    expect(start(1, 2, 3).apply('web', web(pods(1, 2)))).toEqual([
+      '- ip endpoints 10.96.0.1 . tcp . 80 . 2 : 10.0.0.3 . 8080',
+    ])
+  })
+  test('the first endpoint goes: the last takes its slot, three elements', () => {
+    expect(start(1, 2, 3).apply('web', web(pods(2, 3)))).toEqual([
+      '- ip endpoints 10.96.0.1 . tcp . 80 . 0 : 10.0.0.1 . 8080',
+      '- ip endpoints 10.96.0.1 . tcp . 80 . 2 : 10.0.0.3 . 8080',
+      '+ ip endpoints 10.96.0.1 . tcp . 80 . 0 : 10.0.0.3 . 8080',
+    ])
+  })
+  test('an endpoint is replaced: two elements', () => {
+    expect(start(1, 2, 3).apply('web', web(pods(1, 9, 3)))).toEqual([
+      '- ip endpoints 10.96.0.1 . tcp . 80 . 1 : 10.0.0.2 . 8080',
+      '+ ip endpoints 10.96.0.1 . tcp . 80 . 1 : 10.0.0.9 . 8080',
+    ])
+  })
+  test('one more than a list size: its key goes to the larger draw', () => {
+    expect(start(1, 2, 3, 4).apply('web', web(pods(1, 2, 3, 4, 5)))).toEqual([
+      '+ ip endpoints 10.96.0.1 . tcp . 80 . 4 : 10.0.0.5 . 8080',
+      '+ ip over-4 10.96.0.1 . tcp . 80',
+    ])
+  })
+  test('a service comes and goes: its elements and no other', () => {
+    const { apply } = start(1)
+    const born = apply('new', { name: 'new', ips: { clusterIps: ips('10.96.9.9') }, endpoints: pods(1, 2) })
+    expect(born).toEqual([
+      '+ ip cluster-ips 10.96.9.9',
+      '+ ip endpoints 10.96.9.9 . tcp . 80 . 0 : 10.0.0.1 . 8080',
+      '+ ip endpoints 10.96.9.9 . tcp . 80 . 1 : 10.0.0.2 . 8080',
+    ])
+    expect(apply('new', undefined)).toEqual(born.map((line) => line.replace('+', '-')))
+  })
+  test('a port that changes leaves the other ports alone (22)', () => {
+    const before = web(pods(1), { ports: [tcp(80), udp(53)] })
+    const { apply } = started([before])
+    expect(apply('web', { ...before, ports: [tcp(81), udp(53)] })).toEqual([
+      '- ip endpoints 10.96.0.1 . tcp . 80 . 0 : 10.0.0.1 . 8080',
+      '+ ip endpoints 10.96.0.1 . tcp . 81 . 0 : 10.0.0.1 . 8080',
+    ])
+  })
+  test('what does not change the elements is no operation', () => {
+    const { apply } = start(1, 2)
+    expect(apply('web', web(pods(2, 1), { labels: { a: 'b' } }))).toEqual([])
+  })
+  test('hairpin elements are shared: they go with the last service', () => {
+    const here = [endpoint('10.0.0.1', { local: true })]
+    const { apply } = started([web(here), { ...web(here), name: 'b', ips: { clusterIps: ips('10.96.0.2') } }])
+    expect(apply('web', undefined)).not.toContain('- ip hairpin 10.0.0.1 . 10.0.0.1')
+    expect(apply('b', undefined)).toContain('- ip hairpin 10.0.0.1 . 10.0.0.1')
+  })
+  test('a contested external IP goes to the next service when its owner goes', () => {
+    const asks = (name: string, number: number) => ({
+      name,
+      ips: { externalIps: ips('198.51.100.1') },
+      endpoints: pods(number),
+    })
+    const { apply } = started([asks('a', 1), asks('b', 2)])
+    expect(apply('a', undefined)).toEqual([
+      '- ip endpoints 198.51.100.1 . tcp . 80 . 0 : 10.0.0.1 . 8080',
+      '+ ip endpoints 198.51.100.1 . tcp . 80 . 0 : 10.0.0.2 . 8080',
+    ])
+    expect(apply('a', asks('a', 3))).toEqual([
+      '- ip endpoints 198.51.100.1 . tcp . 80 . 0 : 10.0.0.2 . 8080',
+      '+ ip endpoints 198.51.100.1 . tcp . 80 . 0 : 10.0.0.3 . 8080',
+    ])
+  })
+  test('the node is another one: everything is looked at', () => {
+    const { of, state } = start(1)
+    of.node = thisNode({ podCidrs: ['10.0.0.0/24'] })
+    expect(state.change(of, { ...change(of, 'web', undefined), node: true }, contextOf(of))).toBeUndefined()
+  })
+})
+
+test('endpoints keep the slots that the kernel shows', () => {
+  const { elements, of } = started([web(pods(1, 2, 3))])
+  const turned: Elements = new Map(elements)
+  const list = [...(elements.get('ip endpoints') ?? [])]
+  turned.set('ip endpoints', new Map(list.map(([key], index) => [key, list[(index + 1) % 3]?.[1] ?? ''])))
+  const again = new DesiredState(silentLog).rebuild(of, contextOf(of), turned)
+  expect(again.get('ip endpoints')).toEqual(turned.get('ip endpoints'))
+})
+
+/** The elements without the slots: which endpoints a list has. Slots must be 0 … N-1. */
+function canonical(elements: Elements): string[] {
+  const lists = new Map<string, { slots: number[]; endpoints: string[] }>()
+  const rest: Elements = new Map()
+  for (const [path, map] of elements) {
+    for (const [key, data] of map) {
+      if (!allListKinds.some(({ endpoints }) => path.endsWith(` ${endpoints}`))) {
+        put(rest, path, key, data)
+        continue
+      }
+      const list = lists.get(path + key.slice(0, -4)) ?? { slots: [], endpoints: [] }
+      list.slots.push(slotOf(key.slice(-4)))
+      list.endpoints.push(data)
+      lists.set(path + key.slice(0, -4), list)
+    }
+  }
+  for (const { slots } of lists.values()) {
+    expect(slots.sort((a, b) => a - b)).toEqual(slots.map((_, index) => index))
+  }
+  return [...elementLines(rest), ...[...lists].map(([id, { endpoints }]) => id + endpoints.sort().join()).sort()]
+}
+
+function applyTo(elements: Elements, { remove, add }: Transaction): void {
+  for (const [path, map] of remove) {
+    for (const [key, data] of map) {
+      expect(elements.get(path)?.get(key)).toBe(data)
+      elements.get(path)?.delete(key)
+    }
+  }
+  for (const [path, map] of add) {
+    for (const [key, data] of map) {
+      expect(elements.get(path as SetPath)?.has(key) ?? false).toBe(false)
+      put(elements, path, key, data)
+    }
+  }
+}
+
+const anyService = fc.record({
+  name: fc.constantFrom('a', 'b', 'c', 'd'),
+  gone: fc.boolean(),
+  clusterIp: fc.constantFrom(1, 2, 3),
+  externalIp: fc.constantFrom(undefined, 1, 2),
+  loadBalancerIp: fc.constantFrom(undefined, 1, 2),
+  nodePort: fc.constantFrom(0, 30001, 30002),
+  local: fc.boolean(),
+  affinity: fc.boolean(),
+  filtered: fc.boolean(),
+  twoPorts: fc.boolean(),
+  hasEndpoints: fc.boolean(),
+  endpoints: fc.uniqueArray(
+    fc.record({
+      number: fc.integer({ min: 1, max: 40 }),
+      internal: fc.boolean(),
+      external: fc.boolean(),
+      cluster: fc.boolean(),
+      local: fc.boolean(),
+    }),
+    { selector: ({ number }) => number, maxLength: 24 },
+  ),
+})
+
+function serviceFrom(any: typeof anyService extends fc.Arbitrary<infer T> ? T : never): TestService {
+  const optional = (first: string, v6: string, number: number | undefined) =>
+    number === undefined ? ips() : ips(`${first}.${number}`, `${v6}::${number}`)
+  const port = { nodePort: any.nodePort, hasEndpoints: { v4: any.hasEndpoints, v6: any.hasEndpoints } }
+  return {
+    name: any.name,
+    ips: {
+      clusterIps: ips(`10.96.0.${any.clusterIp}`, `fd00:96::${any.clusterIp}`),
+      externalIps: optional('198.51.100', '2001:db8:51', any.externalIp),
+      loadBalancerIps: optional('192.0.2', '2001:db8:2', any.loadBalancerIp),
+    },
+    ports: any.twoPorts ? [tcp(80, port), udp(53)] : [tcp(80, port)],
+    externalTrafficToLocal: any.local,
+    ...(any.affinity ? { sessionAffinity: { case: 'clientIp', value: { timeoutSeconds: 60 } } } : {}),
+    ...(any.filtered ? { ipFilters: [{ sourceRanges: ['10.0.0.0/8', '10.1.0.0/16', '172.30.0.0/16'] }] } : {}),
+    endpoints: any.endpoints.map(({ number, local, ...scopes }) =>
+      endpoint(`10.0.0.${number} fd00::${number}`, {
+        local,
+        scopes: (['internal', 'external', 'cluster'] as const).filter((scope) => scopes[scope]),
+      }),
+    ),
+  } as TestService
+}
+
+test('any sequence of changes ends where a full recompute does', () => {
+  fc.assert(
+    fc.property(fc.array(anyService, { maxLength: 30 }), (steps) => {
+      const { of, state, elements } = started([])
+      for (const step of steps) {
+        const after = step.gone ? undefined : serviceFrom(step)
+        const transaction = state.change(of, change(of, step.name, after), contextOf(of))
+        if (!transaction) throw new Error('The change touched everything.')
+        applyTo(elements, transaction)
+        const whole = new DesiredState(silentLog).rebuild(of, contextOf(of))
+        expect(canonical(elements)).toEqual(canonical(whole))
+      }
+    }),
+    { numRuns: 60 },
+  )
+})

@@ -1,0 +1,23 @@
+import type { Expectation, Reached } from '../cases/case.js'
+import { matchesAny } from '../evaluation/glob.js'
+
+/** Cells that a data plane is known, and allowed, to answer otherwise. */
+export interface Deviation {
+  /** Patterns of cell ids (`case/cell`, `case/step/cell`), where `*` stands for anything. */
+  readonly cells: readonly string[]
+  /** Why, as a sentence for people. */
+  readonly reason: string
+  /** What is seen instead; anything else is a failure. Without an outcome: what differs in the cell's own `reached`. */
+  readonly instead: Expectation | Partial<Omit<Reached, 'outcome'>>
+}
+
+export type Deviations = readonly Deviation[]
+
+export const deviationOf = (deviations: Deviations, cellId: string): Deviation | undefined =>
+  deviations.find(({ cells }) => matchesAny(cells, cellId))
+
+/** What a cell with a named deviation may show instead. */
+export function deviated(expect: Expectation, { instead }: Deviation): Expectation {
+  if ('outcome' in instead) return instead
+  return expect.outcome === 'reached' ? { ...expect, ...instead } : expect
+}

@@ -1,0 +1,26 @@
+import { ConformanceError } from '../error.js'
+import type { Deviations } from './deviation.js'
+import { kubeProxyIptables } from './kube-proxy-iptables.js'
+import { kubeProxyNftables } from './kube-proxy-nftables.js'
+import { nft } from './nft.js'
+import { userspace } from './userspace.js'
+
+const byBackend: Readonly<Record<string, Deviations>> = {
+  nft,
+  userspace,
+  'kube-proxy-nftables': kubeProxyNftables,
+  'kube-proxy-iptables': kubeProxyIptables,
+}
+
+/** The backends whose deviations are named. */
+export const backendNames: readonly string[] = Object.keys(byBackend)
+
+export function deviationsOf(backend: string | undefined): Deviations {
+  if (backend === undefined) return []
+  const deviations = byBackend[backend]
+  if (!deviations) {
+    const known = backendNames.join(', ')
+    throw new ConformanceError('usage', `There are no named deviations of "${backend}". Give one of ${known}, or none.`)
+  }
+  return deviations
+}

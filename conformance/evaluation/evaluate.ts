@@ -1,0 +1,87 @@
+import { addressOf, type Host, ownExternalAddress, secondAddress } from '../addresses.js'
+import type { Outcome } from '../agent/protocol.js'
+import type { Expectation, Reached } from '../cases/case.js'
+
+export interface Verdict {
+  readonly right: boolean
+  /** What was seen, in the words of the truth table. */
+  readonly got: string
+}
+
+const nodeAddresses = new Set([addressOf['node-a'], secondAddress, ownExternalAddress].flatMap(({ v4, v6 }) => [v4, v6]))
+
+const isOwn = (client: Host, address: string): boolean =>
+  client === 'node-a' ? nodeAddresses.has(address) : Object.values(addressOf[client]).includes(address)
+
+/** Whether the outcomes of a cell's tries are what was expected. Pure. */
+export function evaluate(expect: Expectation, client: Host, outcomes: readonly Outcome[]): Verdict {
+  const got = outcomesText(client, outcomes)
+  const right = outcomes.length > 0 && outcomes.every((outcome) => isRight(expect, client, outcome))
+  return { right: right && (expect.outcome !== 'reached' || hitsRight(expect, outcomes)), got }
+}
+
+function isRight(expect: Expectation, client: Host, outcome: Outcome): boolean {
+  switch (expect.outcome) {
+    case 'passed':
+      return outcome.outcome === 'reached' && outcome.server === 'gateway'
+    case 'unserved':
+      return outcome.outcome !== 'broken' && (outcome.outcome !== 'reached' || outcome.server === 'gateway')
+    case 'reached':
+      return (
+        outcome.outcome === 'reached' &&
+        expect.servers.some((server) => matches(server, outcome)) &&
+        (expect.source !== 'kept' || isOwn(client, outcome.from)) &&
+        (expect.source !== 'node' || nodeAddresses.has(outcome.from))
+      )
+    default:
+      return outcome.outcome === expect.outcome
+  }
+}
+
+const matches = (server: string, outcome: Extract<Outcome, { outcome: 'reached' }>): boolean =>
+  server === outcome.server || server === `${outcome.server}:${outcome.port}`
+
+/** Which of the expected servers were hit. */
+export const serversHit = ({ servers }: Reached, outcomes: readonly Outcome[]): string[] =>
+  servers.filter((server) => outcomes.some((outcome) => outcome.outcome === 'reached' && matches(server, outcome)))
+
+function hitsRight(expect: Reached, outcomes: readonly Outcome[]): boolean {
+  const hit = serversHit(expect, outcomes).length
+  switch (expect.hits ?? 'all') {
+    case 'all':
+      return hit === expect.servers.length
+    case 'one':
+      return hit === 1
+    case 'several':
+      return hit > 1
+  }
+}
+
+/** What was seen, each different thing once, with how often when there were several. */
+function outcomesText(client: Host, outcomes: readonly Outcome[]): string {
+  const counts = new Map<string, number>()
+  for (const outcome of outcomes) {
+    const text = outcomeText(client, outcome)
+    counts.set(text, (counts.get(text) ?? 0) + 1)
+  }
+  if (counts.size === 1) return [...counts.keys()][0] as string
+  return [...counts]
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([text, count]) => `${count}× ${text}`)
+    .join('; ')
+}
+
+function outcomeText(client: Host, outcome: Outcome): string {
+  switch (outcome.outcome) {
+    case 'reached': {
+      if (outcome.server === 'gateway') return 'passed'
+      const node = nodeAddresses.has(outcome.from) ? 'from the node' : undefined
+      const source = node ?? (isOwn(client, outcome.from) ? 'source kept' : `from ${outcome.from}`)
+      return `${outcome.server}:${outcome.port}, ${source}`
+    }
+    case 'broken':
+      return `broken (${outcome.how})`
+    default:
+      return outcome.outcome
+  }
+}

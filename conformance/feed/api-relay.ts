@@ -1,0 +1,31 @@
+import { connect, createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { ipBatch } from '../lab/program.js'
+import type { Lab } from '../lab/lab.js'
+import type { KubeconfigCopy } from './kubeconfig.js'
+
+/**
+ * Makes an API server reachable from node-a's namespace, which has no way out: an agent there listens at the API server's own
+ * address and carries each connection through a Unix socket to this process, which connects to the API server.
+ */
+export async function relayApiServer(lab: Lab, { server, address }: KubeconfigCopy, folder: string): Promise<Server> {
+  const path = join(folder, 'api.sock')
+  const exit = createServer((near) => {
+    const far = connect(server)
+    near.pipe(far).pipe(near)
+    near.on('error', () => far.destroy())
+    far.on('error', () => near.destroy())
+    near.on('close', () => far.destroy())
+    far.on('close', () => near.destroy())
+  })
+  await new Promise<void>((resolve, reject) => {
+    exit.once('error', reject)
+    exit.listen(path, resolve)
+  })
+  if (!address.startsWith('127.') && address !== '::1') {
+    const bits = address.includes(':') ? 128 : 32
+    await ipBatch(lab.namespaceOf('node-a'), [`address add ${address}/${bits} dev lo`])
+  }
+  await lab.agents['node-a'].ask({ op: 'relay', at: { protocol: 'TCP', ip: address, port: server.port }, path })
+  return exit
+}

@@ -1,0 +1,69 @@
+import { type Family, families } from './addresses.js'
+import { cases as allCases } from './cases/index.js'
+import type { Case } from './cases/case.js'
+import type { Deviations } from './deviations/deviation.js'
+import { deviationsOf } from './deviations/index.js'
+import { ConformanceError } from './error.js'
+import { casesIn, casesNamed } from './runner/rounds.js'
+
+export interface ConformanceOptions {
+  /**
+   * The command of the proxy under test, run in the namespace of the lab's node-a. Placeholders: `{node}` its node name,
+   * `{clusterCidr}` the ranges of pods, `{manifests}` the folder of manifests, `{kubeconfig}` a kubeconfig that works there.
+   */
+  readonly proxy: readonly string[]
+  /** How the proxy gets its objects: from the folder `{manifests}`, or from the API server of a kubeconfig. */
+  readonly feed: 'manifests' | { readonly kubeconfig: string }
+  /** Patterns of case or cell ids; a case that matches is run as a whole. Default: every case. */
+  readonly only?: readonly string[]
+  /** Default: both. */
+  readonly families?: readonly Family[]
+  /** Whose named deviations count: one of `backendNames`. Default: nobody's. */
+  readonly backend?: string
+  /** Where to write the report as JSON. */
+  readonly json?: string
+  /** Where to write it as JUnit XML. */
+  readonly junit?: string
+  /** How long the proxy may take to program a round, in milliseconds. Default 15000. */
+  readonly programTimeoutMs?: number
+  /** How long, after that, a wrong cell may still become right, in milliseconds. Default 3000. */
+  readonly settleMs?: number
+  /** The cases. Default: the kit's own. */
+  readonly cases?: readonly Case[]
+  /** Gets the lines for the terminal. */
+  readonly log: (line: string) => void
+  /** Stops the run; the lab is removed. Default: SIGINT and SIGTERM do. */
+  readonly signal?: AbortSignal
+}
+
+export interface Settings extends ConformanceOptions {
+  readonly cases: readonly Case[]
+  readonly deviations: Deviations
+  readonly programTimeoutMs: number
+  readonly settleMs: number
+}
+
+/** The options, checked and with their defaults. */
+export function settingsOf(options: ConformanceOptions): Settings {
+  const { proxy, only = [], cases = allCases, programTimeoutMs = 15_000, settleMs = 3000 } = options
+  if (proxy.length === 0) throw new ConformanceError('usage', 'There is no proxy command. Give one, such as kpng … to-nft.')
+  if (options.feed === 'manifests' && !proxy.some((part) => part.includes('{manifests}'))) {
+    throw new ConformanceError(
+      'usage',
+      'The proxy command has no {manifests}, so the proxy would get no objects. Put it where the folder belongs, or give a kubeconfig.',
+    )
+  }
+  const named = only.length === 0 ? cases : casesNamed(cases, only)
+  if (named.length === 0) throw new ConformanceError('usage', `No case or cell is called ${only.join(' or ')}.`)
+  return {
+    ...options,
+    cases: casesIn(options.feed === 'manifests' ? named : named.map(withoutRefused), options.families ?? families),
+    deviations: deviationsOf(options.backend),
+    programTimeoutMs,
+    settleMs,
+  }
+}
+
+/** A case whose objects an API server would refuse stays in the table, where it is skipped, without them. */
+const withoutRefused = (one: Case): Case =>
+  one.manifestsOnly === undefined ? one : { ...one, steps: one.steps.map((step) => ({ ...step, objects: [] })) }

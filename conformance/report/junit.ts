@@ -1,0 +1,52 @@
+import type { ConformanceReport } from './report.js'
+import type { CellResult } from './result.js'
+
+/** JUnit XML, as CI systems read it: a suite a case, a test a cell. Named deviations pass; what they are is in the output. */
+export function junitText({ results, durationMs, backend }: ConformanceReport): string {
+  const suites = groupByCase(results)
+  const lines = [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites name="${xml(`kpng conformance${backend ? ` (${backend})` : ''}`)}" ${counts(results)} time="${(durationMs / 1000).toFixed(3)}">`,
+  ]
+  for (const [name, cells] of suites) {
+    lines.push(`  <testsuite name="${xml(name)}" ${counts(cells)}>`, ...cells.flatMap(testLines), '  </testsuite>')
+  }
+  return `${[...lines, '</testsuites>'].join('\n')}\n`
+}
+
+function testLines(result: CellResult): string[] {
+  const { id, title, status, client, to, expected, got, reason, rows } = result
+  const open = `    <testcase classname="${xml(result.case)}" name="${xml(id)}"`
+  const said = `${title}. ${client} to ${to}: expected ${expected}; got ${got}. Checklist ${rows.join(', ')}.`
+  switch (status) {
+    case 'right':
+      return [`${open}/>`]
+    case 'wrong':
+      return [`${open}>`, `      <failure message="${xml(`expected ${expected}; got ${got}`)}">${xml(said)}</failure>`, '    </testcase>']
+    case 'skipped':
+      return [`${open}>`, `      <skipped message="${xml(reason ?? '')}"/>`, '    </testcase>']
+    default:
+      return [`${open}>`, `      <system-out>${xml(`${status}: ${reason}. ${said}`)}</system-out>`, '    </testcase>']
+  }
+}
+
+function counts(results: readonly CellResult[]): string {
+  const count = (status: CellResult['status']) => results.filter((result) => result.status === status).length
+  return `tests="${results.length}" failures="${count('wrong')}" errors="0" skipped="${count('skipped')}"`
+}
+
+function groupByCase(results: readonly CellResult[]): Map<string, CellResult[]> {
+  const groups = new Map<string, CellResult[]>()
+  for (const result of results) groups.set(result.case, [...(groups.get(result.case) ?? []), result])
+  return groups
+}
+
+const xml = (text: string): string =>
+  text
+    // XML has no way to write these at all.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, '')
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')

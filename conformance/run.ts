@@ -1,0 +1,116 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { addressOf, clusterCidr, families, ownExternalAddress, secondAddress } from './addresses.js'
+import type { Place } from './agent/protocol.js'
+import { ConformanceError } from './error.js'
+import { relayApiServer } from './feed/api-relay.js'
+import type { Feed } from './feed/feed.js'
+import { copyKubeconfig } from './feed/kubeconfig.js'
+import { kubectlFeed } from './feed/kubectl.js'
+import { manifestsFeed } from './feed/manifests.js'
+import { type Lab, startLab } from './lab/lab.js'
+import { type ConformanceOptions, type Settings, settingsOf } from './options.js'
+import { junitText } from './report/junit.js'
+import { type ConformanceReport, summaryOf, summaryText } from './report/report.js'
+import { tableText } from './report/table.js'
+import { inOrder } from './runner/judge.js'
+import { fillPlaceholders } from './runner/proxy.js'
+import { type Stage, play } from './runner/play.js'
+import { abortOnSignals } from './signals.js'
+
+/**
+ * Builds the lab, runs the proxy under test in it, measures every cell, and reports. Resolves also when cells are wrong:
+ * `report.passed` says so. Rejects when there can be no report: no root, a proxy that does not start, an interruption. Whatever
+ * happens, nothing of the lab is left.
+ */
+export async function runConformance(options: ConformanceOptions): Promise<ConformanceReport> {
+  const settings = settingsOf(options)
+  const start = performance.now()
+  const { signal, release } = options.signal ? { signal: options.signal, release: () => {} } : abortOnSignals()
+  try {
+    const { results, notes } = await inLab(settings, signal)
+    const ordered = inOrder(results, settings.cases)
+    const summary = summaryOf(ordered)
+    const report: ConformanceReport = {
+      proxy: settings.proxy,
+      backend: settings.backend,
+      results: ordered,
+      summary,
+      notes,
+      durationMs: Math.round(performance.now() - start),
+      passed: summary.wrong === 0 && summary.right > 0,
+    }
+    await publish(report, settings)
+    return report
+  } finally {
+    release()
+  }
+}
+
+async function inLab(settings: Settings, signal: AbortSignal) {
+  const folder = await mkdtemp(join(tmpdir(), 'kpng-conformance-'))
+  // From the last to the first: what was started later may need what was started earlier until it ends.
+  const closers: (() => unknown)[] = [() => rm(folder, { recursive: true, force: true })]
+  try {
+    const lab = await startLab()
+    closers.push(() => lab.close())
+    await serveAtGateway(lab, settings)
+    const feed = await startFeed(lab, settings, folder, closers)
+    const command = fillPlaceholders(settings.proxy, {
+      node: 'node-a',
+      clusterCidr: families.map((family) => clusterCidr[family]).join(','),
+      manifests: undefined,
+      kubeconfig: undefined,
+      ...feed.placeholders,
+    })
+    const stage: Stage = { lab, feed, command, settings, signal, closers }
+    return await Promise.race([play(stage), whenAborted(signal)])
+  } finally {
+    for (const close of closers.reverse()) await close()
+  }
+}
+
+async function startFeed(lab: Lab, settings: Settings, folder: string, closers: (() => unknown)[]): Promise<Feed> {
+  const { feed: how, log } = settings
+  let feed: Feed
+  if (how === 'manifests') feed = await manifestsFeed(folder)
+  else {
+    const copy = await copyKubeconfig(how.kubeconfig, folder)
+    const relay = await relayApiServer(lab, copy, folder)
+    closers.push(() => relay.close())
+    feed = kubectlFeed(how.kubeconfig, { kubeconfig: copy.path }, log)
+  }
+  closers.push(() => feed.close())
+  return feed
+}
+
+/** The gateway answers wherever a cell asks beyond the node, so that what gets past the proxy is seen. */
+async function serveAtGateway(lab: Lab, { cases }: Settings): Promise<void> {
+  const own = [addressOf['node-a'], secondAddress, ownExternalAddress, { v4: '127.0.0.1', v6: '::1' }]
+  const notThere = new Set(own.flatMap(({ v4, v6 }) => [v4, v6]))
+  const places = new Map<string, Place>()
+  for (const { to } of cases.flatMap(({ steps }) => steps.flatMap(({ cells }) => cells))) {
+    if (to.protocol === 'SCTP' || notThere.has(to.ip)) continue
+    places.set(`${to.protocol} ${to.ip} ${to.port}`, { protocol: to.protocol, ip: to.ip, port: to.port })
+  }
+  await lab.agents.gateway.ask({ op: 'serve', places: [...places.values()] })
+}
+
+function whenAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    const stop = () => reject(new ConformanceError('interrupted', 'The run was interrupted; the lab is removed.'))
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
+  })
+}
+
+async function publish(report: ConformanceReport, { json, junit, log }: Settings): Promise<void> {
+  log(tableText(report.results))
+  log('')
+  for (const note of report.notes) log(note)
+  log(`${summaryText(report.summary)}. ${(report.durationMs / 1000).toFixed(1)} s.`)
+  if (json !== undefined) await writeFile(json, `${JSON.stringify(report, null, 2)}\n`)
+  if (junit !== undefined) await writeFile(junit, junitText(report))
+}
+

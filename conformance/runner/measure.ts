@@ -1,0 +1,62 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Outcome, Place } from '../agent/protocol.js'
+import type { Cell } from '../cases/case.js'
+import { serversHit } from '../evaluation/evaluate.js'
+import type { Lab } from '../lab/lab.js'
+
+/** After so long without an answer a packet counts as dropped. */
+export const dropTimeoutMs = 700
+
+/** So many tries of one cell at a time. */
+const waveSize = 8
+/** With two endpoints and fair chances, one is missed by all of so many tries once in 10¹⁹ runs. */
+const mostTries = 64
+
+/** Asks as often as the cell needs, and returns what came of each try. */
+export async function measure(lab: Lab, { client, to, expect, tries, spacingMs, flow }: Cell, flowPrefix: string): Promise<Outcome[]> {
+  const agent = lab.agents[client]
+  const place: Place = { protocol: to.protocol as Place['protocol'], ip: to.ip, port: to.port }
+  const ask = () =>
+    agent.probe({ to: place, timeoutMs: dropTimeoutMs, ...(flow !== undefined && { flow: `${flowPrefix}${flow}` }) })
+  if (flow !== undefined) return [await ask()]
+
+  const outcomes: Outcome[] = []
+  if (spacingMs !== undefined) {
+    for (let i = 0; i < (tries ?? waveSize); i++) {
+      if (i > 0) await sleep(spacingMs)
+      outcomes.push(await ask())
+    }
+    return outcomes
+  }
+  const wanted = tries ?? triesFor(expect)
+  while (outcomes.length < wanted || missesServers(expect, outcomes)) {
+    const count = Math.min(waveSize, outcomes.length < wanted ? wanted - outcomes.length : waveSize)
+    outcomes.push(...(await Promise.all(Array.from({ length: count }, ask))))
+    // What is refused or dropped is so for all tries; and a time-out is long.
+    if (outcomes.some(({ outcome }) => outcome !== 'reached')) break
+  }
+  return outcomes
+}
+
+function triesFor(expect: Cell['expect']): number {
+  if (expect.outcome !== 'reached') return 3
+  return expect.servers.length === 1 ? 8 : 16
+}
+
+function missesServers(expect: Cell['expect'], outcomes: readonly Outcome[]): boolean {
+  if (expect.outcome !== 'reached' || (expect.hits ?? 'all') !== 'all' || outcomes.length >= mostTries) return false
+  return serversHit(expect, outcomes).length < expect.servers.length
+}
+
+/** Runs tasks, so many at a time: sockets by the thousand would make a busy machine look like one that drops packets. */
+export async function inTurns<T>(tasks: readonly (() => Promise<T>)[], atATime: number): Promise<T[]> {
+  const results: T[] = []
+  let next = 0
+  const worker = async () => {
+    for (let index = next++; index < tasks.length; index = next++) {
+      results[index] = await (tasks[index] as () => Promise<T>)()
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(atATime, tasks.length) }, worker))
+  return results
+}

@@ -1,0 +1,39 @@
+import { KpngError } from '@kpng/api'
+import { everySetting, type SettingKey, type Settings } from './settings.js'
+
+/** A flag of the command line, for whoever declares them. */
+export interface SettingFlag {
+  readonly key: SettingKey
+  /** Without the dashes. */
+  readonly flag: string
+  readonly summary: string
+  /** Whether `--flag` alone means true. */
+  readonly boolean: boolean
+}
+
+/** The flags of all settings, in the order of the table. */
+export const settingFlags: readonly SettingFlag[] = everySetting.map(([key, { flag, summary, fallback }]) => ({
+  key,
+  flag,
+  summary,
+  boolean: typeof fallback === 'boolean',
+}))
+
+/** Reads the texts of flags. What is undefined was not given; `--flag` without a value is true. */
+export function settingsFromFlags(
+  values: { readonly [K in SettingKey]?: string | boolean | undefined },
+): Partial<Settings> {
+  const settings: { [key: string]: unknown } = {}
+  for (const [key, { flag, kind }] of everySetting) {
+    const value = values[key]
+    if (value === undefined) continue
+    try {
+      const read = kind.fromFlag(String(value), `--${flag}`)
+      if (read !== undefined) settings[key] = read
+    } catch (error) {
+      if (error instanceof KpngError) throw new KpngError('usage', error.message, { cause: error })
+      throw error
+    }
+  }
+  return settings as Partial<Settings>
+}

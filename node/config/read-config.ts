@@ -1,0 +1,119 @@
+import { readFile } from 'node:fs/promises'
+import { KpngError, messageOf } from '@kpng/api'
+import { configurationIn } from './document.js'
+import { invalid } from './kinds.js'
+import { pathFor } from './sections.js'
+import { everySetting, type Settings } from './settings.js'
+import { unimplementedFields } from './unimplemented.js'
+import { isZero } from './zero.js'
+
+/** What the file has that kpng does not act on. */
+export interface ConfigWarning {
+  /** The path of the field, as `ipvs.scheduler`; empty when it is about the file as a whole. */
+  readonly field: string
+  /** A sentence that names the field. */
+  readonly message: string
+}
+
+export interface FileConfig {
+  /** What the file sets. What it leaves at Go's zero is not there. */
+  readonly settings: Partial<Settings>
+  /** In the order of the file, each field once. */
+  readonly warnings: readonly ConfigWarning[]
+}
+
+/** Reads a KubeProxyConfiguration, YAML or JSON, as kube-proxy does: leniently in its fields, strictly in their values. */
+export async function readConfigFile(path: string): Promise<FileConfig> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    throw new KpngError('unavailable', `The configuration file ${path} cannot be read: ${messageOf(error)}.`, {
+      cause: error,
+    })
+  }
+  try {
+    return readConfig(text)
+  } catch (error) {
+    if (!(error instanceof KpngError)) throw error
+    throw new KpngError(error.code, `In the configuration file ${path}: ${error.message}`, { cause: error })
+  }
+}
+
+/** The same from the text of the file. */
+export function readConfig(text: string): FileConfig {
+  const { configuration, warnings } = configurationIn(text)
+  const fields = new Map<string, unknown>()
+  const unknown: ConfigWarning[] = [...warnings]
+  collect(configuration, '', fields, unknown)
+  const mode = String(fields.get('mode') ?? '')
+  const settings: { [key: string]: unknown } = {}
+  for (const [key, { paths, kind }] of everySetting) {
+    const path = pathFor(paths, mode, (candidate) => fields.get(candidate))
+    const value = fields.get(path)
+    if (value === null || value === undefined) continue
+    const read = kind.fromFile(value, path)
+    if (read !== undefined) settings[key] = read
+  }
+  return { settings: settings as Partial<Settings>, warnings: [...unknown, ...modeWarnings(mode, fields)] }
+}
+
+const settingPaths = new Set(everySetting.flatMap(([, { paths }]) => paths))
+const knownPaths = [...settingPaths, ...Object.keys(unimplementedFields)]
+const isSection = (path: string) => knownPaths.some((known) => known.startsWith(`${path}.`))
+
+/** Sorts what is there into fields that are known, those that are not acted on, and those that do not exist. */
+function collect(value: object, prefix: string, fields: Map<string, unknown>, warnings: ConfigWarning[]): void {
+  for (const [name, inner] of Object.entries(value)) {
+    const path = prefix === '' ? name : `${prefix}.${name}`
+    if (path === 'apiVersion' || path === 'kind') continue
+    const why = unimplementedFields[path]
+    if (settingPaths.has(path)) fields.set(path, inner)
+    if (why !== undefined) {
+      if (!isZero(inner) && !settingPaths.has(path)) warnings.push(...unused(path, inner, why))
+    } else if (settingPaths.has(path)) continue
+    else if (!isSection(path)) {
+      const message = `${path} is no field of a KubeProxyConfiguration. Check its spelling and place; it is ignored.`
+      warnings.push({ field: path, message })
+    } else if (inner !== null) {
+      if (typeof inner !== 'object' || Array.isArray(inner))
+        throw invalid(path, inner, 'It has fields: write a section.')
+      collect(inner, path, fields, warnings)
+    }
+  }
+}
+
+function unused(path: string, value: unknown, why: string): ConfigWarning[] {
+  // Gates are warned about one by one, since each of them is a name that people know.
+  const names =
+    path === 'featureGates' && typeof value === 'object'
+      ? Object.keys(value ?? {}).map((gate) => `${path}.${gate}`)
+      : [path]
+  return names.map((field) => ({ field, message: `${field} is set, and has no effect here: ${why}.` }))
+}
+
+/** What kube-proxy would do otherwise in the mode that the file asks for. */
+function modeWarnings(mode: string, fields: ReadonlyMap<string, unknown>): ConfigWarning[] {
+  const warnings: ConfigWarning[] = []
+  const warn = (field: string, message: string) => warnings.push({ field, message })
+  const nft = mode === '' || mode === 'nftables'
+  if (nft && fields.get('iptables.localhostNodePorts') === true) {
+    warn(
+      'iptables.localhostNodePorts',
+      'iptables.localhostNodePorts is true, and has no effect here: nftables serves no node ports on loopback.',
+    )
+  }
+  if (nft && mode !== '') return warnings
+  if (mode === '' && isZero(fields.get('nodePortAddresses'))) {
+    warn(
+      'nodePortAddresses',
+      "nodePortAddresses is not set, and mode neither: kube-proxy would use iptables and serve node ports on every address, kpng uses nftables and the node's primary addresses. Set nodePortAddresses to [all] to have them everywhere.",
+    )
+  }
+  for (const field of ['ipvs.syncPeriod', 'ipvs.minSyncPeriod']) {
+    if (mode !== 'ipvs' && !isZero(fields.get(field))) {
+      warn(field, `${field} is set, and has no effect here: ${unimplementedFields[field]}.`)
+    }
+  }
+  return warnings
+}

@@ -1,0 +1,222 @@
+import {
+  addressAndPort,
+  boolean,
+  cidrList,
+  cidrsInText,
+  duration,
+  ipAddress,
+  type Kind,
+  oneOf,
+  text,
+  wholeNumber,
+} from './kinds.js'
+
+/** One thing that can be set: where it stands in a KubeProxyConfiguration, which flag sets it, and what it is otherwise. */
+export interface Setting<T> {
+  readonly kind: Kind<T>
+  /** In the file. Several: one for each mode's section (`sections.ts` says which of them counts). */
+  readonly paths: readonly [string, ...string[]]
+  /** Of the command line, without the dashes; kube-proxy's name wherever it has one. */
+  readonly flag: string
+  readonly summary: string
+  /** As kube-proxy has it. */
+  readonly fallback: T
+}
+
+const setting = <T>(
+  path: string | readonly [string, ...string[]],
+  flag: string,
+  summary: string,
+  kind: Kind<T>,
+  fallback: T,
+): Setting<T> => ({
+  kind,
+  paths: typeof path === 'string' ? [path] : path,
+  flag,
+  summary,
+  fallback,
+})
+
+const fullPeriod = duration({ zeroIsUnset: true })
+const timeout = duration({ zeroIsUnset: false })
+const mostInt32 = 2 ** 31 - 1
+
+export const detectLocalModes = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix'] as const
+export const nodePortKeywords = ['primary', 'localhost', 'all'] as const
+
+/** Everything that can be set, once: defaults, file, flags, /configz and /flagz are all read off this table. */
+export const settingsTable = {
+  mode: setting('mode', 'proxy-mode', 'the data plane: nftables', text, ''),
+  hostnameOverride: setting('hostnameOverride', 'hostname-override', "the node's name", text, ''),
+  bindAddress: setting(
+    'bindAddress',
+    'bind-address',
+    "the node's primary IP; a wildcard leaves it to the Node object",
+    ipAddress,
+    '0.0.0.0',
+  ),
+  healthzBindAddress: setting(
+    'healthzBindAddress',
+    'healthz-bind-address',
+    'where /healthz and /livez are served',
+    addressAndPort(10256),
+    '0.0.0.0:10256',
+  ),
+  metricsBindAddress: setting(
+    'metricsBindAddress',
+    'metrics-bind-address',
+    'where /metrics and the debugging pages are served',
+    addressAndPort(10249),
+    '127.0.0.1:10249',
+  ),
+  bindAddressHardFail: setting(
+    'bindAddressHardFail',
+    'bind-address-hard-fail',
+    'exit when one of these ports cannot be opened',
+    boolean,
+    false,
+  ),
+  enableProfiling: setting(
+    'enableProfiling',
+    'profiling',
+    'serve CPU and heap profiles beside the metrics',
+    boolean,
+    false,
+  ),
+  kubeconfig: setting('clientConnection.kubeconfig', 'kubeconfig', 'how to reach the API server', text, ''),
+  clusterCidrs: setting('clusterCIDR', 'cluster-cidr', 'the ranges of the pods, with commas', cidrsInText, []),
+  detectLocalMode: setting(
+    'detectLocalMode',
+    'detect-local-mode',
+    'how pods are told from everybody else',
+    oneOf(detectLocalModes),
+    'ClusterCIDR',
+  ),
+  bridgeInterface: setting(
+    'detectLocal.bridgeInterface',
+    'pod-bridge-interface',
+    'for BridgeInterface: its name',
+    text,
+    '',
+  ),
+  interfaceNamePrefix: setting(
+    'detectLocal.interfaceNamePrefix',
+    'pod-interface-name-prefix',
+    'for InterfaceNamePrefix: the prefix',
+    text,
+    '',
+  ),
+  nodePortAddresses: setting(
+    'nodePortAddresses',
+    'nodeport-addresses',
+    'where node ports are served: CIDRs, primary or all',
+    cidrList(nodePortKeywords),
+    ['primary'],
+  ),
+  masqueradeAll: setting(
+    ['nftables.masqueradeAll', 'iptables.masqueradeAll'],
+    'masquerade-all',
+    'masquerade everything that goes to a cluster IP',
+    boolean,
+    false,
+  ),
+  masqueradeBit: setting(
+    ['nftables.masqueradeBit', 'iptables.masqueradeBit'],
+    'masquerade-bit',
+    'the bit of the packet mark for it',
+    wholeNumber(0, 31),
+    14,
+  ),
+  localhostNodePorts: setting(
+    'iptables.localhostNodePorts',
+    'iptables-localhost-nodeports',
+    'node ports on loopback, in mode iptables',
+    boolean,
+    true,
+  ),
+  syncPeriodMs: setting(
+    ['nftables.syncPeriod', 'iptables.syncPeriod', 'ipvs.syncPeriod'],
+    'sync-period',
+    'how often everything is checked',
+    fullPeriod,
+    30_000,
+  ),
+  minSyncPeriodMs: setting(
+    ['nftables.minSyncPeriod', 'iptables.minSyncPeriod', 'ipvs.minSyncPeriod'],
+    'min-sync-period',
+    'at least so long between two syncs',
+    fullPeriod,
+    1000,
+  ),
+  oomScoreAdj: setting(
+    'oomScoreAdj',
+    'oom-score-adj',
+    'for the kernel, when memory runs out',
+    wholeNumber(-1000, 1000),
+    -999,
+  ),
+  conntrackMaxPerCore: setting(
+    'conntrack.maxPerCore',
+    'conntrack-max-per-core',
+    'tracked connections a core; 0 leaves the limit',
+    wholeNumber(0, mostInt32),
+    32 * 1024,
+  ),
+  conntrackMin: setting('conntrack.min', 'conntrack-min', 'at least so many', wholeNumber(0, mostInt32), 128 * 1024),
+  conntrackTcpEstablishedTimeoutMs: setting(
+    'conntrack.tcpEstablishedTimeout',
+    'conntrack-tcp-timeout-established',
+    'for idle TCP connections; 0 leaves it',
+    timeout,
+    24 * 3_600_000,
+  ),
+  conntrackTcpCloseWaitTimeoutMs: setting(
+    'conntrack.tcpCloseWaitTimeout',
+    'conntrack-tcp-timeout-close-wait',
+    'for TCP connections in CLOSE_WAIT; 0 leaves it',
+    timeout,
+    3_600_000,
+  ),
+  conntrackTcpBeLiberal: setting(
+    'conntrack.tcpBeLiberal',
+    'conntrack-tcp-be-liberal',
+    'do not call packets outside the window invalid',
+    boolean,
+    false,
+  ),
+  conntrackUdpTimeoutMs: setting(
+    'conntrack.udpTimeout',
+    'conntrack-udp-timeout',
+    'for UDP flows without an answer; 0 leaves it',
+    timeout,
+    0,
+  ),
+  conntrackUdpStreamTimeoutMs: setting(
+    'conntrack.udpStreamTimeout',
+    'conntrack-udp-timeout-stream',
+    'for UDP flows with answers; 0 leaves it',
+    timeout,
+    0,
+  ),
+  verbosity: setting('logging.verbosity', 'v', 'how much is logged', wholeNumber(0, mostInt32), 0),
+  logFormat: setting('logging.format', 'log-format', 'text or json', oneOf(['text', 'json']), 'text'),
+} as const
+
+type Table = typeof settingsTable
+type ValueOf<S> = S extends Setting<infer T> ? T : never
+
+export type SettingKey = keyof Table
+
+/** Every setting with its value. */
+export type Settings = { readonly [K in SettingKey]: ValueOf<Table[K]> }
+
+/** The table with the types of its values taken away, for code that treats all settings alike. */
+export const everySetting = Object.entries(settingsTable) as unknown as readonly (readonly [
+  SettingKey,
+  Setting<unknown>,
+])[]
+
+/** What holds where neither a flag nor the file says otherwise: kube-proxy's own defaults. */
+export const defaultSettings = Object.fromEntries(
+  everySetting.map(([key, { fallback }]) => [key, fallback]),
+) as unknown as Settings

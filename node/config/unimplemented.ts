@@ -1,0 +1,33 @@
+/**
+ * Fields of kube-proxy's type that kpng reads and does not act on, and why. One that is set is warned about by name; kube-proxy's own
+ * spelling, so that people find it in their file. A name stands for everything below it.
+ */
+export const unimplementedFields: { readonly [path: string]: string } = {
+  featureGates: 'kpng has no feature gates',
+  'clientConnection.acceptContentTypes': 'kpng always asks for JSON',
+  'clientConnection.contentType': 'kpng always speaks JSON',
+  'clientConnection.qps': 'kpng makes one watch a resource and needs no limit',
+  'clientConnection.burst': 'kpng makes one watch a resource and needs no limit',
+  'logging.flushFrequency': 'kpng writes each line at once',
+  'logging.vmodule': 'the verbosity is the same everywhere',
+  'logging.options': 'kpng logs to standard error, unbuffered',
+  showHiddenMetricsForVersion: 'kpng hides no metrics',
+  'iptables.snatNodeInternalIP': 'the kernel chooses the source address',
+  'ipvs.syncPeriod': 'only the ipvs mode uses it',
+  'ipvs.minSyncPeriod': 'only the ipvs mode uses it',
+  'ipvs.scheduler': 'only the ipvs mode uses it',
+  'ipvs.excludeCIDRs': 'only the ipvs mode uses it',
+  'ipvs.strictARP': 'only the ipvs mode uses it',
+  'ipvs.tcpTimeout': 'only the ipvs mode uses it',
+  'ipvs.tcpFinTimeout': 'only the ipvs mode uses it',
+  'ipvs.udpTimeout': 'only the ipvs mode uses it',
+  'winkernel.networkName': 'only the kernelspace mode uses it',
+  'winkernel.sourceVip': 'only the kernelspace mode uses it',
+  'winkernel.enableDSR': 'only the kernelspace mode uses it',
+  'winkernel.rootHnsEndpointName': 'only the kernelspace mode uses it',
+  'winkernel.forwardHealthCheckVip': 'only the kernelspace mode uses it',
+  configSyncPeriod: 'kpng watches, and lists again only when it must',
+  portRange: 'it was for the userspace mode, which kube-proxy has dropped',
+  udpIdleTimeout: 'it was for the userspace mode, which kube-proxy has dropped',
+  windowsRunAsService: 'register the service with the system instead',
+}
