@@ -1,5 +1,5 @@
 import type { globalv1, localv1 } from '@kpng/api'
-import type { Trigger } from './change-set.js'
+import type { Timeline, Trigger } from './change-set.js'
 
 /** A service and the endpoints that this node should use for it. Never changed in place: a new object takes its place. */
 export interface ServiceEndpoints {
@@ -34,6 +34,17 @@ export interface Changes {
   readonly node: boolean
   readonly serviceCidrs: boolean
   readonly triggers: readonly Trigger[]
+  /** How the changes came here, for tracing; missing when nobody knows. */
+  readonly timeline?: Timeline
+}
+
+/** A part of a sync that took time: a transaction, a program that was run. */
+export interface SyncStep {
+  readonly name: string
+  /** Unix times in milliseconds. */
+  readonly startedAtMs: number
+  readonly endedAtMs: number
+  readonly attributes: Readonly<Record<string, string | number | boolean>>
 }
 
 /** What a backend may ask of its runner. */
@@ -46,8 +57,11 @@ export interface Runner {
 export interface Backend {
   /** Checks the machine; the error says what is missing. */
   setup(runner: Runner): Promise<void>
-  /** Rejecting makes the runner try again, after a while and with `changes.full`. */
-  sync(view: NodeView, changes: Changes): Promise<void>
+  /**
+   * Rejecting makes the runner try again, after a while and with `changes.full`.
+   * @param steps given when the sync is traced: add what took time
+   */
+  sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void>
   /** Takes everything of ours away. Not called on exit: the data plane outlives the process. */
   cleanup(): Promise<void>
   /** Called when the run ends, for backends that carry traffic themselves: what cannot outlive the process is taken away. */

@@ -27,6 +27,20 @@ export interface ChangeSet {
   readonly sets: Iterable<SetItem>
   readonly deletes: Iterable<DeleteItem>
   readonly triggers: readonly Trigger[]
+  /** Where the time went so far, when the core is in this process; not for the whole state. */
+  readonly timeline?: Timeline
+}
+
+/** How a change came here. Unix times in milliseconds; where several changes came together, those of the first. */
+export interface Timeline {
+  /** The store's revision. */
+  readonly revision: number
+  /** The source had it; missing where the source does not say. */
+  readonly receivedAtMs: number | undefined
+  /** It was in the store. */
+  readonly committedAtMs: number
+  /** It was worked out for this node. */
+  readonly viewedAtMs: number
 }
 
 export interface ChangeSetRequest {

@@ -10,8 +10,16 @@ export {
   toGoJson,
 } from '@kpng/api'
 export { parseAddresses } from './address.js'
-export type { Backend, Changes, NodeView, Runner, ServiceChange, ServiceEndpoints } from './backend.js'
-export type { ChangeSet, ChangeSetRequest, ChangeSetSource, DeleteItem, SetItem, Trigger } from './change-set.js'
+export type { Backend, Changes, NodeView, Runner, ServiceChange, ServiceEndpoints, SyncStep } from './backend.js'
+export type {
+  ChangeSet,
+  ChangeSetRequest,
+  ChangeSetSource,
+  DeleteItem,
+  SetItem,
+  Timeline,
+  Trigger,
+} from './change-set.js'
 export { operationsOf, type StreamOptions } from './grpc/connect.js'
 export { changeSetsOverGrpc } from './grpc/local.js'
 export type { Operations } from './grpc/stream.js'

@@ -41,6 +41,7 @@ export class NodeState implements NodeView {
       node: !isDeepStrictEqual(before.node, this.node),
       serviceCidrs: !isDeepStrictEqual(before.serviceCidrs, this.serviceCidrs),
       triggers: changeSet.triggers,
+      ...(changeSet.timeline ? { timeline: changeSet.timeline } : {}),
     }
   }
 
@@ -117,7 +118,15 @@ export function mergeChanges(first: Changes, second: Changes): Changes {
     node: first.node || second.node,
     serviceCidrs: first.serviceCidrs || second.serviceCidrs,
     triggers: [...first.triggers, ...second.triggers],
+    ...timelineOf(first, second),
   }
+}
+
+/** The first's, up to the last: it has waited longest. */
+function timelineOf({ timeline: first }: Changes, { timeline: second }: Changes): Pick<Changes, 'timeline'> {
+  if (first && second) return { timeline: { ...first, revision: second.revision } }
+  const timeline = first ?? second
+  return timeline ? { timeline } : {}
 }
 
 export const noChanges: Changes = { full: false, services: new Map(), node: false, serviceCidrs: false, triggers: [] }

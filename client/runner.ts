@@ -1,5 +1,5 @@
 import { KpngError, type Log, localv1, messageOf } from '@kpng/api'
-import type { Backend, Changes, NodeView, Runner } from './backend.js'
+import type { Backend, Changes, NodeView, Runner, SyncStep } from './backend.js'
 import type { ChangeSet, ChangeSetSource } from './change-set.js'
 import { isNothing, mergeChanges, NodeState, noChanges } from './node-state.js'
 
@@ -19,12 +19,18 @@ export interface RunnerOptions {
   readonly maxRetryMs?: number
   /** Told about each sync, for metrics and tracing. */
   readonly onSync?: (report: SyncReport) => void
+  /** Whether backends should note their steps for the report. Default false. */
+  readonly withSteps?: boolean
 }
 
 export interface SyncReport {
   readonly view: NodeView
   readonly changes: Changes
+  /** Unix time. */
+  readonly startedAtMs: number
   readonly durationMs: number
+  /** What the backend noted, in the order in which it ended. */
+  readonly steps: readonly SyncStep[]
   /** Why it failed; missing when it did not. */
   readonly error?: unknown
 }
@@ -77,7 +83,7 @@ class BackendRun implements Runner {
     })
     while (!signal.aborted) {
       const due = this.#due()
-      if (due !== undefined && due <= Date.now()) {
+      if (due !== undefined && due <= performance.now()) {
         await this.#sync()
         continue
       }
@@ -111,7 +117,7 @@ class BackendRun implements Runner {
     let timer: NodeJS.Timeout | undefined
     const woken = new Promise<'timer'>((resolve) => {
       this.#wake = () => resolve('timer')
-      if (due !== undefined) timer = setTimeout(resolve, Math.max(1, due - Date.now()), 'timer')
+      if (due !== undefined) timer = setTimeout(resolve, Math.max(1, due - performance.now()), 'timer')
     })
     try {
       return await Promise.race([next, woken])
@@ -121,19 +127,33 @@ class BackendRun implements Runner {
   }
 
   async #sync(): Promise<void> {
-    const { log, minSyncIntervalMs = 0, onSync } = this.#options
+    const { log, minSyncIntervalMs = 0, onSync, withSteps = false } = this.#options
     const changes = isNothing(this.#changes) ? { ...noChanges, full: true } : this.#changes
-    const started = Date.now()
+    // Paced by a clock that nobody sets; reported in the time that everybody knows.
+    const began = performance.now()
+    const steps: SyncStep[] = []
+    const report = () => ({
+      view: this.#state,
+      changes,
+      startedAtMs: performance.timeOrigin + began,
+      durationMs: performance.now() - began,
+      steps,
+    })
     this.#changes = noChanges
     try {
-      await this.#backend.sync(this.#state, changes)
+      await this.#backend.sync(this.#state, changes, ...(withSteps ? [steps] : []))
       this.#failures = 0
-      this.#notBefore = started + minSyncIntervalMs
-      log.detail(2, 'Synced', { services: changes.services.size, full: changes.full, ms: Date.now() - started })
-      onSync?.({ view: this.#state, changes, durationMs: Date.now() - started })
+      this.#notBefore = began + minSyncIntervalMs
+      const synced = report()
+      log.detail(2, 'Synced', {
+        services: changes.services.size,
+        full: changes.full,
+        ms: Math.round(synced.durationMs),
+      })
+      onSync?.(synced)
     } catch (error) {
       this.#backOff(changes, error)
-      onSync?.({ view: this.#state, changes, durationMs: Date.now() - started, error })
+      onSync?.({ ...report(), error })
     }
   }
 
@@ -141,7 +161,7 @@ class BackendRun implements Runner {
     const { log, retryMs = 500, maxRetryMs = 30_000 } = this.#options
     const retryInMs = Math.min(maxRetryMs, retryMs * 2 ** this.#failures)
     this.#failures++
-    this.#notBefore = Date.now() + retryInMs
+    this.#notBefore = performance.now() + retryInMs
     // What was to be synced is not forgotten: a request for a full sync may have come in meanwhile.
     this.#changes = { ...mergeChanges(changes, this.#changes), full: true }
     const code = error instanceof KpngError ? { code: error.code } : {}

@@ -76,10 +76,16 @@ export class Kernel {
     const others = inState('other')
     this.#chains = new Set([...extraChains].filter((path) => !others.some((family) => path.startsWith(`${family} `))))
     await this.#tables.make(inState('missing'))
-    const known = await this.#tables.read(this.#writer, inState('ours'))
+    // Before anything is read, so that nothing that others do afterwards is missed.
+    this.#watch?.listen()
+    const known: Elements = new Map()
+    for (const family of inState('ours')) {
+      for (const [path, map] of await this.#writer.readAll(family)) known.set(path, map)
+    }
     const all = wanted(known)
     if (others.length > 0) {
       await this.#tables.replace(others, all)
+      this.#watch?.ignore()
       for (const [path, map] of withoutChainMaps(all, others)) known.set(path, map)
     }
     return { known, wanted: all }

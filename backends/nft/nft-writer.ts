@@ -1,7 +1,7 @@
-import { parseCidr } from './address.js'
-import type { ElementMap } from './element.js'
+import { type Family, parseCidr } from './address.js'
+import type { ElementMap, Elements } from './element.js'
 import { elementCommands, endpointBytes, fieldBytes } from './element-text.js'
-import { type SetPath, type SetShape, shapeOf, splitSetPath, tableName } from './names.js'
+import { type SetPath, type SetShape, setPath, setShapes, shapeOf, splitSetPath, tableName } from './names.js'
 import type { NftCommand } from './nft-command.js'
 import { rememberChainText } from './render.js'
 import { isEmpty, type Transaction } from './transaction.js'
@@ -30,9 +30,18 @@ export class NftWriter implements Writer {
 
   async read(path: SetPath): Promise<ElementMap> {
     const { family, name } = splitSetPath(path)
-    const shape = shapeOf(name)
-    const listed = await this.#nft.list(shape.data ? 'map' : 'set', family, tableName, name)
-    return elementsInJson(listed, shape)
+    const listed = await this.#nft.list(shapeOf(name).data ? 'map' : 'set', family, tableName, name)
+    return objectsIn(listed).get(name) ?? new Map()
+  }
+
+  async readAll(family: Family): Promise<Elements> {
+    const elements: Elements = new Map()
+    for (const kind of ['sets', 'maps']) {
+      for (const [name, map] of objectsIn(await this.#nft.list(kind, family))) {
+        if (map.size > 0 && !shapeOf(name).dynamic) elements.set(setPath(family, name), map)
+      }
+    }
+    return elements
   }
 
   outline: Writer['outline'] = (family) => this.#nft.outline(family)
@@ -40,16 +49,27 @@ export class NftWriter implements Writer {
   close(): void {}
 }
 
-/** The elements in the JSON of `nft -j list set` or `list map`. What cannot be read, since it is not ours, is left out. */
-export function elementsInJson(listed: unknown, shape: SetShape): ElementMap {
+/** Our sets and maps, and what is in them, in the JSON of `nft -j list …`. What cannot be read, since it is not ours, is left out. */
+export function objectsIn(listed: unknown): Map<string, ElementMap> {
+  const found = new Map<string, ElementMap>()
+  for (const entry of list(property(listed, 'nftables'))) {
+    const object = property(entry, 'set') ?? property(entry, 'map')
+    const name = property(object, 'name')
+    const shape = typeof name === 'string' ? setShapes.get(name) : undefined
+    if (!shape || property(object, 'table') !== tableName) continue
+    found.set(name as string, elementsIn(list(property(object, 'elem')), shape))
+  }
+  return found
+}
+
+function elementsIn(listed: readonly unknown[], shape: SetShape): ElementMap {
   const elements: ElementMap = new Map()
-  for (const entry of objects(property(listed, 'nftables'))) {
-    for (const element of list(property(property(entry, shape.data ? 'map' : 'set'), 'elem'))) {
-      const [rawKey, rawData] = shape.data ? list(element) : [element, undefined]
-      const key = keyIn(property(property(rawKey, 'elem'), 'val') ?? rawKey, shape)
-      const data = shape.data ? dataIn(rawData, shape) : ''
-      if (key !== undefined && data !== undefined) elements.set(key, data)
-    }
+  for (const element of listed) {
+    const [rawKey, rawData] = shape.data ? list(element) : [element, undefined]
+    // An element with a time-out is wrapped once more.
+    const key = keyIn(property(property(rawKey, 'elem'), 'val') ?? rawKey, shape)
+    const data = shape.data ? dataIn(rawData, shape) : ''
+    if (key !== undefined && data !== undefined) elements.set(key, data)
   }
   return elements
 }
@@ -90,5 +110,3 @@ const property = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
 
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
-
-const objects = list

@@ -2,7 +2,7 @@ import type { Family } from './address.js'
 import { families as allFamilies } from './address.js'
 import type { Elements } from './element.js'
 import { elementCommands } from './element-text.js'
-import { names, type SetPath, setPath, setShapes, splitSetPath, tableName } from './names.js'
+import { names, type SetPath, setShapes, splitSetPath, tableName } from './names.js'
 import type { NftCommand } from './nft-command.js'
 import type { Settings } from './options.js'
 import { type Chain, chainsOf, skeletonText, skeletonVersion } from './skeleton.js'
@@ -67,20 +67,6 @@ export class Tables {
     }
     for (const [path, map] of withoutChainMaps(elements, families)) parts.push(...elementCommands('add', path, map))
     await this.#nft.apply(parts.join(''))
-  }
-
-  /** Everything that our sets hold. */
-  async read(writer: Writer, families: readonly Family[]): Promise<Elements> {
-    const elements: Elements = new Map()
-    for (const family of families) {
-      for (const [name, { dynamic }] of setShapes) {
-        if (dynamic) continue
-        const path = setPath(family, name)
-        const map = await writer.read(path)
-        if (map.size > 0) elements.set(path, map)
-      }
-    }
-    return elements
   }
 }
 

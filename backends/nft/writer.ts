@@ -1,5 +1,5 @@
 import type { Family } from './address.js'
-import type { ElementMap } from './element.js'
+import type { ElementMap, Elements } from './element.js'
 import type { SetPath } from './names.js'
 import type { Transaction } from './transaction.js'
 
@@ -20,6 +20,8 @@ export interface Writer {
   commit(transaction: Transaction, newChains: readonly ChainPath[]): Promise<void>
   /** What is in a set of ours. The set must exist. */
   read(path: SetPath): Promise<ElementMap>
+  /** What is in all our sets of a family but those that packets write. The table must be ours. */
+  readAll(family: Family): Promise<Elements>
   /** Undefined when there is no table of ours. */
   outline(family: Family): Promise<TableOutline | undefined>
   close(): void

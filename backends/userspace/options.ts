@@ -3,7 +3,8 @@ import { parseCidr } from './address.js'
 import type { BalancerClock } from './balancer/balancer.js'
 import type { Capture } from './capture/capture.js'
 import { noCapture } from './capture/none.js'
-import { type ByteMover, portableByteMover } from './tcp/byte-mover.js'
+import type { ByteMover } from './tcp/byte-mover.js'
+import { portableByteMover } from './tcp/portable-mover.js'
 
 export interface UserspaceOptions {
   /** Default: says nothing. */
@@ -24,7 +25,7 @@ export interface UserspaceOptions {
   readonly clusterCidrs?: readonly string[]
   /** Endpoints on loopback addresses are used. For playgrounds on one machine only: it opens the node's local ports. */
   readonly allowLoopbackEndpoints?: boolean
-  /** Default: `portableByteMover`. */
+  /** What carries the bytes. Default: `portableByteMover()`. */
   readonly byteMover?: ByteMover
   /** For tests. */
   readonly clock?: Partial<BalancerClock>
@@ -48,7 +49,7 @@ export function settingsOf(options: UserspaceOptions): Settings {
     ...defaults,
     log: silentLog,
     capture: noCapture(),
-    byteMover: portableByteMover,
+    byteMover: portableByteMover(),
     ...options,
     clock: { now: options.clock?.now ?? (() => performance.now()), random: options.clock?.random ?? Math.random },
   }

@@ -7,9 +7,9 @@ import { TcpConversation } from './tcp-probe.js'
 import { UdpConversation } from './udp-probe.js'
 
 // Lives in one network namespace of the lab: serves, asks, relays, as the kit says. Ends when its standard input does, so it
-// never outlives the kit. Usage: main.js <name> <router|host>
+// never outlives the kit. Usage: main.js <name> <router|gateway|host>
 
-const [name = 'agent', role] = process.argv.slice(2)
+const [name = 'agent', role = 'host'] = process.argv.slice(2)
 const flows = new Map<string, TcpConversation | UdpConversation>()
 
 const say = (message: Answer | Hello) => process.stdout.write(`${JSON.stringify(message)}\n`)
@@ -43,7 +43,7 @@ async function handle(request: Request): Promise<Outcome | null> {
   }
 }
 
-configureNamespace(role === 'router')
+configureNamespace(role)
 process.stdout.on('error', () => process.exit(0))
 // Signals of the terminal are the kit's to act on: it needs its agents until it has cleaned up.
 process.on('SIGINT', () => {})

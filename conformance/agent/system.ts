@@ -15,15 +15,22 @@ const always: readonly (readonly [string, string])[] = [
   ['ipv4/conf/default/send_redirects', '0'],
 ]
 
-const forwarding: readonly (readonly [string, string])[] = [
-  ['ipv4/ip_forward', '1'],
-  ['ipv6/conf/all/forwarding', '1'],
-  ['ipv6/conf/default/forwarding', '1'],
-]
+const byRole: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
+  router: [
+    ['ipv4/ip_forward', '1'],
+    ['ipv6/conf/all/forwarding', '1'],
+    ['ipv6/conf/default/forwarding', '1'],
+  ],
+  // IPv6 sockets may not be bound to the single addresses of a range that is local as a whole.
+  gateway: [['ipv6/ip_nonlocal_bind', '1']],
+}
+
+/** What a namespace is in the lab, as far as its settings go. */
+export type Role = 'router' | 'gateway' | 'host'
 
 /** Makes the settings of this network namespace; older kernels may lack one, and then do not need it. */
-export function configureNamespace(router: boolean): void {
-  for (const [name, value] of router ? [...always, ...forwarding] : always) {
+export function configureNamespace(role: string): void {
+  for (const [name, value] of [...always, ...(byRole[role] ?? [])]) {
     try {
       writeFileSync(`/proc/sys/net/${name}`, value)
     } catch (error) {

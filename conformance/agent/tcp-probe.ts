@@ -2,6 +2,9 @@ import { connect, type Socket } from 'node:net'
 import type { Outcome, Place } from './protocol.js'
 import { afterUnread, outcomeOfAnswer, outcomeOfError } from './verdict.js'
 
+/** How much longer an answer may take once there is a connection. */
+const answerTimeoutMs = 1500
+
 /** One question over a connection, which stays open until it is closed. */
 export class TcpConversation {
   readonly #socket: Socket
@@ -23,9 +26,14 @@ export class TcpConversation {
   ask(timeoutMs: number): Promise<Outcome> {
     if (this.#ended) return Promise.resolve(this.#ended)
     return new Promise((resolve) => {
-      const forget = afterUnread(timeoutMs, () => {
+      const giveUp = () => {
         this.#waiting = undefined
         resolve(this.#connected ? { outcome: 'broken', how: 'connected, no answer' } : { outcome: 'dropped' })
+      }
+      let forget = afterUnread(timeoutMs, () => {
+        // Nobody dropped this one; whoever has it may be busy.
+        if (this.#connected) forget = afterUnread(answerTimeoutMs, giveUp)
+        else giveUp()
       })
       this.#waiting = (outcome) => {
         forget()

@@ -63,6 +63,8 @@ export type Expectation =
   | { readonly outcome: 'passed' }
   /** No pod is reached; how it fails is left open. */
   | { readonly outcome: 'unserved' }
+  /** Accepted, then reset or never answered. No cell expects it; deviations may. */
+  | { readonly outcome: 'broken' }
 
 export interface Reached {
   readonly outcome: 'reached'
@@ -70,8 +72,8 @@ export interface Reached {
   readonly servers: readonly string[]
   /** The client's address as the server sees it: its own, an address of the proxy's node, or either. */
   readonly source: 'kept' | 'node' | 'any'
-  /** `all` (default): each of them over the tries. `one`: always the same. `several`: more than one. */
-  readonly hits?: 'all' | 'one' | 'several'
+  /** `all` (default): each of them over the tries. `one`: always the same. `several`: more than one. `some`: whichever. */
+  readonly hits?: 'all' | 'one' | 'several' | 'some'
 }
 
 /** `case/step/cell`; cases with one step leave the step out. */

@@ -5,6 +5,8 @@ import { matchesAny } from '../evaluation/glob.js'
 export interface Deviation {
   /** Patterns of cell ids (`case/cell`, `case/step/cell`), where `*` stands for anything. */
   readonly cells: readonly string[]
+  /** Only those of them that expect this. */
+  readonly expecting?: Partial<Pick<Reached, 'source'>>
   /** Why, as a sentence for people. */
   readonly reason: string
   /** What is seen instead; anything else is a failure. Without an outcome: what differs in the cell's own `reached`. */
@@ -13,8 +15,12 @@ export interface Deviation {
 
 export type Deviations = readonly Deviation[]
 
-export const deviationOf = (deviations: Deviations, cellId: string): Deviation | undefined =>
-  deviations.find(({ cells }) => matchesAny(cells, cellId))
+/** The first deviation that names a cell. */
+export const deviationOf = (deviations: Deviations, cellId: string, expect: Expectation): Deviation | undefined =>
+  deviations.find(({ cells, expecting }) => {
+    const source = expect.outcome === 'reached' ? expect.source : undefined
+    return (expecting?.source === undefined || expecting.source === source) && matchesAny(cells, cellId)
+  })
 
 /** What a cell with a named deviation may show instead. */
 export function deviated(expect: Expectation, { instead }: Deviation): Expectation {

@@ -1,4 +1,36 @@
 import type { Deviations } from './deviation.js'
 
-/** kpng's userspace backend: a process stands between client and endpoint. */
-export const userspace: Deviations = []
+/** kpng's userspace backend: a process stands between client and endpoint, and knows only the ports of Services. */
+export const userspace: Deviations = [
+  {
+    cells: ['*'],
+    expecting: { source: 'kept' },
+    reason: 'the process connects to the endpoint itself, so no client keeps its source address',
+    instead: { source: 'node' },
+  },
+  {
+    cells: [
+      'cluster-ip-other-port/*',
+      'node-port/on-cluster-ip.*',
+      'port-changed/1/second-port.*',
+      'port-changed/2/first-port.*',
+    ],
+    reason: 'only the ports of Services are captured; packets to other ports of a cluster IP are routed on',
+    instead: { outcome: 'passed' },
+  },
+  {
+    cells: ['unallocated-cluster-ip/*', 'single-stack-v4/pod-a.v6', 'single-stack-v6/pod-a.v4', 'service-gone/2/cluster-ip.*'],
+    reason: 'only the addresses of Services are captured; packets to unallocated cluster IPs are routed on',
+    instead: { outcome: 'passed' },
+  },
+  {
+    cells: ['node-port/second-address*', 'node-port/localhost.*'],
+    reason: "node ports are served at all of the node's addresses, localhost too",
+    instead: { outcome: 'reached', servers: ['a1', 'b1'], source: 'node', hits: 'some' },
+  },
+  {
+    cells: ['source-ranges-without-node/node-itself.*'],
+    reason: "the node's own packets pass the filter; the process then resets the connection instead of dropping it",
+    instead: { outcome: 'broken' },
+  },
+]

@@ -54,6 +54,8 @@ function hitsRight(expect: Reached, outcomes: readonly Outcome[]): boolean {
       return hit === 1
     case 'several':
       return hit > 1
+    case 'some':
+      return hit > 0
   }
 }
 

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Answer, Hello, Outcome, Request } from '../agent/protocol.js'
+import type { Role } from '../agent/system.js'
 import { ConformanceError } from '../error.js'
 
 interface Waiting {
@@ -25,8 +26,8 @@ export class Agent {
   }
 
   /** Resolves when the agent has made the settings of its namespace. */
-  static start(name: string, namespace: string, router: boolean): Promise<Agent> {
-    const args = ['netns', 'exec', namespace, process.execPath, agentProgram(), name, router ? 'router' : 'host']
+  static start(name: string, namespace: string, role: Role): Promise<Agent> {
+    const args = ['netns', 'exec', namespace, process.execPath, agentProgram(), name, role]
     const agent = new Agent(name, spawn('ip', args, { stdio: ['pipe', 'pipe', 'pipe'], env: {} }))
     return agent.#hello()
   }

@@ -42,7 +42,7 @@ export async function startLab(): Promise<Lab> {
       hosts.map((host) => `netns add ${namespaceOf(host)}`),
     )
     const starts = hosts.map(async (host) => {
-      agents.set(host, await Agent.start(host, namespaceOf(host), host === 'node-a' || host === 'node-b'))
+      agents.set(host, await Agent.start(host, namespaceOf(host), roleOf(host)))
     })
     const failed = (await Promise.allSettled(starts)).find((start) => start.status === 'rejected')
     if (failed) throw failed.reason
@@ -56,6 +56,8 @@ export async function startLab(): Promise<Lab> {
     throw error
   }
 }
+
+const roleOf = (host: Host) => (host.startsWith('node-') ? 'router' : host === 'gateway' ? 'gateway' : 'host')
 
 /** Pods serve at any address; a node only at its own, or a node port that the proxy missed would be answered at any of them. */
 function servedBy(host: Host): Place[] {

@@ -9,7 +9,7 @@ import type { PlacedCell } from './rounds.js'
 export function judge(placed: PlacedCell, outcomes: readonly Outcome[], deviations: Deviations, attempts: number): CellResult {
   const { cell } = placed
   const { right, got } = evaluate(cell.expect, cell.client, outcomes)
-  const deviation = deviationOf(deviations, placed.id)
+  const deviation = deviationOf(deviations, placed.id, cell.expect)
   const result = { ...describe(placed), got, attempts }
   if (!deviation) return { ...result, status: right ? 'right' : 'wrong' }
   if (right) return { ...result, status: 'unexpectedly-right', reason: deviation.reason }

@@ -17,6 +17,9 @@ export interface ServiceChange extends Changed<ServiceEntry> {
 export interface ChangeRange {
   readonly from: number
   readonly to: number
+  /** When the first of the changes was written, and when the source received it where it says so. Unix time. */
+  readonly committedAtMs: number
+  readonly receivedAtMs: number | undefined
   readonly services: ReadonlyMap<string, ServiceChange>
   readonly nodes: ReadonlyMap<string, Changed<globalv1.Node>>
   readonly serviceCidrs: ReadonlyMap<string, Changed<localv1.ServiceCIDR>>
@@ -84,6 +87,8 @@ function merge(ranges: readonly ChangeRange[]): ChangeRange {
   return {
     from: first.from,
     to: last.to,
+    committedAtMs: first.committedAtMs,
+    receivedAtMs: first.receivedAtMs,
     services,
     nodes: mergeChanged(ranges.map((range) => range.nodes)),
     serviceCidrs: mergeChanged(ranges.map((range) => range.serviceCidrs)),

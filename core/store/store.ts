@@ -53,15 +53,18 @@ export class Store {
     return [...this.#awaited]
   }
 
-  /** Applies all writes of the function, or none when it throws. Returns the revision that holds them. */
-  update(write: (transaction: Transaction) => void): number {
+  /**
+   * Applies all writes of the function, or none when it throws. Returns the revision that holds them.
+   * @param receivedAtMs when the source received what it writes (Unix time), for tracing
+   */
+  update(write: (transaction: Transaction) => void, receivedAtMs?: number): number {
     this.#updates++
     const transaction = new Transaction(this.#tables)
     write(transaction)
     transaction.settle()
     const wasSynced = this.synced
     for (const kind of transaction.synced) this.#awaited.delete(kind)
-    const changed = this.#commit(transaction)
+    const changed = this.#commit(transaction, receivedAtMs)
     if (changed || wasSynced !== this.synced) this.#announce()
     return this.#revision
   }
@@ -102,7 +105,7 @@ export class Store {
     return () => this.#listeners.delete(listener)
   }
 
-  #commit({ services, nodes, serviceCidrs, serviceOfSource }: Transaction): boolean {
+  #commit({ services, nodes, serviceCidrs, serviceOfSource }: Transaction, receivedAtMs: number | undefined): boolean {
     for (const [source, path] of serviceOfSource) {
       if (path === undefined) this.#tables.serviceOfSource.delete(source)
       else this.#tables.serviceOfSource.set(source, path)
@@ -112,7 +115,9 @@ export class Store {
     apply(this.#tables.nodes, nodes)
     apply(this.#tables.serviceCidrs, serviceCidrs)
     this.#snapshot = undefined
-    this.#log.append({ from: this.#revision, to: this.#revision + 1, services, nodes, serviceCidrs })
+    const [from, to] = [this.#revision, this.#revision + 1]
+    const committedAtMs = performance.timeOrigin + performance.now()
+    this.#log.append({ from, to, committedAtMs, receivedAtMs, services, nodes, serviceCidrs })
     this.#revision++
     return true
   }

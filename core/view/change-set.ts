@@ -38,6 +38,19 @@ export interface ChangeSet {
   readonly sets: Iterable<SetItem>
   readonly deletes: readonly DeleteItem[]
   readonly triggers: readonly Trigger[]
+  /** Where the time went so far; not for the whole state. */
+  readonly timeline?: Timeline
+}
+
+/** Unix times in milliseconds. Where several changes came together, those of the first. */
+export interface Timeline {
+  readonly revision: number
+  /** The source had it; missing where the source does not say. */
+  readonly receivedAtMs: number | undefined
+  /** It was in the store. */
+  readonly committedAtMs: number
+  /** It was worked out for this node. */
+  readonly viewedAtMs: number
 }
 
 /** A watcher: remembers only what it asked for and the revision it has. */

@@ -1,4 +1,4 @@
-export type { Batch, ChangeSet, Trigger, Watch } from './change-set.js'
+export type { Batch, ChangeSet, Timeline, Trigger, Watch } from './change-set.js'
 export { GlobalWatch, type GlobalWatchOptions } from './global-watch.js'
 export type { DeleteItem, SetItem } from './items.js'
 export { nextChangeSet } from './next.js'

@@ -32,7 +32,10 @@ export abstract class StoreWatch implements Watch {
     triggers: readonly Trigger[],
   ): ChangeSet | undefined {
     if (sets.length + deletes.length === 0) return undefined
-    return { revision: range.to, reset: false, batches: [batchOf(sets)], sets, deletes, triggers }
+    const { to: revision, receivedAtMs, committedAtMs } = range
+    const viewedAtMs = performance.timeOrigin + performance.now()
+    const timeline = { revision, receivedAtMs, committedAtMs, viewedAtMs }
+    return { revision, reset: false, batches: [batchOf(sets)], sets, deletes, triggers, timeline }
   }
 
   #whole(): ChangeSet {

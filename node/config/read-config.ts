@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { KpngError, messageOf } from '@kpng/api'
 import { configurationIn } from './document.js'
 import { invalid } from './kinds.js'
-import { pathFor } from './sections.js'
+import { pathFor, pathsOfOtherModes } from './sections.js'
 import { everySetting, type Settings } from './settings.js'
 import { unimplementedFields } from './unimplemented.js'
 import { isZero } from './zero.js'
@@ -69,10 +69,9 @@ function collect(value: object, prefix: string, fields: Map<string, unknown>, wa
     if (path === 'apiVersion' || path === 'kind') continue
     const why = unimplementedFields[path]
     if (settingPaths.has(path)) fields.set(path, inner)
-    if (why !== undefined) {
-      if (!isZero(inner) && !settingPaths.has(path)) warnings.push(...unused(path, inner, why))
-    } else if (settingPaths.has(path)) continue
-    else if (!isSection(path)) {
+    else if (why !== undefined) {
+      if (!isZero(inner)) warnings.push(...unused(path, inner, why))
+    } else if (!isSection(path)) {
       const message = `${path} is no field of a KubeProxyConfiguration. Check its spelling and place; it is ignored.`
       warnings.push({ field: path, message })
     } else if (inner !== null) {
@@ -92,28 +91,26 @@ function unused(path: string, value: unknown, why: string): ConfigWarning[] {
   return names.map((field) => ({ field, message: `${field} is set, and has no effect here: ${why}.` }))
 }
 
-/** What kube-proxy would do otherwise in the mode that the file asks for. */
+/** What is set for another mode than the one that is used, and where kube-proxy would do otherwise. */
 function modeWarnings(mode: string, fields: ReadonlyMap<string, unknown>): ConfigWarning[] {
   const warnings: ConfigWarning[] = []
   const warn = (field: string, message: string) => warnings.push({ field, message })
-  const nft = mode === '' || mode === 'nftables'
-  if (nft && fields.get('iptables.localhostNodePorts') === true) {
-    warn(
-      'iptables.localhostNodePorts',
-      'iptables.localhostNodePorts is true, and has no effect here: nftables serves no node ports on loopback.',
-    )
+  for (const field of everySetting.flatMap(([, { paths }]) => pathsOfOtherModes(paths, mode))) {
+    const [section] = field.split('.')
+    if (!isZero(fields.get(field)))
+      warn(field, `${field} is set, and has no effect here: only the ${section} mode uses it.`)
   }
-  if (nft && mode !== '') return warnings
+  if (mode !== '' && mode !== 'nftables') return warnings
+  if (fields.get('iptables.localhostNodePorts') === true) {
+    const message =
+      'iptables.localhostNodePorts is true, and has no effect here: nftables serves no node ports on loopback.'
+    warn('iptables.localhostNodePorts', message)
+  }
   if (mode === '' && isZero(fields.get('nodePortAddresses'))) {
     warn(
       'nodePortAddresses',
-      "nodePortAddresses is not set, and mode neither: kube-proxy would use iptables and serve node ports on every address, kpng uses nftables and the node's primary addresses. Set nodePortAddresses to [all] to have them everywhere.",
+      "nodePortAddresses is not set, nor is mode: kube-proxy would use iptables and serve node ports on every address, kpng uses nftables and the node's primary addresses. Set nodePortAddresses to [all] to have them everywhere.",
     )
-  }
-  for (const field of ['ipvs.syncPeriod', 'ipvs.minSyncPeriod']) {
-    if (mode !== 'ipvs' && !isZero(fields.get(field))) {
-      warn(field, `${field} is set, and has no effect here: ${unimplementedFields[field]}.`)
-    }
   }
   return warnings
 }

@@ -11,6 +11,9 @@ const sectionsByMode: { readonly [mode: string]: readonly string[] } = {
   ipvs: ['ipvs', 'iptables'],
 }
 
+const candidatesFor = (paths: readonly string[], mode: string): string[] =>
+  (sectionsByMode[mode] ?? []).flatMap((section) => paths.filter((path) => path.startsWith(`${section}.`)))
+
 /** The path that a setting is read from: of several, the first in the mode's sections that has a value other than Go's zero. */
 export function pathFor(
   paths: readonly [string, ...string[]],
@@ -18,7 +21,10 @@ export function pathFor(
   valueAt: (path: string) => unknown,
 ): string {
   if (paths.length === 1) return paths[0]
-  const sections = sectionsByMode[mode] ?? []
-  const candidates = sections.flatMap((section) => paths.filter((path) => path.startsWith(`${section}.`)))
+  const candidates = candidatesFor(paths, mode)
   return candidates.find((path) => !isZero(valueAt(path))) ?? candidates[0] ?? paths[0]
 }
+
+/** The paths of a setting that only other modes read. */
+export const pathsOfOtherModes = (paths: readonly string[], mode: string): string[] =>
+  paths.length === 1 ? [] : paths.filter((path) => !candidatesFor(paths, mode).includes(path))

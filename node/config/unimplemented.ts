@@ -13,8 +13,6 @@ export const unimplementedFields: { readonly [path: string]: string } = {
   'logging.options': 'kpng logs to standard error, unbuffered',
   showHiddenMetricsForVersion: 'kpng hides no metrics',
   'iptables.snatNodeInternalIP': 'the kernel chooses the source address',
-  'ipvs.syncPeriod': 'only the ipvs mode uses it',
-  'ipvs.minSyncPeriod': 'only the ipvs mode uses it',
   'ipvs.scheduler': 'only the ipvs mode uses it',
   'ipvs.excludeCIDRs': 'only the ipvs mode uses it',
   'ipvs.strictARP': 'only the ipvs mode uses it',

@@ -27,7 +27,9 @@ export async function watchConfigFile(options: WatchConfigFileOptions): Promise<
   if (signal.aborted) return
   let settling: NodeJS.Timeout | undefined
   let watcher: FSWatcher | undefined
+  let ended = false
   const end = () => {
+    ended = true
     clearTimeout(settling)
     clearInterval(poll)
     watcher?.close()
@@ -36,7 +38,7 @@ export async function watchConfigFile(options: WatchConfigFileOptions): Promise<
   const compare = async () => {
     // Not there right now: between the two steps of a swap.
     const now = await readFile(path).catch(() => undefined)
-    if (signal.aborted || now === undefined || now.equals(before)) return
+    if (ended || now === undefined || now.equals(before)) return
     log.info('The configuration file has changed', { path })
     end()
     onChange()

@@ -1,7 +1,7 @@
 import { KpngError } from '@kpng/api'
 import type { Family } from '../address.js'
-import type { ElementMap } from '../element.js'
-import { type SetPath, splitSetPath } from '../names.js'
+import type { ElementMap, Elements } from '../element.js'
+import { type SetPath, setPath, setShapes, splitSetPath } from '../names.js'
 import { isEmpty, operationCount, type Transaction } from '../transaction.js'
 import type { ChainPath, TableOutline, Writer } from '../writer.js'
 import { errnoText, NLM_F_ACK, NLM_F_DUMP } from './constants.js'
@@ -88,6 +88,15 @@ export class NetlinkWriter implements Writer {
         throw new KpngError('unavailable', `The set "${path}" changed each time it was read. It is tried again later.`)
       }
     }
+  }
+
+  async readAll(family: Family): Promise<Elements> {
+    const elements: Elements = new Map()
+    for (const [name, { dynamic }] of setShapes) {
+      const map = dynamic ? undefined : await this.read(setPath(family, name))
+      if (map && map.size > 0) elements.set(setPath(family, name), map)
+    }
+    return elements
   }
 
   /** Undefined when the set changed meanwhile. */

@@ -73,7 +73,7 @@ const assign = (address: string, device: string) =>
 const linkGateway = 'fe80::1'
 
 export class Lab {
-  readonly #prefix = `kpng-${process.pid}-`
+  readonly #prefix = `kpng-nft-${process.pid}-`
   readonly #agents = new Map<Place, Agent>()
 
   /** Builds it; removed by `remove`, even when building fails half-way. */

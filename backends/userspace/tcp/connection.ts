@@ -68,8 +68,9 @@ export class TcpConnection implements Flow {
       this.#giveUp(endpoint || this.#tried.size > 0 ? 'the endpoints do not answer' : 'there is no endpoint')
       return
     }
-    this.#stopDialing = dial(endpoint, timeoutMs, {
-      closed: this.#entrance.surroundings.descriptors.opened(),
+    const { byteMover, descriptors } = this.#entrance.surroundings
+    this.#stopDialing = dial(byteMover.connect(endpoint), timeoutMs, {
+      closed: descriptors.opened(),
       connected: (socket) => this.#connected(endpoint, socket),
       failed: (error) => this.#dialFailed(endpoint, error),
     })

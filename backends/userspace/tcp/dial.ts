@@ -1,5 +1,4 @@
-import { connect, type Socket } from 'node:net'
-import type { EndpointAddress } from '../usable-endpoints.js'
+import type { Socket } from 'node:net'
 
 export interface Dialing {
   readonly connected: (socket: Socket) => void
@@ -8,10 +7,9 @@ export interface Dialing {
   readonly closed: () => void
 }
 
-/** Connects to an endpoint within a time. Either `connected` or `failed` is called, unless what is returned was called before. */
-export function dial({ ip, port }: EndpointAddress, timeoutMs: number, dialing: Dialing): () => void {
+/** Waits for a socket to be connected, but not for ever. Either `connected` or `failed` is called, unless what is returned was called before. */
+export function dial(socket: Socket, timeoutMs: number, dialing: Dialing): () => void {
   const { connected, failed, closed } = dialing
-  const socket = connect({ host: ip, port, allowHalfOpen: true, noDelay: true })
   let settled = false
   const settle = (): boolean => {
     if (settled) return false

@@ -38,6 +38,8 @@ interface Write<T> {
 export class StoreWriter<T> implements ObjectHandler {
   readonly #options: StoreWriterOptions<T>
   #writes: Write<T>[] = []
+  /** When the first of the waiting writes arrived. */
+  #receivedAtMs: number | undefined
   #isListed = false
 
   constructor(options: StoreWriterOptions<T>) {
@@ -49,12 +51,17 @@ export class StoreWriter<T> implements ObjectHandler {
     const { name } = object.metadata
     const namespace = typeof object.metadata.namespace === 'string' ? object.metadata.namespace : ''
     const value = skips.reading(this.#described(namespace, name), (report) => read(mapping, object, report))
-    this.#writes.push({ namespace, name, value })
+    this.#wait({ namespace, name, value })
   }
 
   delete(namespace: string, name: string): void {
     this.#options.skips.forget(this.#described(namespace, name))
-    this.#writes.push({ namespace, name, value: undefined })
+    this.#wait({ namespace, name, value: undefined })
+  }
+
+  #wait(write: Write<T>): void {
+    this.#receivedAtMs ??= performance.timeOrigin + performance.now()
+    this.#writes.push(write)
   }
 
   flush(listed: boolean): void {
@@ -62,7 +69,9 @@ export class StoreWriter<T> implements ObjectHandler {
     const writes = this.#writes
     const firstList = listed && !this.#isListed
     if (writes.length === 0 && !firstList) return
+    const receivedAtMs = this.#receivedAtMs
     this.#writes = []
+    this.#receivedAtMs = undefined
     this.#isListed ||= listed
     const before = store.revision
     store.update((transaction) => {
@@ -71,7 +80,7 @@ export class StoreWriter<T> implements ObjectHandler {
         else mapping.set(transaction, value)
       }
       if (firstList && mapping.storeKind) transaction.setSynced(mapping.storeKind)
-    })
+    }, receivedAtMs)
     if (store.revision !== before) onRevision()
   }
 

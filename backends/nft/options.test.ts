@@ -1,0 +1,32 @@
+import { silentLog } from '@kpng/api'
+import { describe, expect, test } from 'vitest'
+import { settingsOf } from './options.js'
+import { mayAdministerNetwork, usableFamilies } from './requirements.js'
+
+describe('options are checked at the door', () => {
+  test.each([
+    [{ masqueradeBit: 32 }, /masqueradeBit 32/],
+    [{ nodePortAddresses: ['10.0.0.0'] }, /"10.0.0.0" in nodePortAddresses/],
+    [{ detectLocal: { mode: 'ClusterCIDR', cidrs: ['pods'] } }, /"pods" in detectLocal.cidrs/],
+    [{ detectLocal: { mode: 'BridgeInterface', name: 'a"; drop' } }, /no interface name for BridgeInterface/],
+    [{ detectLocal: { mode: 'InterfaceNamePrefix', prefix: '' } }, /no interface name for InterfaceNamePrefix/],
+    [{ writer: 'iptables' as 'nft' }, /no writer "iptables"/],
+  ] as const)('%j', (options, message) => expect(() => settingsOf(options)).toThrow(message))
+})
+
+describe('the machine', () => {
+  test('CAP_NET_ADMIN is read from the status of the process', () => {
+    expect(mayAdministerNetwork('Name:\tx\nCapEff:\t000001ffffffffff\n')).toBe(true)
+    expect(mayAdministerNetwork('CapEff:\t0000000000001000\n')).toBe(true)
+    expect(mayAdministerNetwork('CapEff:\t0000000000000000\n')).toBe(false)
+  })
+
+  test('a host without IPv6 serves IPv4, and says so once (50)', () => {
+    const said: string[] = []
+    const log = { ...silentLog, info: (message: string) => said.push(message) }
+    expect(usableFamilies(settingsOf({}), log, false)).toEqual(['ip'])
+    expect(said).toEqual(['This host has no IPv6; only IPv4 is served'])
+    expect(usableFamilies(settingsOf({}), log, true)).toEqual(['ip', 'ip6'])
+    expect(() => usableFamilies(settingsOf({ ipv6: true }), log, false)).toThrow(/host has none/)
+  })
+})

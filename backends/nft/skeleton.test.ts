@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'vitest'
+import { families } from './address.js'
+import { drawsOf } from './draw.js'
+import { listSizes, setShapes } from './names.js'
+import { settingsOf } from './options.js'
+import { chainsOf, rememberRule, skeletonText, skeletonVersion } from './skeleton.js'
+
+const settings = settingsOf({ detectLocal: { mode: 'ClusterCIDR', cidrs: ['10.244.0.0/16'] } })
+
+/** The chains of a table as nft reads them, without those that draw. */
+const dispatch = (text: string): string =>
+  text
+    .split(/(?=^ {2}chain )/m)
+    .filter((part) => part.startsWith('  chain ') && !part.startsWith('  chain draw-'))
+    .join('')
+
+describe('the rules', () => {
+  test('ip', () => {
+    expect(dispatch(skeletonText('ip', settings))).toMatchInlineSnapshot(`
+      "  chain to-local-node-port {
+          ip saddr @pods goto draw-node-port-4
+          fib saddr type local meta mark set meta mark | 0x4000 goto draw-node-port-4
+          goto draw-local-node-port-4
+        }
+        chain to-node-port {
+          meta l4proto . th dport @external-node-ports meta mark set meta mark | 0x4000 goto draw-node-port-4
+          meta l4proto . th dport @local-node-ports goto to-local-node-port
+        }
+        chain to-local-service {
+          ip saddr @pods goto draw-4
+          fib saddr type local meta mark set meta mark | 0x4000 goto draw-4
+          goto draw-local-4
+        }
+        chain to-cluster-ip {
+          ip saddr != @unmasqueraded meta mark set meta mark | 0x4000
+          goto draw-4
+        }
+        chain services {
+          ip daddr @cluster-ips goto to-cluster-ip
+          ip daddr . meta l4proto . th dport @external-services meta mark set meta mark | 0x4000 goto draw-4
+          ip daddr . meta l4proto . th dport @local-services goto to-local-service
+          fib daddr type local ip daddr @node-port-addresses ip daddr != 127.0.0.0/8 goto to-node-port
+        }
+        chain remember {
+          meta l4proto tcp ct original ip daddr . meta l4proto . ct original proto-dst vmap @sticky
+          meta l4proto tcp ct original ip daddr @node-port-addresses meta l4proto . ct original proto-dst vmap @sticky-node-ports
+          meta l4proto udp ct original ip daddr . meta l4proto . ct original proto-dst vmap @sticky
+          meta l4proto udp ct original ip daddr @node-port-addresses meta l4proto . ct original proto-dst vmap @sticky-node-ports
+          meta l4proto sctp ct original ip daddr . meta l4proto . ct original proto-dst vmap @sticky
+          meta l4proto sctp ct original ip daddr @node-port-addresses meta l4proto . ct original proto-dst vmap @sticky-node-ports
+        }
+        chain remember-input {
+          type filter hook input priority 10; policy accept;
+          ct state new ct status dnat jump remember
+        }
+        chain remember-postrouting {
+          type filter hook postrouting priority 50; policy accept;
+          ct state new ct status dnat jump remember
+        }
+        chain refuse {
+          meta l4proto tcp reject with tcp reset
+          reject
+        }
+        chain no-endpoints {
+          ip daddr . meta l4proto . th dport @dropped drop
+          ip daddr . meta l4proto . th dport @rejected goto refuse
+        }
+        chain no-node-port-endpoints {
+          meta l4proto . th dport @dropped-node-ports drop
+          meta l4proto . th dport @rejected-node-ports goto refuse
+        }
+        chain no-such-service {
+          ip daddr @cluster-ips goto refuse
+          ip daddr @service-cidrs drop
+        }
+        chain firewall-prerouting {
+          type filter hook prerouting priority -110; policy accept;
+          ct state new ip daddr . meta l4proto . th dport @firewalled ip daddr . meta l4proto . th dport . ip saddr != @allowed drop
+        }
+        chain firewall-output {
+          type filter hook output priority -110; policy accept;
+          ct state new ip daddr . meta l4proto . th dport @firewalled ip daddr . meta l4proto . th dport . ip saddr != @allowed drop
+        }
+        chain filter-input {
+          type filter hook input priority 0; policy accept;
+          ct state new jump no-endpoints
+          ct state new fib daddr type local ip daddr @node-port-addresses jump no-node-port-endpoints
+        }
+        chain filter-forward {
+          type filter hook forward priority 0; policy accept;
+          ct state new jump no-endpoints
+          ct state new jump no-such-service
+        }
+        chain filter-output {
+          type filter hook output priority 0; policy accept;
+          ct state new jump no-endpoints
+          ct state new jump no-such-service
+        }
+        chain dnat-prerouting {
+          type nat hook prerouting priority -100; policy accept;
+          jump services
+        }
+        chain dnat-output {
+          type nat hook output priority -100; policy accept;
+          jump services
+        }
+        chain snat-postrouting {
+          type nat hook postrouting priority 100; policy accept;
+          meta mark & 0x4000 == 0x4000 meta mark set meta mark ^ 0x4000 masquerade fully-random
+          ct status dnat ip saddr . ip daddr @hairpin masquerade fully-random
+        }
+      }
+      "
+    `)
+  })
+
+  test('a chain that draws', () => {
+    const chains = new Map(chainsOf('ip6', settings).map((chain) => [chain.name, chain.rules]))
+    expect(chains.get('draw-4')).toEqual([
+      'dnat ip6 to ip6 saddr . ip6 daddr . meta l4proto . th dport map @affinity',
+      'ip6 daddr . meta l4proto . th dport @over-4 goto draw-16',
+      'dnat ip6 to ip6 daddr . meta l4proto . th dport . numgen random mod 4 map @endpoints',
+      'dnat ip6 to ip6 daddr . meta l4proto . th dport . numgen random mod 3 map @endpoints',
+      'dnat ip6 to ip6 daddr . meta l4proto . th dport . numgen random mod 2 map @endpoints',
+      'dnat ip6 to ip6 daddr . meta l4proto . th dport . numgen random mod 1 map @endpoints',
+    ])
+    expect(chains.get('draw-local-node-port-16')?.slice(0, 2)).toEqual([
+      'meta l4proto . th dport @local-node-port-over-16 goto draw-local-node-port-64',
+      'dnat ip6 to meta l4proto . th dport . numgen random mod 16 map @local-node-port-endpoints',
+    ])
+  })
+
+  test('the rule that remembers a client', () => {
+    expect(rememberRule('ip', 'udp', 10_800)).toBe(
+      'meta l4proto udp update @affinity { ct original ip saddr . ct original ip daddr . meta l4proto . ct original proto-dst timeout 10800s : ip daddr . udp dport }',
+    )
+  })
+
+  test.each(families)('%s: every set that a rule names exists, and every chain', (family) => {
+    const chains = chainsOf(family, settings)
+    const known = new Set(chains.map(({ name }) => name))
+    for (const { rules } of chains) {
+      for (const rule of rules) {
+        for (const [, set = ''] of rule.matchAll(/@([a-z0-9-]+)/g)) expect([...setShapes.keys()]).toContain(set)
+        for (const [, chain = ''] of rule.matchAll(/(?:goto|jump) ([a-z0-9-]+)/g)) expect(known).toContain(chain)
+      }
+    }
+  })
+
+  test.each(families)('%s: every set is used by a rule', (family) => {
+    const text = chainsOf(family, settings)
+      .flatMap(({ rules }) => rules)
+      .join('\n')
+    for (const name of setShapes.keys()) expect(text).toMatch(new RegExp(`@${name}\\b`))
+  })
+})
+
+describe('the version of the rules', () => {
+  test('is another one for other options that change a rule', () => {
+    const versions = [
+      settings,
+      settingsOf({ masqueradeBit: 15 }),
+      settingsOf({ masqueradeAll: true }),
+      settingsOf({ detectLocal: { mode: 'BridgeInterface', name: 'cni0' } }),
+      settingsOf({ detectLocal: { mode: 'InterfaceNamePrefix', prefix: 'cali' } }),
+    ].map((options) => skeletonVersion('ip', options))
+    expect(new Set(versions).size).toBe(versions.length)
+  })
+  test('is the same for options that are data', () => {
+    expect(skeletonVersion('ip', settingsOf({ nodePortAddresses: ['10.0.0.0/8'], externalIps: false }))).toBe(
+      skeletonVersion('ip', settings),
+    )
+  })
+})
+
+test('draws end with one that cannot miss', () => {
+  for (const [index, size] of listSizes.entries()) {
+    const draws = drawsOf(size)
+    expect(draws[0]).toBe(size)
+    expect(draws.at(-1)).toBe((listSizes[index - 1] ?? 0) + 1)
+  }
+})

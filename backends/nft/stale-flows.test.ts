@@ -1,0 +1,73 @@
+import { silentLog } from '@kpng/api'
+import { describe, expect, test } from 'vitest'
+import { parseAddress } from './address.js'
+import { DesiredState } from './desired-state.js'
+import { nodeContext } from './node-context.js'
+import { settingsOf } from './options.js'
+import { conntrackArguments, type Flow, staleness, udpChanges } from './stale-flows.js'
+import { change, endpoint, ips, type TestService, udp, view } from './testing/objects.js'
+
+const bytes = (text: string) => parseAddress(text)?.bytes ?? ''
+
+const dns = (...numbers: number[]): TestService => ({
+  name: 'dns',
+  ips: { clusterIps: ips('10.96.0.10') },
+  ports: [udp(53, { nodePort: 30053 })],
+  endpoints: numbers.map((number) => endpoint(`10.0.0.${number}`)),
+})
+
+function afterChange(before: TestService, after: TestService | undefined) {
+  const of = view([before])
+  const context = nodeContext(of.node, { families: ['ip'], hostAddresses: () => [] }, settingsOf())
+  const state = new DesiredState(silentLog)
+  state.rebuild(of, context)
+  const transaction = state.change(of, change(of, 'dns', after), context)
+  if (!transaction) throw new Error('The change touched everything.')
+  const changes = udpChanges(transaction, state)
+  return { changes, isStale: staleness(changes, state, context.nodeAddresses) }
+}
+
+const flow = (destination: string, port: number, by: string, byPort = 8080, isRedirected = true): Flow => ({
+  family: 'ip',
+  destination: bytes(destination),
+  destinationPort: port,
+  answeredBy: bytes(by),
+  answeredByPort: byPort,
+  isRedirected,
+})
+
+describe('stale UDP flows (53, 54)', () => {
+  test('those of an endpoint that went, to the cluster IP and to the node port', () => {
+    const { isStale } = afterChange(dns(1, 2), dns(2))
+    expect(isStale(flow('10.96.0.10', 53, '10.0.0.1'))).toBe(true)
+    expect(isStale(flow('10.96.0.10', 53, '10.0.0.2'))).toBe(false)
+    expect(isStale(flow('172.30.0.1', 30053, '10.0.0.1'))).toBe(true)
+    expect(isStale(flow('172.30.0.1', 30053, '10.0.0.2'))).toBe(false)
+  })
+  test('all of a service at zero endpoints, and of one that is gone', () => {
+    for (const after of [dns(), undefined]) {
+      expect(afterChange(dns(1), after).isStale(flow('10.96.0.10', 53, '10.0.0.1'))).toBe(true)
+    }
+  })
+  test('those from before the first endpoint came, which nobody redirected', () => {
+    const { isStale } = afterChange(dns(), dns(1))
+    expect(isStale(flow('10.96.0.10', 53, '10.96.0.10', 53, false))).toBe(true)
+    expect(isStale(flow('10.96.0.10', 53, '10.0.0.1'))).toBe(false)
+  })
+  test('never those of others', () => {
+    const { isStale } = afterChange(dns(1, 2), dns(2))
+    expect(isStale(flow('10.96.0.11', 53, '10.0.0.1'))).toBe(false)
+    expect(isStale(flow('8.8.8.8', 30053, '8.8.8.8', 30053, false))).toBe(false)
+  })
+  test('an endpoint that only changes its slot keeps its flows', () => {
+    const { changes } = afterChange(dns(1, 2, 3), dns(2, 3))
+    expect(new Set(changes.map(({ gone }) => gone))).toEqual(new Set([`${bytes('10.0.0.1')}\x1f\x90\0\0`]))
+  })
+  test('the arguments for the conntrack command', () => {
+    const { changes } = afterChange(dns(1), undefined)
+    expect(changes.map((one) => conntrackArguments(one)?.join(' '))).toEqual([
+      '-D -f ipv4 -p udp --orig-dst 10.96.0.10 --dport 53 --dst-nat 10.0.0.1',
+      '-D -f ipv4 -p udp --dport 30053 --dst-nat 10.0.0.1',
+    ])
+  })
+})

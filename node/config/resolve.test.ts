@@ -1,0 +1,135 @@
+import { describe, expect, test } from 'vitest'
+import { backendOfMode, kernelBackendOptions } from './backend-options.js'
+import { settingFlags, settingsFromFlags } from './flags.js'
+import { resolveSettings } from './resolve.js'
+import { configz, flagz } from './show.js'
+
+describe('flags before file before defaults', () => {
+  const resolved = resolveSettings({
+    flags: settingsFromFlags({ syncPeriodMs: '10s', masqueradeAll: true, minSyncPeriodMs: '0s' }),
+    file: { syncPeriodMs: 20_000, conntrackMin: 7 },
+  })
+
+  test('setting by setting, and it is known where each came from', () => {
+    expect(resolved.settings).toMatchObject({
+      syncPeriodMs: 10_000,
+      minSyncPeriodMs: 0,
+      conntrackMin: 7,
+      oomScoreAdj: -999,
+    })
+    expect(resolved.origins).toMatchObject({
+      syncPeriodMs: 'flag',
+      masqueradeAll: 'flag',
+      conntrackMin: 'file',
+      oomScoreAdj: 'default',
+    })
+  })
+
+  test('/configz shows a KubeProxyConfiguration and the origins', () => {
+    expect(configz(resolved)).toMatchObject({
+      'kubeproxy.config.k8s.io': {
+        kind: 'KubeProxyConfiguration',
+        nftables: { syncPeriod: '10s', minSyncPeriod: '0s', masqueradeAll: true, masqueradeBit: 14 },
+        conntrack: { min: 7, tcpEstablishedTimeout: '24h0m0s', tcpCloseWaitTimeout: '1h0m0s', udpTimeout: '0s' },
+        nodePortAddresses: ['primary'],
+      },
+      'kpng.origins': { 'nftables.syncPeriod': 'flag', 'conntrack.min': 'file', oomScoreAdj: 'default' },
+    })
+  })
+
+  test('/flagz shows flags', () => {
+    expect(flagz(resolved)).toMatchObject({
+      'sync-period': '10s',
+      'conntrack-min': '7 (file)',
+      'nodeport-addresses': 'primary (default)',
+    })
+  })
+})
+
+describe('flags', () => {
+  test('each has a name of its own', () => {
+    expect(new Set(settingFlags.map(({ flag }) => flag)).size).toBe(settingFlags.length)
+  })
+
+  test('a bad one is wrong usage', () => {
+    expect(() => settingsFromFlags({ conntrackMin: 'many' })).toThrow(
+      expect.objectContaining({ code: 'usage', message: expect.stringContaining('--conntrack-min is "many"') }),
+    )
+  })
+
+  test('lists have commas', () => {
+    expect(settingsFromFlags({ nodePortAddresses: 'primary,10.0.0.0/8', clusterCidrs: '10.0.0.0/8,fd00::/8' })).toEqual(
+      {
+        nodePortAddresses: ['primary', '10.0.0.0/8'],
+        clusterCidrs: ['10.0.0.0/8', 'fd00::/8'],
+      },
+    )
+  })
+})
+
+test('an IPv6 node has IPv6 servers, unless an address is given', () => {
+  const { settings } = resolveSettings({ file: { bindAddress: '::', metricsBindAddress: '127.0.0.1:1' } })
+  expect(settings).toMatchObject({ healthzBindAddress: '[::]:10256', metricsBindAddress: '127.0.0.1:1' })
+})
+
+describe('settings that do not go together', () => {
+  test.each([
+    [{ detectLocalMode: 'BridgeInterface' as const }, 'detectLocal.bridgeInterface'],
+    [{ detectLocalMode: 'InterfaceNamePrefix' as const }, 'detectLocal.interfaceNamePrefix'],
+    [{ clusterCidrs: ['10.0.0.0/8', '11.0.0.0/8'] }, 'clusterCIDR'],
+    [{ minSyncPeriodMs: 40_000 }, 'minSyncPeriod'],
+    [{ syncPeriodMs: 0, minSyncPeriodMs: 0 }, 'syncPeriod'],
+  ])('%j', (file, field) => {
+    expect(() => resolveSettings({ file })).toThrow(
+      expect.objectContaining({ code: 'invalid', message: expect.stringContaining(field) }),
+    )
+  })
+})
+
+describe('modes', () => {
+  test('nftables and none are nft', () => {
+    expect([backendOfMode('nftables'), backendOfMode('')]).toEqual(['nft', 'nft'])
+  })
+
+  test.each(['iptables', 'ipvs', 'kernelspace', 'userspace'])(
+    '%s is an error that names those that are there',
+    (mode) => {
+      expect(() => backendOfMode(mode)).toThrow(
+        expect.objectContaining({
+          code: 'unsupported',
+          message: expect.stringMatching(new RegExp(`"${mode}".*nftables`)),
+        }),
+      )
+    },
+  )
+})
+
+describe('the options of a backend in the kernel', () => {
+  test.each([
+    [['primary'], 'primary', 0],
+    [['10.0.0.0/8'], ['10.0.0.0/8'], 0],
+    [['all'], ['0.0.0.0/0', '::/0'], 0],
+    [['localhost', '10.0.0.0/8'], ['10.0.0.0/8'], 1],
+    [['primary', '10.0.0.0/8'], ['10.0.0.0/8'], 1],
+  ])('nodePortAddresses %j', (nodePortAddresses, expected, warned) => {
+    const { settings } = resolveSettings({ file: { nodePortAddresses } })
+    const { options, warnings } = kernelBackendOptions(settings)
+    expect(options.nodePortAddresses).toEqual(expected)
+    expect(warnings).toHaveLength(warned)
+  })
+
+  test('who is local', () => {
+    const detectLocal = (file: Parameters<typeof resolveSettings>[0]['file'] & object) =>
+      kernelBackendOptions(resolveSettings({ file }).settings).options.detectLocal
+    expect(detectLocal({ clusterCidrs: ['10.0.0.0/8'] })).toEqual({ mode: 'ClusterCIDR', cidrs: ['10.0.0.0/8'] })
+    expect(detectLocal({ detectLocalMode: 'NodeCIDR' })).toEqual({ mode: 'NodeCIDR' })
+    expect(detectLocal({ detectLocalMode: 'BridgeInterface', bridgeInterface: 'b' })).toEqual({
+      mode: 'BridgeInterface',
+      name: 'b',
+    })
+    expect(detectLocal({ detectLocalMode: 'InterfaceNamePrefix', interfaceNamePrefix: 'p' })).toEqual({
+      mode: 'InterfaceNamePrefix',
+      prefix: 'p',
+    })
+  })
+})
