@@ -19,7 +19,7 @@ const { values } = parseArgs({
   },
 })
 const seconds = Number(values.seconds)
-const upstreamPort = 18_100
+const firstPort = 18_100
 const file = (name) => fileURLToPath(new URL(name, import.meta.url))
 const children = new Set()
 const started = (child) => {
@@ -73,7 +73,7 @@ async function ready(port) {
   throw new Error(`Nothing listens on 127.0.0.1:${port} after 5 s; run the peer's command by hand to see why.`)
 }
 
-function startProxy(name, port) {
+function startProxy(name, port, upstreamPort) {
   if (name === 'direct') return undefined
   if (name === 'ours') return started(fork(file('proxy.js'), [port, upstreamPort]))
   const command = values.peer.find((peer) => peer.startsWith(`${name}=`)).slice(name.length + 1)
@@ -107,30 +107,28 @@ async function stop(proxy) {
   await gone
 }
 
-const upstream = started(fork(file('upstream.js'), [upstreamPort]))
-await once(upstream, 'message')
 const names = ['direct', 'ours', ...values.peer.map((peer) => peer.split('=')[0])]
+const upstreamPorts = names.flatMap((_, index) => [firstPort + 4 * index, firstPort + 4 * index + 1])
+const upstream = started(fork(file('upstream.js'), upstreamPorts))
+await once(upstream, 'message')
 const idle = idleCount()
 const rows = []
-let port = upstreamPort
-for (const name of names) {
-  if (name !== 'direct') port++
+for (const [index, name] of names.entries()) {
   console.log(`${name} …`)
-  const proxy = startProxy(name, port)
+  const [upstreamPort, port] = [firstPort + 4 * index, firstPort + 4 * index + (name === 'direct' ? 0 : 2)]
+  const proxy = startProxy(name, port, upstreamPort)
   await ready(port)
   const one = await measure('streams', port, 1, proxy?.pid)
   const sixteen = await measure('streams', port, 16, proxy?.pid)
   const connections = await measure('connections', port, 16, proxy?.pid)
-  // A fresh process: what streams left on the heap is not what idle connections cost.
   await stop(proxy)
-  if (name !== 'direct') port++
-  const fresh = startProxy(name, port)
-  await ready(port)
+  // A fresh process: what streams left on the heap is not what idle connections cost.
+  const fresh = startProxy(name, port + 1, upstreamPort + 1)
+  await ready(port + 1)
   await pause(300)
   const freshKb = fresh ? statusOf(fresh.pid, 'VmRSS') : 0
-  const held = fresh ? await measure('idle', port, idle, fresh.pid) : undefined
+  const held = fresh ? await measure('idle', port + 1, idle, fresh.pid) : undefined
   await stop(fresh)
-  if (name === 'direct') port = upstreamPort
   rows.push({ name, one, sixteen, connections, held, freshKb })
 }
 upstream.kill('SIGKILL')

@@ -79,14 +79,20 @@ export class HealthCheckNodePorts {
     closing: HealthCheckServer[],
   ): void {
     const server = this.#servers.get(path)
-    if (server && check && server.canServe(check)) return server.update(check)
+    if (server && check && server.canServe(check)) {
+      server.update(check)
+      return
+    }
     this.#failed.delete(path)
     if (server) {
       this.#servers.delete(path)
       closing.push(server)
       this.#options.log.detail(2, 'Closing health check', { service: path, port: server.check.port })
     }
-    if (!check) return void this.#told.delete(path)
+    if (!check) {
+      this.#told.delete(path)
+      return
+    }
     const successor = new HealthCheckServer(check, this.#options.health)
     this.#servers.set(path, successor)
     opening.set(path, successor)
@@ -121,7 +127,10 @@ export class HealthCheckNodePorts {
   #tell(path: string, { namespace, name, port }: HealthCheck, error: unknown): void {
     const { log, nodeName, onEvent } = this.#options
     const fields = { service: path, port, error: messageOf(error) }
-    if (this.#told.has(path)) return log.detail(2, 'The health check still cannot be opened', fields)
+    if (this.#told.has(path)) {
+      log.detail(2, 'The health check still cannot be opened', fields)
+      return
+    }
     this.#told.add(path)
     log.error('Failed to start healthcheck. It is tried again at the next sync', fields)
     const note = `node ${nodeName} failed to start healthcheck "${path}" on port ${port}: ${messageOf(error)}`

@@ -1,0 +1,77 @@
+import { Counter, Gauge, type Registry } from 'prom-client'
+
+/** What a backend that carries traffic itself counts for a service port. */
+export interface ServicePortCounts {
+  readonly connections: number
+  readonly active: number
+  readonly bytesToEndpoint: number
+  readonly bytesToClient: number
+  readonly dialFailures: number
+  readonly failures: number
+  readonly refused: number
+}
+
+/** By `namespace/name:port`. The `Counters` of the userspace backend are one of these. */
+export interface ServicePortCounters {
+  readonly byServicePort: ReadonlyMap<string, ServicePortCounts>
+}
+
+const labelNames = ['namespace', 'service', 'port'] as const
+
+type Sample = readonly [count: number, extra?: { readonly [label: string]: string }]
+
+/** Metrics by service port, read off the counters when somebody scrapes; nothing is kept twice, and what is gone is not shown. */
+export function registerServicePortCounters(registry: Registry, { byServicePort }: ServicePortCounters): void {
+  const define = (
+    Metric: typeof Counter<string> | typeof Gauge<string>,
+    name: string,
+    help: string,
+    samples: (counts: ServicePortCounts) => readonly Sample[],
+    ...extraLabels: readonly string[]
+  ) =>
+    new Metric({
+      name: `kpng_userspace_${name}`,
+      help,
+      labelNames: [...labelNames, ...extraLabels],
+      registers: [registry],
+      collect() {
+        this.reset()
+        for (const [key, counts] of byServicePort) {
+          const labels = labelsOf(key)
+          for (const [count, extra] of samples(counts)) this.inc({ ...labels, ...extra }, count)
+        }
+      },
+    })
+  define(Counter, 'connections_total', 'Connections and UDP sessions proxied to an endpoint', ({ connections }) => [
+    [connections],
+  ])
+  define(Gauge, 'connections_active', 'Connections and UDP sessions that are open', ({ active }) => [[active]])
+  define(
+    Counter,
+    'bytes_total',
+    'Bytes carried, by direction',
+    ({ bytesToEndpoint, bytesToClient }) => [
+      [bytesToEndpoint, { direction: 'to_endpoint' }],
+      [bytesToClient, { direction: 'to_client' }],
+    ],
+    'direction',
+  )
+  define(
+    Counter,
+    'failures_total',
+    'Attempts that failed: dial (one endpoint), no_endpoint (none could be reached), refused (turned away)',
+    ({ dialFailures, failures, refused }) => [
+      [dialFailures, { reason: 'dial' }],
+      [failures, { reason: 'no_endpoint' }],
+      [refused, { reason: 'refused' }],
+    ],
+    'reason',
+  )
+}
+
+function labelsOf(key: string): { namespace: string; service: string; port: string } {
+  const slash = key.indexOf('/')
+  const colon = key.indexOf(':', slash)
+  if (slash < 0 || colon < 0) return { namespace: '', service: key, port: '' }
+  return { namespace: key.slice(0, slash), service: key.slice(slash + 1, colon), port: key.slice(colon + 1) }
+}

@@ -1,0 +1,64 @@
+import { messageOf } from '@kpng/api'
+import type { SyncReport } from '@kpng/client'
+import type { SpanTree } from './span-tree.js'
+
+/** A trace names this many services; the others are only counted. */
+const namedServices = 10
+
+/**
+ * A change, from the API server's event to the rule in the kernel:
+ *
+ *   service change
+ *   ├─ source event      received → written to the store
+ *   ├─ store revision    written → worked out for this node
+ *   ├─ view              worked out → handed to the backend
+ *   └─ sync              the backend makes the data plane match
+ *      └─ transaction …  what the backend notes
+ *
+ * Without a timeline (the start, or a core in another process) there is only the sync.
+ */
+export function syncSpans({ changes, startedAtMs, durationMs, steps, error }: SyncReport): SpanTree {
+  const endMs = startedAtMs + durationMs
+  const services = [...changes.services.keys()]
+  const attributes = {
+    'kpng.services': services.slice(0, namedServices),
+    'kpng.services.count': services.length,
+    'kpng.full': changes.full,
+    ...(changes.timeline ? { 'kpng.revision': changes.timeline.revision } : {}),
+  }
+  const failure = error === undefined ? {} : { error: messageOf(error) }
+  const sync: SpanTree = {
+    name: 'sync',
+    startMs: startedAtMs,
+    endMs,
+    attributes,
+    ...failure,
+    children: steps.map((step) => ({
+      name: step.name,
+      startMs: step.startedAtMs,
+      endMs: step.endedAtMs,
+      attributes: step.attributes,
+    })),
+  }
+  const { timeline } = changes
+  if (!timeline) return sync
+  const { receivedAtMs = timeline.committedAtMs, committedAtMs, viewedAtMs } = timeline
+  return {
+    name: 'service change',
+    startMs: receivedAtMs,
+    endMs,
+    attributes,
+    ...failure,
+    children: [
+      { name: 'source event', startMs: receivedAtMs, endMs: committedAtMs },
+      {
+        name: 'store revision',
+        startMs: committedAtMs,
+        endMs: viewedAtMs,
+        attributes: { 'kpng.revision': timeline.revision },
+      },
+      { name: 'view', startMs: viewedAtMs, endMs: startedAtMs },
+      sync,
+    ],
+  }
+}
