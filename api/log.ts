@@ -39,23 +39,24 @@ const stamp = (severity: string, now: Date): string => {
 }
 
 export interface TextLogOptions {
-  /** Lines of `detail` up to this level are shown. Default 0: none. */
-  readonly verbosity?: number
+  /** Lines of `detail` up to this level are shown; a function is asked each time. Default 0: none. */
+  readonly verbosity?: number | (() => number)
   /** Receives each finished line, with its line feed. Default: standard error. */
   readonly write?: (line: string) => void
 }
 
 /** Lines for people: `I1115 05:56:26.123 Message key="value"`. */
 export function textLog({ verbosity = 0, write = (line) => process.stderr.write(line) }: TextLogOptions = {}): Log {
+  const level = typeof verbosity === 'function' ? verbosity : () => verbosity
   const print = (severity: string, message: string, fields?: LogFields) =>
     write(`${stamp(severity, new Date())} ${formatLine(message, fields)}\n`)
   return {
     error: (message, fields) => print('E', message, fields),
     warn: (message, fields) => print('W', message, fields),
     info: (message, fields) => print('I', message, fields),
-    detail: (level, message, fields) => {
-      if (level <= verbosity) print('I', message, fields)
+    detail: (needed, message, fields) => {
+      if (needed <= level()) print('I', message, fields)
     },
-    shows: (level) => level <= verbosity,
+    shows: (needed) => needed <= level(),
   }
 }

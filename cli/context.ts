@@ -1,5 +1,8 @@
 import type { Log } from '@kpng/api'
+import type { ResolvedSettings } from '@kpng/node'
+import type { KubeRequests } from './agent/kube-requests.js'
 import type { EventCounts } from './events.js'
+import type { Verbosity } from './log.js'
 
 /** What every command gets: where to say things, when to stop, which node this is. */
 export interface Context {
@@ -7,6 +10,12 @@ export interface Context {
   readonly signal: AbortSignal
   readonly nodeName: string
   readonly events: EventCounts
+  readonly version: string
+  readonly verbosity: Verbosity
+  /** Of backends that come with a node agent: what its flags and configuration file say. */
+  readonly resolved: ResolvedSettings | undefined
+  /** The API server, where the source is one. */
+  readonly kube: KubeRequests | undefined
   /** Ends the run from within, as a signal would. */
   stop(): void
 }

@@ -1,20 +1,32 @@
 import { KpngError, type Log, type LogFields, textLog } from '@kpng/api'
 import { type Flags, textFlag } from './context.js'
 
+/** How much is said; may be changed while kpng runs. */
+export interface Verbosity {
+  get(): number
+  set(level: number): void
+}
+
 /** The log that the flags `-v` and `--log-format` ask for, on standard error. */
-export async function logFrom(flags: Flags): Promise<Log> {
-  const verbosity = Number(textFlag(flags, 'v') ?? '0')
-  if (!Number.isInteger(verbosity) || verbosity < 0) {
+export async function logFrom(flags: Flags): Promise<{ log: Log; verbosity: Verbosity }> {
+  let level = Number(textFlag(flags, 'v') ?? '0')
+  if (!Number.isInteger(level) || level < 0) {
     throw new KpngError('usage', `-v takes a whole number from 0 (quiet) to 10, not "${flags.v}".`)
   }
+  const verbosity: Verbosity = {
+    get: () => level,
+    set: (next) => {
+      level = next
+    },
+  }
   const format = textFlag(flags, 'logFormat') ?? 'text'
-  if (format === 'text') return textLog({ verbosity })
-  if (format === 'json') return await jsonLog(verbosity)
+  if (format === 'text') return { log: textLog({ verbosity: verbosity.get }), verbosity }
+  if (format === 'json') return { log: await jsonLog(verbosity.get), verbosity }
   throw new KpngError('usage', `--log-format is text or json, not "${format}".`)
 }
 
 /** Lines for programs. Written at once: a log that is lost when the process dies is no help. */
-async function jsonLog(verbosity: number): Promise<Log> {
+async function jsonLog(verbosity: () => number): Promise<Log> {
   const { pino } = await import('pino')
   const logger = pino(
     { base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (level) => ({ level }) } },
@@ -29,8 +41,8 @@ async function jsonLog(verbosity: number): Promise<Log> {
     warn: (message, fields) => logger.warn(fieldsOf(fields), message),
     info: (message, fields) => logger.info(fieldsOf(fields), message),
     detail: (level, message, fields) => {
-      if (level <= verbosity) logger.info({ ...fieldsOf(fields), v: level }, message)
+      if (level <= verbosity()) logger.info({ ...fieldsOf(fields), v: level }, message)
     },
-    shows: (level) => level <= verbosity,
+    shows: (level) => level <= verbosity(),
   }
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { Context, Flags } from './context.js'
+import { type Context, type Flags, textFlag } from './context.js'
 
 /** Exit codes: 0 done, 1 failed, 2 wrong usage. */
 export async function main(args: readonly string[], name = 'kpng'): Promise<number> {
@@ -13,7 +13,7 @@ export async function main(args: readonly string[], name = 'kpng'): Promise<numb
   // A reader that has seen enough (`kpng-json | head`) is no failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
   const { buildProgram, CommanderError } = await import('./program.js')
-  const program = buildProgram(name, version, contextFrom)
+  const program = buildProgram(name, version, (flags) => contextFrom(flags, version))
   try {
     if (args[0] === 'completion' || args[0] === 'complete') await addCompletion(program)
     else
@@ -31,17 +31,33 @@ async function addCompletion(program: import('commander').Command): Promise<void
   tab(program, { completionCommandName: 'completion' })
 }
 
-async function contextFrom(flags: Flags): Promise<Context> {
+async function contextFrom(flags: Flags, version: string): Promise<Context> {
   const { logFrom } = await import('./log.js')
   const { defaultNodeName, stopOnSignals } = await import('@kpng/client')
   const { EventCounts } = await import('./events.js')
-  const log = await logFrom(flags)
-  const nodeName = typeof flags.nodeName === 'string' && flags.nodeName !== '' ? flags.nodeName : defaultNodeName()
+  const warnings: string[] = []
+  const resolved = flags.agentFlags
+    ? await (await import('./agent/settings.js')).settingsFrom(flags, (message) => warnings.push(message))
+    : undefined
+  const { log, verbosity } = await logFrom(withLogging(flags, resolved))
+  for (const message of warnings) log.warn(message)
   const ended = new AbortController()
   const signal = AbortSignal.any([stopOnSignals(log), ended.signal])
   const events = new EventCounts()
   events.report(log, signal)
-  return { log, nodeName, signal, events, stop: () => ended.abort() }
+  const nodeName = textFlag(flags, 'nodeName') ?? (resolved?.settings.hostnameOverride || defaultNodeName())
+  return { log, verbosity, nodeName, signal, events, version, resolved, kube: undefined, stop: () => ended.abort() }
+}
+
+/** A flag comes before the configuration file. */
+function withLogging(flags: Flags, resolved: Context['resolved']): Flags {
+  if (!resolved) return flags
+  const { verbosity, logFormat } = resolved.settings
+  return {
+    ...flags,
+    v: textFlag(flags, 'v') ?? String(verbosity),
+    logFormat: textFlag(flags, 'logFormat') ?? logFormat,
+  }
 }
 
 async function report(error: unknown, name: string): Promise<number> {

@@ -1,4 +1,6 @@
 import { Command, CommanderError } from 'commander'
+import { addAgentFlags } from './agent/flags.js'
+import { KubeRequests } from './agent/kube-requests.js'
 import type { BackendCommand } from './backends/backend.js'
 import { calloutCommand } from './backends/callout.js'
 import { jsonCommand } from './backends/json.js'
@@ -33,8 +35,8 @@ export function buildProgram(name: string, version: string, makeContext: MakeCon
   const program = new Command(name)
     .description('Kubernetes Service proxy, next generation: kpng <source> [flags] <sink> [flags]')
     .version(version, '--version', 'print the version')
-    .option('-v <level>', 'verbosity: 1 connections, 2 syncs, 3 objects, 4 traffic', '0')
-    .option('--log-format <format>', 'text or json', 'text')
+    .option('-v <level>', 'verbosity: 1 connections, 2 syncs, 3 objects, 4 traffic; default 0')
+    .option('--log-format <format>', 'text (default) or json')
     .option('--node-name <name>', "the node's name; default: NODE_NAME of the environment, else the host's name")
     .addHelpText(
       'after',
@@ -44,6 +46,7 @@ export function buildProgram(name: string, version: string, makeContext: MakeCon
   addLocal(program, makeContext)
   addPlayground(program, makeContext)
   addCleanup(program, makeContext)
+  addConformance(program, makeContext)
   program
     .command('version')
     .description('print the version')
@@ -60,7 +63,8 @@ function addSource(program: Command, source: SourceCommand, makeContext: MakeCon
   source.addFlags(command)
   const run = async (sink: Flow, leaf: Command) => {
     const flags = leaf.optsWithGlobals()
-    await runPipeline(source, flags, sink, await makeContext(flags))
+    const kube = source.name === 'kube' ? new KubeRequests() : undefined
+    await runPipeline(source, flags, sink, { ...(await makeContext(flags)), kube })
   }
   for (const sink of sinks) {
     const leaf = command.command(sink.name).description(sink.summary)
@@ -88,6 +92,25 @@ function addLocal(program: Command, makeContext: MakeContext): void {
     const { changeSetsOverGrpc } = await import('@kpng/client')
     const { runOn } = await import('./backends/run.js')
     await runOn(changeSetsOverGrpc({ ...(await clientOptions(flags, '')), log: context.log }), backend, flags, context)
+  })
+}
+
+function addConformance(program: Command, makeContext: MakeContext): void {
+  const command = program
+    .command('conformance')
+    .description('prove a Service proxy: real packets in a lab of network namespaces, judged cell by cell (needs root)')
+    .option('--proxy <command>', 'the proxy; placeholders: {manifests} {node} {clusterCidr} {kubeconfig}')
+    .option('--backend <name>', "whose named deviations count; without --proxy, kpng's own backend: nft or userspace")
+    .option('--kubeconfig <path>', 'feed the proxy through this API server, instead of by manifests')
+    .option('--only <patterns>', 'cases or cells, with commas')
+    .option('--family <families>', 'v4, v6; default: both')
+    .option('--json <path>', 'write the report as JSON')
+    .option('--junit <path>', 'write the report as JUnit XML')
+    .addHelpText('after', '\nExample:\n  $ kpng conformance --backend nft')
+  command.action(async () => {
+    const flags = command.optsWithGlobals()
+    const { proveProxy } = await import('./conformance.js')
+    await proveProxy(flags, await makeContext(flags))
   })
 }
 
@@ -133,6 +156,7 @@ function addBackends(
     const leaf = parent.command(backend.name).description(backend.summary)
     leaf.addHelpText('after', `\nExample:\n  $ ${words} ${backend.name}`)
     backend.addFlags(leaf)
+    if (backend.agent) addAgentFlags(leaf, backend.agent.flags)
     leaf.action(() => run(backend, leaf))
   }
 }

@@ -18,7 +18,8 @@ export function endpointsOfPort({ endpoints }: ServiceEndpoints, port: localv1.P
   const serving: PortEndpoint[] = []
   for (const endpoint of endpoints) {
     const own = endpoint.portOverrides.find(({ name }) => name === port.name)
-    const number = own ? own.port : port.targetPort
+    // An endpoint that lists ports serves those and no others.
+    const number = endpoint.portOverrides.length > 0 ? (own?.port ?? 0) : port.targetPort
     if (number > 0) serving.push({ endpoint, port: number, scopes: own?.scopes ?? endpoint.scopes })
   }
   return serving

@@ -17,6 +17,8 @@ export interface RunnerOptions {
   readonly retryMs?: number
   /** The longest such pause. Default 30,000. */
   readonly maxRetryMs?: number
+  /** Told about changes that wait for a sync, and when a sync begins: what waits too long is not healthy. */
+  readonly onQueued?: (changes: Changes) => void
   /** Told about each sync, for metrics and tracing. */
   readonly onSync?: (report: SyncReport) => void
   /** Whether backends should note their steps for the report. Default false. */
@@ -90,7 +92,9 @@ class BackendRun implements Runner {
       const arrived = await this.#wait(next, due)
       if (arrived === 'timer') continue
       if (arrived === undefined) break
-      this.#changes = mergeChanges(this.#changes, this.#state.apply(arrived))
+      const applied = this.#state.apply(arrived)
+      if (!isNothing(applied)) this.#options.onQueued?.(applied)
+      this.#changes = mergeChanges(this.#changes, applied)
       this.#known = true
       next = this.#take(stream).catch((error) => {
         lost = error
@@ -132,6 +136,7 @@ class BackendRun implements Runner {
     // Paced by a clock that nobody sets; reported in the time that everybody knows.
     const began = performance.now()
     const steps: SyncStep[] = []
+    this.#options.onQueued?.(noChanges)
     const report = () => ({
       view: this.#state,
       changes,

@@ -1,6 +1,6 @@
-import { type Family, families } from './addresses.js'
-import { cases as allCases } from './cases/index.js'
+import { families as allFamilies, type Family } from './addresses.js'
 import type { Case } from './cases/case.js'
+import { cases as allCases } from './cases/index.js'
 import type { Deviations } from './deviations/deviation.js'
 import { deviationsOf } from './deviations/index.js'
 import { ConformanceError } from './error.js'
@@ -16,7 +16,7 @@ export interface ConformanceOptions {
   readonly feed: 'manifests' | { readonly kubeconfig: string }
   /** Patterns of case or cell ids; a case that matches is run as a whole. Default: every case. */
   readonly only?: readonly string[]
-  /** Default: both. */
+  /** Whose cells are measured; a proxy must serve each of them to be waited for. Default: both. */
   readonly families?: readonly Family[]
   /** Whose named deviations count: one of `backendNames`. Default: nobody's. */
   readonly backend?: string
@@ -38,6 +38,7 @@ export interface ConformanceOptions {
 
 export interface Settings extends ConformanceOptions {
   readonly cases: readonly Case[]
+  readonly families: readonly Family[]
   readonly deviations: Deviations
   readonly programTimeoutMs: number
   readonly settleMs: number
@@ -45,16 +46,27 @@ export interface Settings extends ConformanceOptions {
 
 /** The options, checked and with their defaults. */
 export function settingsOf(options: ConformanceOptions): Settings {
-  const { proxy, only = [], cases = allCases, programTimeoutMs = 15_000, settleMs = 3000 } = options
-  if (proxy.length === 0) throw new ConformanceError('usage', 'There is no proxy command. Give one, such as kpng … to-nft.')
+  const {
+    proxy,
+    only = [],
+    cases = allCases,
+    families = allFamilies,
+    programTimeoutMs = 15_000,
+    settleMs = 3000,
+  } = options
+  if (proxy.length === 0)
+    throw new ConformanceError('usage', 'There is no proxy command. Give one, such as kpng … to-nft.')
   if (options.feed === 'manifests' && !proxy.some((part) => part.includes('{manifests}'))) {
-    options.log('The proxy command has no {manifests}: if the proxy does not know the folder of manifests, it gets no objects.')
+    options.log(
+      'The proxy command has no {manifests}: if the proxy does not know the folder of manifests, it gets no objects.',
+    )
   }
   const named = only.length === 0 ? cases : casesNamed(cases, only)
   if (named.length === 0) throw new ConformanceError('usage', `No case or cell is called ${only.join(' or ')}.`)
   return {
     ...options,
-    cases: casesIn(options.feed === 'manifests' ? named : named.map(withoutRefused), options.families ?? families),
+    cases: casesIn(options.feed === 'manifests' ? named : named.map(withoutRefused), families),
+    families,
     deviations: deviationsOf(options.backend),
     programTimeoutMs,
     settleMs,

@@ -15,8 +15,8 @@ import { junitText } from './report/junit.js'
 import { type ConformanceReport, summaryOf, summaryText } from './report/report.js'
 import { tableText } from './report/table.js'
 import { inOrder } from './runner/judge.js'
+import { play, type Stage } from './runner/play.js'
 import { fillPlaceholders } from './runner/proxy.js'
-import { type Stage, play } from './runner/play.js'
 import { abortOnSignals } from './signals.js'
 
 /**
@@ -29,7 +29,7 @@ export async function runConformance(options: ConformanceOptions): Promise<Confo
   const start = performance.now()
   const { signal, release } = options.signal ? { signal: options.signal, release: () => {} } : abortOnSignals()
   try {
-    const { results, notes } = await inLab(settings, signal)
+    const { results, notes, proxyEnded } = await inLab(settings, signal)
     const ordered = inOrder(results, settings.cases)
     const summary = summaryOf(ordered)
     const report: ConformanceReport = {
@@ -39,7 +39,7 @@ export async function runConformance(options: ConformanceOptions): Promise<Confo
       summary,
       notes,
       durationMs: Math.round(performance.now() - start),
-      passed: summary.wrong === 0 && summary.right > 0,
+      passed: summary.wrong === 0 && summary.right > 0 && !proxyEnded,
     }
     await publish(report, settings)
     return report
@@ -67,8 +67,21 @@ async function inLab(settings: Settings, signal: AbortSignal) {
     const stage: Stage = { lab, feed, command, settings, signal, closers }
     return await Promise.race([play(stage), whenAborted(signal)])
   } finally {
-    for (const close of closers.reverse()) await close()
+    await closeAll(closers.reverse())
   }
+}
+
+/** Each of them, whatever becomes of the others; the first failure is told once all have had their turn. */
+async function closeAll(closers: readonly (() => unknown)[]): Promise<void> {
+  const failures: unknown[] = []
+  for (const close of closers) {
+    try {
+      await close()
+    } catch (error) {
+      failures.push(error)
+    }
+  }
+  if (failures.length > 0) throw failures[0]
 }
 
 async function startFeed(lab: Lab, settings: Settings, folder: string, closers: (() => unknown)[]): Promise<Feed> {
@@ -113,4 +126,3 @@ async function publish(report: ConformanceReport, { json, junit, log }: Settings
   if (json !== undefined) await writeFile(json, `${JSON.stringify(report, null, 2)}\n`)
   if (junit !== undefined) await writeFile(junit, junitText(report))
 }
-

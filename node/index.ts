@@ -1,1 +1,7 @@
+export { type NodeAgent, type NodeAgentOptions, startNodeAgent } from './agent.js'
 export * from './config/index.js'
+export * from './health/index.js'
+export * from './metrics/index.js'
+export { NodeObserver, type NodeObserverOptions } from './observer.js'
+export * from './server/index.js'
+export * from './system/index.js'

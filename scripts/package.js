@@ -38,6 +38,8 @@ function koffiFor(target, cache) {
   const packages = lock()
   if (!packages['node_modules/koffi']) return undefined
   const locked = packages[`node_modules/${name}`]
+  const installed = join(root, 'node_modules', name, file.replace(/^package\//, ''))
+  if (existsSync(installed)) return readFileSync(installed)
   if (!locked) throw new Error(`package-lock.json lacks ${name}. Write it anew with npm install --package-lock-only.`)
   return fileOf({ name, file, version: locked.version, integrity: locked.integrity }, cache)
 }
@@ -60,7 +62,7 @@ function hostNode(cache) {
 async function writeBundle(folder, cache) {
   const { text, inputs } = await bundle(root)
   mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'kpng.cjs'), text)
+  writeFileSync(join(folder, 'kpng.cjs'), `#!/usr/bin/env node\n${text}`, { mode: 0o755 })
   writeFileSync(join(folder, 'LICENSES.txt'), licensesOf([...inputs, ...koffiInput(root)], root))
   const host = hostTarget()
   const koffi = host && koffiFor(host, cache)

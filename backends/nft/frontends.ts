@@ -9,9 +9,9 @@ import {
   parseAddress,
   parseCidr,
 } from './address.js'
-import { endpointData, nodePortKey, type Protocol, protocolOf, serviceKey } from './element.js'
-import { maxEndpoints } from './names.js'
-import { isHere, type NodeContext } from './node-context.js'
+import { type Answers, answersOf, type Complain, isPort, type PortInFamily } from './answers.js'
+import { nodePortKey, type Protocol, protocolOf, serviceKey } from './element.js'
+import type { NodeContext } from './node-context.js'
 
 /** An address with a port, or a node port, at which a service is reached, and who answers there. */
 export interface Frontend {
@@ -35,11 +35,6 @@ export interface Frontend {
   /** How long a client is remembered; undefined: not at all. */
   readonly affinitySeconds: number | undefined
 }
-
-/** Told what of a service cannot be served, and why. The rest of it is. */
-export type Complain = (problem: string) => void
-
-const defaultAffinitySeconds = 10_800
 
 /** Everything at which a service is reached on this node. */
 export function frontendsOf(item: ServiceEndpoints, context: NodeContext, complain: Complain = () => {}): Frontend[] {
@@ -70,15 +65,6 @@ function withoutRepeats(frontends: Frontend[]): Frontend[] {
     const id = `${family} ${key}`
     return !seen.has(id) && seen.add(id)
   })
-}
-
-interface PortInFamily {
-  readonly item: ServiceEndpoints
-  readonly port: localv1.PortMapping
-  readonly protocol: Protocol
-  readonly family: Family
-  readonly context: NodeContext
-  readonly complain: Complain
 }
 
 function frontendsOfPort(of: PortInFamily, serving: readonly PortEndpoint[]): Frontend[] {
@@ -134,61 +120,6 @@ function isServedBy({ ips }: localv1.Service, family: Family): boolean {
   return v4.length + v6.length === 0 || (family === 'ip' ? v4 : v6).length > 0
 }
 
-/** What all frontends of a port have in common. */
-interface Answers {
-  readonly family: Family
-  readonly protocol: Protocol
-  /** externalTrafficPolicy is Local. */
-  readonly local: boolean
-  /** Endpoint data, by who asks. */
-  readonly internal: readonly string[]
-  readonly cluster: readonly string[]
-  /** Only under policy Local; else those of `cluster` are for everybody. */
-  readonly external: readonly string[]
-  readonly here: readonly string[]
-  readonly servedSomewhere: boolean
-  readonly affinitySeconds: number | undefined
-}
-
-function answersOf(of: PortInFamily, serving: readonly PortEndpoint[]): Answers {
-  const { family, protocol, context } = of
-  const { service } = of.item
-  const internal: string[] = []
-  const cluster: string[] = []
-  const external: string[] = []
-  const here: string[] = []
-  for (const { endpoint, port: number, scopes } of serving) {
-    for (const text of (family === 'ip' ? endpoint.ips?.v4 : endpoint.ips?.v6) ?? []) {
-      const address = parseAddress(text)
-      if (address?.family !== family || !isPort(number)) continue
-      const data = endpointData(address.bytes, number)
-      if (scopes?.internal) internal.push(data)
-      if (scopes?.cluster) cluster.push(data)
-      if (scopes?.external) external.push(data)
-      if (endpoint.local || isHere(context, address.bytes)) here.push(address.bytes)
-    }
-  }
-  const local = service.externalTrafficToLocal
-  const available = of.port.hasEndpoints && (family === 'ip' ? of.port.hasEndpoints.v4 : of.port.hasEndpoints.v6)
-  return {
-    family,
-    protocol,
-    local,
-    internal: internal.slice(0, maxEndpoints),
-    // A server that does not know the cluster scope says "external" for all askers from outside the cluster IPs.
-    cluster: (cluster.length > 0 || local ? cluster : external).slice(0, maxEndpoints),
-    external: local ? external.slice(0, maxEndpoints) : [],
-    here,
-    servedSomewhere: available ?? internal.length + cluster.length + external.length > 0,
-    affinitySeconds: affinitySecondsOf(service, context.affinityFamilies.includes(family)),
-  }
-}
-
-function affinitySecondsOf({ sessionAffinity }: localv1.Service, isPossible: boolean): number | undefined {
-  if (sessionAffinity.case !== 'clientIp' || !isPossible) return undefined
-  return sessionAffinity.value.timeoutSeconds > 0 ? sessionAffinity.value.timeoutSeconds : defaultAffinitySeconds
-}
-
 function addressesOf(set: localv1.IPSet | undefined, { family, complain }: PortInFamily): string[] {
   return ((family === 'ip' ? set?.v4 : set?.v6) ?? []).flatMap((text) => {
     const address: Address | undefined = parseAddress(text)
@@ -222,5 +153,3 @@ function allowedSources(
   }
   return mergeRanges(ranges)
 }
-
-const isPort = (number: number): boolean => number > 0 && number < 65_536

@@ -201,6 +201,31 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     expect(nft('list', 'chain', 'ip', 'kpng', 'remember-600').match(/update @affinity/g)).toHaveLength(3)
   })
 
+  test('thousands of our own changes are not taken for those of others', async () => {
+    const view = labView()
+    const backend = await start({ writer: 'netlink' })
+    await backend.sync(view, fullSync)
+    for (let index = 0; index < 3000; index++) {
+      const endpoints = [endpoint(`10.7.${index & 255}.1`), endpoint(`10.8.${index & 127}.1`)]
+      await backend.sync(view, change(view, 'busy', { name: 'busy', ips: { clusterIps: ips('10.96.4.4') }, endpoints }))
+    }
+    await pause(60)
+    expect(reasons).toEqual([])
+    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+  })
+
+  test('a change by others during a burst of ours is noticed', async () => {
+    const view = labView()
+    const backend = await start({ writer: 'netlink' })
+    await backend.sync(view, fullSync)
+    for (let index = 0; index < 50; index++) {
+      if (index === 20) nft('delete', 'element', 'ip', 'kpng', 'endpoints', '{ 10.96.0.8 . tcp . 80 . 0 }')
+      const endpoints = [endpoint(`10.7.${index}.1`)]
+      await backend.sync(view, change(view, 'busy', { name: 'busy', ips: { clusterIps: ips('10.96.4.4') }, endpoints }))
+    }
+    await driftNoticed()
+  })
+
   test('IPv6 can be left out (50)', async () => {
     await (await start({ ipv6: false })).sync(labView(), fullSync)
     expect(nft('list', 'tables').trim()).toBe('table ip kpng')

@@ -26,6 +26,8 @@ export class Kernel {
   readonly #watch: DriftWatch | undefined
   /** Chains beyond the skeleton that exist. */
   #chains = new Set<ChainPath>()
+  /** A change by somebody else that was come across while something else was done. */
+  #noticed: string | undefined
 
   private constructor(parts: {
     families: readonly Family[]
@@ -71,6 +73,7 @@ export class Kernel {
    */
   async adopt(wanted: (known: Elements) => Elements): Promise<{ known: Elements; wanted: Elements }> {
     this.#watch?.pause()
+    this.#noticed = undefined
     const { states, extraChains } = await this.#tables.inspect(this.#writer)
     const inState = (state: string) => this.families.filter((family) => states.get(family) === state)
     const others = inState('other')
@@ -102,6 +105,8 @@ export class Kernel {
     for (const path of newChains) this.#chains.add(path)
     // What a command did on our behalf looks like somebody else's doing.
     if (this.#writer.name === 'nft') this.#watch?.ignore()
+    // We are told of our own changes too; under load they would fill the socket's buffer until the next look at it.
+    else this.#noticed ??= this.#watch?.check()
   }
 
   read: Writer['read'] = (path) => this.#writer.read(path)
@@ -113,7 +118,11 @@ export class Kernel {
 
   /** Why our tables may not be what we made of them. */
   async drift(): Promise<string | undefined> {
-    if (this.#watch) return this.#watch.check()
+    if (this.#watch) {
+      const reason = this.#noticed ?? this.#watch.check()
+      this.#noticed = undefined
+      return reason
+    }
     const { states } = await this.#tables.inspect(this.#writer)
     return [...states.values()].every((state) => state === 'ours') ? undefined : 'the table is not what it was'
   }

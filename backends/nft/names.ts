@@ -23,11 +23,9 @@ export const names = {
   nodePortEndpoints: 'node-port-endpoints',
   localNodePortEndpoints: 'local-node-port-endpoints',
 
-  // Keys that found no endpoint: told so, or left to time out.
-  rejected: 'rejected', //                    service key: nobody serves it anywhere
-  dropped: 'dropped', //                      service key: somebody does, but not here (policy Local)
-  rejectedNodePorts: 'rejected-node-ports',
-  droppedNodePorts: 'dropped-node-ports',
+  // Keys without an endpoint for some asker are refused, unless they are here.
+  dropped: 'dropped', //                      service key: somebody serves it, but not here (policy Local)
+  droppedNodePorts: 'dropped-node-ports', //  node-port key: the same
 
   // Load-balancer source ranges.
   firewalled: 'firewalled', //                service key: only for sources in the next set
@@ -109,9 +107,7 @@ export const setShapes: ReadonlyMap<string, SetShape> = new Map<string, SetShape
   ...allListKinds.flatMap((kind) =>
     listSizes.slice(0, -1).map((size): [string, SetShape] => [overName(kind, size), { key: kind.key }]),
   ),
-  [names.rejected, { key: serviceKey }],
   [names.dropped, { key: serviceKey }],
-  [names.rejectedNodePorts, { key: nodePortKey }],
   [names.droppedNodePorts, { key: nodePortKey }],
   [names.firewalled, { key: serviceKey }],
   [names.allowed, { key: [...serviceKey, 'address'], interval: true }],

@@ -1,4 +1,4 @@
-import { silentLog } from '@kpng/api'
+import { localv1, silentLog } from '@kpng/api'
 import { describe, expect, test } from 'vitest'
 import { type Family, families } from './address.js'
 import { DesiredState } from './desired-state.js'
@@ -112,6 +112,13 @@ describe('addresses', () => {
     expect(reach(ask({ source: '10.244.1.10', destination: '10.96.0.1', port: 80 }))).toBe('endpoint podB1')
     expect(reach(ask({ source: 'fd00:244:1::10', destination: 'fd00:96::1', port: 80 }))).toBe('rejected')
   })
+  test('SCTP (52)', () => {
+    const port = { ...tcp(99), protocol: localv1.Protocol.SCTP }
+    const of = view([exposed({ ips: { clusterIps: ips('10.96.0.1') }, ports: [port] })])
+    const packet = { source: '10.244.1.10', destination: '10.96.0.1', port: 99 }
+    expect(reach(rules(of).ask({ ...packet, protocol: 'sctp' }))).toBe('endpoint podB1')
+    expect(reach(rules(of).ask({ ...packet, protocol: 'tcp' }))).toBe('rejected')
+  })
   test('two services that ask for one external IP and port: the first by name is served', () => {
     const first = {
       ...exposed({ ips: { externalIps: ips('198.51.100.1') }, endpoints: [endpoint('10.244.1.10')] }),
@@ -138,9 +145,12 @@ describe('the spread over N endpoints (24)', () => {
   test('is exact up to 16', () => {
     for (let count = 1; count <= 16; count++) for (const share of shares(count)) expect(share).toBeCloseTo(1, 9)
   })
-  test.each([17, 20, 33, 48, 63, 64, 65, 100, 129, 200, 256, 300, 1000])('is within 1 in 100 for %i', (count) => {
-    const all = shares(count)
-    expect(Math.min(...all)).toBeGreaterThan(0.99)
-    expect(Math.max(...all)).toBeLessThan(1.01)
-  })
+  test.each([17, 20, 33, 48, 63, 64, 65, 100, 129, 200, 256, 300, 1000, 1025, 5000, 16384])(
+    'is within 1 in 100 for %i',
+    (count) => {
+      const all = shares(count)
+      expect(Math.min(...all)).toBeGreaterThan(0.99)
+      expect(Math.max(...all)).toBeLessThan(1.01)
+    },
+  )
 })

@@ -45,8 +45,6 @@ describe('the elements of a view', () => {
       add element ip kpng local-endpoints { 192.0.2.1 . tcp . 443 . 0 : 10.244.1.2 . 8080 }
       add element ip kpng node-port-endpoints { tcp . 30443 . 0 : 10.244.1.2 . 8080, tcp . 30443 . 1 : 10.244.2.3 . 8080 }
       add element ip kpng local-node-port-endpoints { tcp . 30443 . 0 : 10.244.1.2 . 8080 }
-      add element ip kpng rejected { 198.51.100.1 . udp . 53 }
-      add element ip kpng rejected-node-ports { udp . 30053 }
       add element ip kpng firewalled { 192.0.2.1 . tcp . 443 }
       add element ip kpng allowed { 192.0.2.1 . tcp . 443 . 203.0.113.0-203.0.113.255 }
       add element ip kpng sticky { 10.96.0.3 . tcp . 80 : goto remember-60 }
@@ -58,7 +56,6 @@ describe('the elements of a view', () => {
       add element ip6 kpng cluster-ips { fd00:96::1 }
       add element ip6 kpng external-node-ports { udp . 30053 }
       add element ip6 kpng endpoints { fd00:96::1 . tcp . 80 . 0 : fd00:244::2 . 8080 }
-      add element ip6 kpng rejected-node-ports { udp . 30053 }
       add element ip6 kpng hairpin { fd00:244::2 . fd00:244::2 }
       add element ip6 kpng unmasqueraded { ::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff }
       add element ip6 kpng node-port-addresses { fd00:30::1 }

@@ -64,6 +64,7 @@ const probes = (family: Family): readonly (readonly [option: string, chain: stri
   ['CONFIG_NFT_CT', 'ct state new accept'],
   ['CONFIG_NFT_MASQ', 'type nat hook postrouting priority 100; masquerade fully-random'],
   ['CONFIG_NFT_REJECT', 'reject with tcp reset'],
+  ['CONFIG_NFT_REJECT in prerouting, which kernels have since 5.9', 'type filter hook prerouting priority 0; reject'],
   ['CONFIG_NFT_NUMGEN', 'numgen random mod 2 == 0 accept'],
   [
     family === 'ip' ? 'CONFIG_NFT_FIB_IPV4' : 'CONFIG_NFT_FIB_IPV6',

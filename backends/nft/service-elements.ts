@@ -30,11 +30,8 @@ function putService(elements: Elements, frontend: Frontend, arrange: Arrange): v
   if (kind !== 'cluster') put(elements, path(local ? names.localServices : names.externalServices), key)
   putList(elements, frontend, listKinds.services, endpoints, arrange)
   if (local) putList(elements, frontend, listKinds.localServices, localEndpoints, arrange)
-  if ((local ? localEndpoints : endpoints).length === 0) {
-    if (servedSomewhere) put(elements, path(names.dropped), key)
-    // A cluster IP needs no such element: whatever finds no endpoint there is refused.
-    else if (kind !== 'cluster') put(elements, path(names.rejected), key)
-  }
+  // Anything else without an endpoint is refused.
+  if (servedSomewhere && (local ? localEndpoints : endpoints).length === 0) put(elements, path(names.dropped), key)
   if (sources) {
     put(elements, path(names.firewalled), key)
     for (const { first, last } of sources) put(elements, path(names.allowed), key + first + key + last)
@@ -48,9 +45,8 @@ function putNodePort(elements: Elements, frontend: Frontend, arrange: Arrange): 
   put(elements, path(local ? names.localNodePorts : names.externalNodePorts), key)
   putList(elements, frontend, listKinds.nodePorts, endpoints, arrange)
   if (local) putList(elements, frontend, listKinds.localNodePorts, localEndpoints, arrange)
-  if ((local ? localEndpoints : endpoints).length === 0) {
-    put(elements, path(servedSomewhere ? names.droppedNodePorts : names.rejectedNodePorts), key)
-  }
+  if (servedSomewhere && (local ? localEndpoints : endpoints).length === 0)
+    put(elements, path(names.droppedNodePorts), key)
   if (affinitySeconds !== undefined) put(elements, path(names.stickyNodePorts), key, rememberChain(affinitySeconds))
 }
 

@@ -17,29 +17,58 @@ const dispatch = (text: string): string =>
 describe('the rules', () => {
   test('ip', () => {
     expect(dispatch(skeletonText('ip', settings))).toMatchInlineSnapshot(`
-      "  chain to-local-node-port {
-          ip saddr @pods goto draw-node-port-4
-          fib saddr type local meta mark set meta mark | 0x4000 goto draw-node-port-4
-          goto draw-local-node-port-4
+      "  chain refuse {
+          meta l4proto tcp reject with tcp reset
+          reject
+        }
+        chain no-node-port-endpoint {
+          meta l4proto . th dport @dropped-node-ports drop
+          goto refuse
+        }
+        chain no-endpoint {
+          ip daddr . meta l4proto . th dport @dropped drop
+          goto refuse
+        }
+        chain to-all-of-node-port {
+          jump draw-node-port-4
+          goto no-node-port-endpoint
+        }
+        chain to-local-node-port {
+          ip saddr @pods goto to-all-of-node-port
+          fib saddr type local meta mark set meta mark | 0x4000 goto to-all-of-node-port
+          jump draw-local-node-port-4
+          goto no-node-port-endpoint
         }
         chain to-node-port {
-          meta l4proto . th dport @external-node-ports meta mark set meta mark | 0x4000 goto draw-node-port-4
+          meta l4proto . th dport @external-node-ports meta mark set meta mark | 0x4000 goto to-all-of-node-port
           meta l4proto . th dport @local-node-ports goto to-local-node-port
         }
+        chain to-all {
+          jump draw-4
+          goto no-endpoint
+        }
         chain to-local-service {
-          ip saddr @pods goto draw-4
-          fib saddr type local meta mark set meta mark | 0x4000 goto draw-4
-          goto draw-local-4
+          ip daddr . meta l4proto . th dport @firewalled ip daddr . meta l4proto . th dport . ip saddr != @allowed drop
+          ip saddr @pods goto to-all
+          fib saddr type local meta mark set meta mark | 0x4000 goto to-all
+          jump draw-local-4
+          goto no-endpoint
+        }
+        chain to-external-service {
+          ip daddr . meta l4proto . th dport @firewalled ip daddr . meta l4proto . th dport . ip saddr != @allowed drop
+          meta mark set meta mark | 0x4000
+          goto to-all
         }
         chain to-cluster-ip {
           ip saddr != @unmasqueraded meta mark set meta mark | 0x4000
-          goto draw-4
+          goto to-all
         }
         chain services {
           ip daddr @cluster-ips goto to-cluster-ip
-          ip daddr . meta l4proto . th dport @external-services meta mark set meta mark | 0x4000 goto draw-4
+          ip daddr . meta l4proto . th dport @external-services goto to-external-service
           ip daddr . meta l4proto . th dport @local-services goto to-local-service
           fib daddr type local ip daddr @node-port-addresses ip daddr != 127.0.0.0/8 goto to-node-port
+          ip daddr @service-cidrs drop
         }
         chain remember {
           meta l4proto tcp ct original ip daddr . meta l4proto . ct original proto-dst vmap @sticky
@@ -49,53 +78,6 @@ describe('the rules', () => {
           meta l4proto sctp ct original ip daddr . meta l4proto . ct original proto-dst vmap @sticky
           meta l4proto sctp ct original ip daddr @node-port-addresses meta l4proto . ct original proto-dst vmap @sticky-node-ports
         }
-        chain remember-input {
-          type filter hook input priority 10; policy accept;
-          ct state new ct status dnat jump remember
-        }
-        chain remember-postrouting {
-          type filter hook postrouting priority 50; policy accept;
-          ct state new ct status dnat jump remember
-        }
-        chain refuse {
-          meta l4proto tcp reject with tcp reset
-          reject
-        }
-        chain no-endpoints {
-          ip daddr . meta l4proto . th dport @dropped drop
-          ip daddr . meta l4proto . th dport @rejected goto refuse
-        }
-        chain no-node-port-endpoints {
-          meta l4proto . th dport @dropped-node-ports drop
-          meta l4proto . th dport @rejected-node-ports goto refuse
-        }
-        chain no-such-service {
-          ip daddr @cluster-ips goto refuse
-          ip daddr @service-cidrs drop
-        }
-        chain firewall-prerouting {
-          type filter hook prerouting priority -110; policy accept;
-          ct state new ip daddr . meta l4proto . th dport @firewalled ip daddr . meta l4proto . th dport . ip saddr != @allowed drop
-        }
-        chain firewall-output {
-          type filter hook output priority -110; policy accept;
-          ct state new ip daddr . meta l4proto . th dport @firewalled ip daddr . meta l4proto . th dport . ip saddr != @allowed drop
-        }
-        chain filter-input {
-          type filter hook input priority 0; policy accept;
-          ct state new jump no-endpoints
-          ct state new fib daddr type local ip daddr @node-port-addresses jump no-node-port-endpoints
-        }
-        chain filter-forward {
-          type filter hook forward priority 0; policy accept;
-          ct state new jump no-endpoints
-          ct state new jump no-such-service
-        }
-        chain filter-output {
-          type filter hook output priority 0; policy accept;
-          ct state new jump no-endpoints
-          ct state new jump no-such-service
-        }
         chain dnat-prerouting {
           type nat hook prerouting priority -100; policy accept;
           jump services
@@ -104,8 +86,13 @@ describe('the rules', () => {
           type nat hook output priority -100; policy accept;
           jump services
         }
+        chain snat-input {
+          type nat hook input priority 100; policy accept;
+          ct status dnat jump remember
+        }
         chain snat-postrouting {
           type nat hook postrouting priority 100; policy accept;
+          ct status dnat jump remember
           meta mark & 0x4000 == 0x4000 meta mark set meta mark ^ 0x4000 masquerade fully-random
           ct status dnat ip saddr . ip daddr @hairpin masquerade fully-random
         }

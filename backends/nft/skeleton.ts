@@ -8,21 +8,26 @@ import { setDefinition } from './set-definition.js'
 
 // The rules. They are the same whatever services there are; only some options change a line. Per table:
 //
-//   packet from a pod, or from outside               packet from a process on this node
-//        │                                                │
-//   firewall-prerouting (filter, -110)                firewall-output (filter, -110)
-//        │  source ranges are about the address           │  before DNAT, because they name the load-balancer IP that the
-//        │                                                │  client used, and that is lost afterwards
-//   dnat-prerouting (nat, -100) ── services ──────── dnat-output (nat, -100)
-//        │  the choice of an endpoint; nat chains see only the first packet of a connection, conntrack does the rest
-//        ├─────────────── routing ────────────────┐       │
-//   filter-forward (filter, 0)              filter-input  filter-output (filter, 0)
-//        │  what is still addressed to a service found no endpoint: refused or dropped. After DNAT, because only then is it
-//        │  known; in input as well, because node ports and external IPs may be addresses of this node
-//        │                                        │       │
-//        │                             remember-input     │   (filter, 10) endpoints in the host's own network end here
-//   remember-postrouting (filter, 50): session affinity remembers the endpoint that was chosen, once nothing can refuse it
-//   snat-postrouting (nat, 100): masquerade what is marked, and hairpins
+//   packet from a pod, or from outside          packet from a process on this node
+//        │                                           │
+//   dnat-prerouting (nat, -100) ─── services ─── dnat-output (nat, -100)
+//        │    │ to-cluster-ip         cluster IPs; other ports of them are refused
+//        │    │ to-external-service   external and load-balancer IPs, policy Cluster
+//        │    │ to-local-service      the same, policy Local: who asks decides
+//        │    │ to-node-port          node ports
+//        │    └─► draw-…              an endpoint, or none: then refused or dropped, here and at once
+//        ├──────── routing ───────┐          │
+//        │                   snat-input (nat, 100): endpoints in the host's own network end here
+//        │                                   │
+//   snat-postrouting (nat, 100): session affinity remembers the endpoint that was chosen; what is marked is masqueraded, and
+//                                hairpins are
+//
+// All hooks are nat hooks, because those see only the first packet of a connection: all others pass our tables at no cost, and
+// conntrack does to them what was decided for the first.
+//   - Source ranges, refusing and dropping are here too, and not in filter hooks, for that reason. They come before the DNAT
+//     because they are about the address that the client used.
+//   - Affinity is remembered after routing and filtering, when nothing of ours or of others can refuse the packet any more.
+// A packet is refused in prerouting: kernels can do that since 5.9.
 //
 // No rule names a service. No map but the sticky ones holds a verdict: see draw.ts for why.
 
@@ -53,43 +58,57 @@ function podMatch(family: Family, { detectLocal }: Settings): { isPod: string; i
   }
 }
 
+const markText = ({ masqueradeBit }: Settings): string => `0x${(2 ** masqueradeBit).toString(16)}`
+
 function dispatchChains(family: Family, settings: Settings): Chain[] {
   const { service, nodePort } = keyExpressions(family)
   const { isPod, isNoPod } = podMatch(family, settings)
-  const bit = `0x${(2 ** settings.masqueradeBit).toString(16)}`
-  const mark = `meta mark set meta mark | ${bit}`
+  const mark = `meta mark set meta mark | ${markText(settings)}`
+  const firewall = `${service} @${names.firewalled} ${service} . ${family} saddr != @${names.allowed} drop`
+  const orNone = (kind: ListKind) => [`jump ${drawChain(kind)}`, `goto ${noneChain(kind)}`]
   // Under policy Local, pods and the node itself reach every endpoint, as if their packets went out to the load balancer and
   // came back. The node's own packets may have the load balancer's address as their source: those are masqueraded.
-  const byWhoAsks = (kind: ListKind, localKind: ListKind) => [
-    `${isPod} goto ${drawChain(kind)}`,
-    `fib saddr type local ${mark} goto ${drawChain(kind)}`,
-    `goto ${drawChain(localKind)}`,
+  const byWhoAsks = (all: string, localKind: ListKind) => [
+    `${isPod} goto ${all}`,
+    `fib saddr type local ${mark} goto ${all}`,
+    ...orNone(localKind),
   ]
   return [
     {
       name: 'services',
       rules: [
         `${family} daddr @${names.clusterIps} goto to-cluster-ip`,
-        `${service} @${names.externalServices} ${mark} goto ${drawChain(listKinds.services)}`,
+        `${service} @${names.externalServices} goto to-external-service`,
         `${service} @${names.localServices} goto to-local-service`,
         `fib daddr type local ${family} daddr @${names.nodePortAddresses} ${family} daddr != ${loopback[family]} goto to-node-port`,
+        `${family} daddr @${names.serviceCidrs} drop`,
       ],
     },
     {
       name: 'to-cluster-ip',
-      rules: [`${settings.masqueradeAll ? '' : isNoPod}${mark}`, `goto ${drawChain(listKinds.services)}`],
+      rules: [`${settings.masqueradeAll ? '' : isNoPod}${mark}`, 'goto to-all'],
     },
-    { name: 'to-local-service', rules: byWhoAsks(listKinds.services, listKinds.localServices) },
+    { name: 'to-external-service', rules: [firewall, mark, 'goto to-all'] },
+    { name: 'to-local-service', rules: [firewall, ...byWhoAsks('to-all', listKinds.localServices)] },
+    { name: 'to-all', rules: orNone(listKinds.services) },
     {
       name: 'to-node-port',
       rules: [
-        `${nodePort} @${names.externalNodePorts} ${mark} goto ${drawChain(listKinds.nodePorts)}`,
+        `${nodePort} @${names.externalNodePorts} ${mark} goto to-all-of-node-port`,
         `${nodePort} @${names.localNodePorts} goto to-local-node-port`,
       ],
     },
-    { name: 'to-local-node-port', rules: byWhoAsks(listKinds.nodePorts, listKinds.localNodePorts) },
+    { name: 'to-local-node-port', rules: byWhoAsks('to-all-of-node-port', listKinds.localNodePorts) },
+    { name: 'to-all-of-node-port', rules: orNone(listKinds.nodePorts) },
+    { name: noneChain(listKinds.services), rules: [`${service} @${names.dropped} drop`, 'goto refuse'] },
+    { name: noneChain(listKinds.nodePorts), rules: [`${nodePort} @${names.droppedNodePorts} drop`, 'goto refuse'] },
+    // A reset needs no luck with ICMP rate limits.
+    { name: 'refuse', rules: ['meta l4proto tcp reject with tcp reset', 'reject'] },
   ]
 }
+
+/** Where packets go that drew nothing. */
+const noneChain = ({ key }: ListKind): string => (key.length === 2 ? 'no-node-port-endpoint' : 'no-endpoint')
 
 /** The chain that draws from the lists of one kind, for lists of up to `size`. */
 export const drawChain = (kind: ListKind, size = listSizes[0] as number): string => `draw-${kind.name}${size}`
@@ -111,51 +130,18 @@ function drawChains(family: Family, kind: ListKind): Chain[] {
   })
 }
 
-function filterChains(family: Family): Chain[] {
-  const { service, nodePort } = keyExpressions(family)
-  const firewall = `ct state new ${service} @${names.firewalled} ${service} . ${family} saddr != @${names.allowed} drop`
-  return [
-    {
-      name: 'no-endpoints',
-      rules: [`${service} @${names.dropped} drop`, `${service} @${names.rejected} goto refuse`],
-    },
-    {
-      name: 'no-node-port-endpoints',
-      rules: [`${nodePort} @${names.droppedNodePorts} drop`, `${nodePort} @${names.rejectedNodePorts} goto refuse`],
-    },
-    {
-      name: 'no-such-service',
-      rules: [`${family} daddr @${names.clusterIps} goto refuse`, `${family} daddr @${names.serviceCidrs} drop`],
-    },
-    // A reset needs no luck with ICMP rate limits.
-    { name: 'refuse', rules: ['meta l4proto tcp reject with tcp reset', 'reject'] },
-    { name: 'firewall-prerouting', hook: 'type filter hook prerouting priority -110', rules: [firewall] },
-    { name: 'firewall-output', hook: 'type filter hook output priority -110', rules: [firewall] },
-    {
-      name: 'filter-input',
-      hook: 'type filter hook input priority 0',
-      rules: [
-        'ct state new jump no-endpoints',
-        `ct state new fib daddr type local ${family} daddr @${names.nodePortAddresses} jump no-node-port-endpoints`,
-      ],
-    },
-    ...['forward', 'output'].map((hook) => ({
-      name: `filter-${hook}`,
-      hook: `type filter hook ${hook} priority 0`,
-      rules: ['ct state new jump no-endpoints', 'ct state new jump no-such-service'],
-    })),
-  ]
-}
-
-function natChains(family: Family, settings: Settings): Chain[] {
-  const bit = `0x${(2 ** settings.masqueradeBit).toString(16)}`
+function baseChains(family: Family, settings: Settings): Chain[] {
+  const bit = markText(settings)
+  const remember = 'ct status dnat jump remember'
   return [
     { name: 'dnat-prerouting', hook: 'type nat hook prerouting priority -100', rules: ['jump services'] },
     { name: 'dnat-output', hook: 'type nat hook output priority -100', rules: ['jump services'] },
+    { name: 'snat-input', hook: 'type nat hook input priority 100', rules: [remember] },
     {
       name: 'snat-postrouting',
       hook: 'type nat hook postrouting priority 100',
       rules: [
+        remember,
         `meta mark & ${bit} == ${bit} meta mark set meta mark ^ ${bit} masquerade fully-random`,
         `ct status dnat ${family} saddr . ${family} daddr @${names.hairpin} masquerade fully-random`,
       ],
@@ -163,21 +149,14 @@ function natChains(family: Family, settings: Settings): Chain[] {
   ]
 }
 
-function rememberChains(family: Family): Chain[] {
+function rememberChain(family: Family): Chain {
   const original = `ct original ${family} daddr`
   // The port in conntrack's tuple has a meaning only once the protocol is known, hence a rule for each.
   const rules = protocols.flatMap((protocol) => [
     `meta l4proto ${protocol} ${original} . meta l4proto . ct original proto-dst vmap @${names.sticky}`,
     `meta l4proto ${protocol} ${original} @${names.nodePortAddresses} meta l4proto . ct original proto-dst vmap @${names.stickyNodePorts}`,
   ])
-  return [
-    { name: 'remember', rules },
-    ...(['input', 'postrouting'] as const).map((hook) => ({
-      name: `remember-${hook}`,
-      hook: `type filter hook ${hook} priority ${hook === 'input' ? 10 : 50}`,
-      rules: ['ct state new ct status dnat jump remember'],
-    })),
-  ]
+  return { name: 'remember', rules }
 }
 
 /** The rule that remembers, for so many seconds, which endpoint a client was given. */
@@ -188,9 +167,8 @@ export const rememberRule = (family: Family, protocol: Protocol, seconds: number
 export const chainsOf = (family: Family, settings: Settings): Chain[] => [
   ...allListKinds.flatMap((kind) => drawChains(family, kind).reverse()),
   ...dispatchChains(family, settings).reverse(),
-  ...rememberChains(family),
-  ...filterChains(family).sort((a, b) => Number(a.name !== 'refuse') - Number(b.name !== 'refuse')),
-  ...natChains(family, settings),
+  rememberChain(family),
+  ...baseChains(family, settings),
 ]
 
 const chainText = ({ name, hook, rules }: Chain): string =>

@@ -1,5 +1,4 @@
 import { countElements, type Elements, put } from './element.js'
-import type { SetPath } from './names.js'
 
 /** What one commit changes, all or nothing: first everything in `remove` goes, then everything in `add` comes. */
 export interface Transaction {
@@ -25,6 +24,11 @@ export function addDifference(transaction: Transaction, before: Elements, after:
   }
   for (const [path, now] of after) {
     const old = before.get(path)
+    if (!old && !transaction.add.has(path)) {
+      // All of it is new, as at the start: a copy of hundreds of thousands of elements would take time and memory for nothing.
+      transaction.add.set(path, now)
+      continue
+    }
     for (const [key, data] of now) if (old?.get(key) !== data) put(transaction.add, path, key, data)
   }
 }
@@ -34,6 +38,3 @@ export function difference(before: Elements, after: Elements): Transaction {
   addDifference(transaction, before, after)
   return transaction
 }
-
-/** What a transaction says of one set, for those who look at changes by kind. */
-export const removedFrom = ({ remove }: Transaction, path: SetPath) => remove.get(path) ?? new Map<string, string>()

@@ -27,7 +27,11 @@ describe('addresses', () => {
     const ranges = parseRanges(['10.1.0.0/16', '10.0.0.0/8', '192.0.2.0/24', 'nonsense'], (text) => bad.push(text))
     expect(ranges.cidrs).toEqual(['10.0.0.0/8', '192.0.2.0/24'])
     expect(bad).toEqual(['nonsense'])
-    expect([ranges.has('10.200.0.1', 'v4'), ranges.has('11.0.0.1', 'v4'), ranges.has('fd00::1', 'v6')]).toEqual([true, false, false])
+    expect([ranges.has('10.200.0.1', 'v4'), ranges.has('11.0.0.1', 'v4'), ranges.has('fd00::1', 'v6')]).toEqual([
+      true,
+      false,
+      false,
+    ])
   })
 
   it('writes addresses with ports', () => {

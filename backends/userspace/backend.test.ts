@@ -35,7 +35,11 @@ describe('one service does not disturb another', () => {
     const endpoints = [await pod('a')]
     await cluster.set('taken', { ips: ips('127.11.0.1') }, endpoints)
     await cluster.set('good', { ips: ips('127.11.0.2') }, endpoints)
-    await cluster.set('good', { ips: ips('127.11.0.2'), ports: [port, { ...port, name: 'more', port: 8081 }] }, endpoints)
+    await cluster.set(
+      'good',
+      { ips: ips('127.11.0.2'), ports: [port, { ...port, name: 'more', port: 8081 }] },
+      endpoints,
+    )
     const message = '127.11.0.1:8080/tcp is in use by another program; stop it, or give the service another port.'
     expect([...backend.failures().values()]).toEqual([message])
     expect(lines.filter(({ level }) => level === 'error').map(({ fields }) => fields.error)).toEqual([message])
@@ -80,7 +84,13 @@ describe('one service does not disturb another', () => {
     const { cluster, backend } = await start()
     await cluster.set('web', { ips: ips('127.11.0.5') }, [await pod('a')])
     cluster.services.clear()
-    await backend.sync(cluster.view, { full: true, services: new Map(), node: false, serviceCidrs: false, triggers: [] })
+    await backend.sync(cluster.view, {
+      full: true,
+      services: new Map(),
+      node: false,
+      serviceCidrs: false,
+      triggers: [],
+    })
     expect(await outcome('127.11.0.5', 8080)).toBe('ECONNREFUSED')
     expect(backend.counters.size).toBe(0)
   })
@@ -138,7 +148,9 @@ describe('who may go where', () => {
     await cluster.set('loop', { ips: ips('127.11.1.7') }, [endpoint('127.11.1.7'), await pod('a')])
     for (let i = 0; i < 4; i++) expect(await outcome('127.11.1.7', 8080)).toBe('a')
     // A node port listens on every address of the node.
-    await cluster.set('np', { ips: ips('127.11.1.8'), ports: [{ ...port, nodePort: 30_913 }] }, [endpoint('127.0.0.1', 30_913)])
+    await cluster.set('np', { ips: ips('127.11.1.8'), ports: [{ ...port, nodePort: 30_913 }] }, [
+      endpoint('127.0.0.1', 30_913),
+    ])
     expect(await outcome('127.0.0.1', 30_913)).toBe('ECONNRESET')
     expect(lines.some(({ message }) => message.startsWith('An endpoint is this proxy itself'))).toBe(true)
   })
@@ -166,7 +178,13 @@ describe('what the capture is told', () => {
     await expect(cluster.set('a', undefined)).rejects.toThrow('nft is busy')
     await expect(cluster.set('b', { ips: ips('10.96.0.2') }, [])).rejects.toThrow('nft is busy')
     fail(undefined)
-    await backend.sync(cluster.view, { full: true, services: new Map(), node: false, serviceCidrs: false, triggers: [] })
+    await backend.sync(cluster.view, {
+      full: true,
+      services: new Map(),
+      node: false,
+      serviceCidrs: false,
+      triggers: [],
+    })
     expect(stepByStep()).toEqual(atOnce())
     expect(stepByStep()).toHaveLength(1)
   })
@@ -189,7 +207,13 @@ describe('what the capture is told', () => {
         const backend = userspaceBackend({ capture, syncPeriodMs: 0 })
         const cluster = new Cluster(backend)
         const full = () =>
-          backend.sync(cluster.view, { full: true, services: new Map(), node: false, serviceCidrs: false, triggers: [] })
+          backend.sync(cluster.view, {
+            full: true,
+            services: new Map(),
+            node: false,
+            serviceCidrs: false,
+            triggers: [],
+          })
         for (const { name, ip, protocol, nodePort, ready, local, guarded, exists, fails } of changes) {
           const set = ip.includes(':') ? { v6: [ip] } : { v4: [ip] }
           const init = {
@@ -199,8 +223,15 @@ describe('what the capture is told', () => {
             ipFilters: guarded ? [{ sourceRanges: ['10.0.0.0/8'] }] : [],
           }
           fail(fails ? new Error('no') : undefined)
-          const done = cluster.set(name, exists ? init : undefined, ready ? [endpoint('10.1.0.1'), endpoint('fd01::1')] : [])
-          const failed = await done.then(() => false, () => true)
+          const done = cluster.set(
+            name,
+            exists ? init : undefined,
+            ready ? [endpoint('10.1.0.1'), endpoint('fd01::1')] : [],
+          )
+          const failed = await done.then(
+            () => false,
+            () => true,
+          )
           fail(undefined)
           // The runner's part of the contract.
           if (failed) await full()

@@ -19,7 +19,11 @@ describe('waiting for descriptors', () => {
     const close = [1, 2, 3, 4].map(() => descriptors.opened())
     const resumed: number[] = []
     expect(descriptors.usedUp).toBe(true)
-    for (const n of [1, 2]) descriptors.wait(() => resumed.push(n), () => {})
+    for (const n of [1, 2])
+      descriptors.wait(
+        () => resumed.push(n),
+        () => {},
+      )
     close[0]?.()
     expect(resumed).toEqual([1])
     close[1]?.()
@@ -35,7 +39,10 @@ describe('waiting for descriptors', () => {
     expect(descriptors.usedUp).toBe(false)
     descriptors.report(tooMany)
     expect(descriptors.usedUp).toBe(true)
-    descriptors.wait(() => {}, () => gaveUp++)
+    descriptors.wait(
+      () => {},
+      () => gaveUp++,
+    )
     descriptors.close()
     expect(gaveUp).toBe(1)
   })
@@ -87,6 +94,6 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
     await proxy.stopProxy()
     expect(await outcome('127.10.0.9', 8080)).toBe('ECONNREFUSED')
     await pod.close()
-console.info(`   200 clients at once with 128 open files: ${served} served, the others turned away`)
+    console.info(`   200 clients at once with 128 open files: ${served} served, the others turned away`)
   })
 })

@@ -53,8 +53,7 @@ export class Entrance {
           log.detail(3, 'Mapped service to endpoint', { service: this.servicePort.name, endpoint: endpoint.key })
         return endpoint
       }
-      log.warn('An endpoint is this proxy itself and is not used: it would connect in circles', {
-        servicePortName: this.servicePort.name,
+      this.servicePort.warn('An endpoint is this proxy itself and is not used: it would connect in circles', {
         endpoint: endpoint.key,
       })
       if (tried.has(endpoint.key)) return undefined

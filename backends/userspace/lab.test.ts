@@ -10,7 +10,8 @@ const elsewhere = { internal: true, external: false, cluster: true }
 const anywhere = { v4: true, v6: true }
 
 describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => {
-  const missing = capture === 'nft' ? missingForLab('nft', 'conntrack') : missingForLab('iptables', 'ip6tables', 'conntrack')
+  const missing =
+    capture === 'nft' ? missingForLab('nft', 'conntrack') : missingForLab('iptables', 'ip6tables', 'conntrack')
   if (missing !== undefined) {
     console.warn(`SKIPPED: userspace portals by ${capture}: ${missing}`)
     it.skip(`skipped: ${missing}`, () => {})
@@ -81,7 +82,10 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
 
   it('node port: from outside, from a pod and from the node, on its addresses and localhost', async () => {
     const ips = { clusterIps: { v4: ['10.96.0.12'], v6: ['fd96::12'] } }
-    await lab.node.setService('np', { type: 'NodePort', ips, ports: [{ ...port, nodePort: 30080 }] }, [a, ['fd44:1::2']])
+    await lab.node.setService('np', { type: 'NodePort', ips, ports: [{ ...port, nodePort: 30080 }] }, [
+      a,
+      ['fd44:1::2'],
+    ])
     for (const ip of ['10.70.0.1', 'fd70::1']) expect(await lab.client.outcome(ip, 30080)).toMatch(/^pod-a /)
     expect(await lab['pod-c'].outcome('10.244.1.9', 30080)).toMatch(/^pod-a /)
     for (const ip of ['10.70.0.1', '127.0.0.1', 'fd70::1']) expect(await lab.node.outcome(ip, 30080)).toMatch(/^pod-a /)
@@ -95,7 +99,8 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
       externalIps: { v4: ['198.51.100.13'] },
       loadBalancerIps: { v4: ['198.51.100.113'] },
     }
-    const set = (sourceRanges: string[]) => lab.node.setService('lb', { ips, ports: [port], ipFilters: [{ sourceRanges }] }, [a])
+    const set = (sourceRanges: string[]) =>
+      lab.node.setService('lb', { ips, ports: [port], ipFilters: [{ sourceRanges }] }, [a])
     await set(['10.70.0.0/24', '10.70.0.0/28'])
     expect(await lab.client.outcome('198.51.100.13', 80)).toMatch(/^pod-a /)
     expect(await lab.client.outcome('198.51.100.113', 80)).toMatch(/^pod-a /)
@@ -111,7 +116,12 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
     const ips = { clusterIps: { v4: ['10.96.0.14'], v6: ['fd96::14'] }, externalIps: { v4: ['198.51.100.14'] } }
     const none = { ...port, nodePort: 30014, hasEndpoints: { v4: false, v6: false } }
     await lab.node.setService('empty', { ips, ports: [none] }, [])
-    const targets = [['10.96.0.14', 80], ['fd96::14', 80], ['198.51.100.14', 80], ['10.70.0.1', 30014]] as const
+    const targets = [
+      ['10.96.0.14', 80],
+      ['fd96::14', 80],
+      ['198.51.100.14', 80],
+      ['10.70.0.1', 30014],
+    ] as const
     for (const machine of ['client', 'node', 'pod-c'] as const) {
       for (const [ip, number] of targets) {
         expect([machine, ip, await lab[machine].outcome(ip, number)]).toEqual([machine, ip, 'ECONNREFUSED'])
@@ -123,7 +133,10 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
     const ips = { clusterIps: { v4: ['10.96.0.15'] }, loadBalancerIps: { v4: ['198.51.100.15'] } }
     const local = { ips, ports: [{ ...port, nodePort: 30015 }], externalTrafficToLocal: true }
     await lab.node.setService('local', local, [['10.244.1.2', undefined, { scopes: elsewhere }]])
-    for (const [ip, number] of [['198.51.100.15', 80], ['10.70.0.1', 30015]] as const) {
+    for (const [ip, number] of [
+      ['198.51.100.15', 80],
+      ['10.70.0.1', 30015],
+    ] as const) {
       // By iptables both go to the proxy port, since some are served; the proxy resets the others.
       expect(await lab.client.outcome(ip, number, 700)).toBe(capture === 'nft' ? 'timeout' : 'ECONNRESET')
       expect(await lab['pod-c'].outcome(ip, number)).toMatch(/^pod-a /)
@@ -162,8 +175,18 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
     expect(later.size).toBe(3)
     // Its endpoint goes: the client moves at once.
     const [current] = await answersOf('client', '10.96.0.17', 80, 1)
-    const others = ([['pod-a', a], ['pod-b', b], ['pod-c', c]] as const).filter(([name]) => name !== current)
-    await lab.node.setService('sticky', { ips, ports: [port], sessionAffinity }, others.map(([, address]) => address))
+    const others = (
+      [
+        ['pod-a', a],
+        ['pod-b', b],
+        ['pod-c', c],
+      ] as const
+    ).filter(([name]) => name !== current)
+    await lab.node.setService(
+      'sticky',
+      { ips, ports: [port], sessionAffinity },
+      others.map(([, address]) => address),
+    )
     expect(await answersOf('client', '10.96.0.17', 80, 3)).not.toContain(current)
   })
 
@@ -177,7 +200,10 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
   it('the proxy port itself is no way in', async () => {
     const ips = { clusterIps: { v4: ['10.96.0.19'] } }
     await lab.node.setService('inner-only', { ips, ports: [port] }, [a])
-    const rules = await lab.node.run(capture === 'nft' ? 'nft' : 'iptables-save', capture === 'nft' ? ['list', 'ruleset'] : [])
+    const rules = await lab.node.run(
+      capture === 'nft' ? 'nft' : 'iptables-save',
+      capture === 'nft' ? ['list', 'ruleset'] : [],
+    )
     const [, proxyPort] = /10\.96\.0\.19(?: \. tcp \. 80 comment "[^"]*" : |.*--to-ports )(\d+)/.exec(rules) ?? []
     expect(Number(proxyPort)).toBeGreaterThan(0)
     expect(await lab.client.outcome('10.70.0.1', Number(proxyPort))).toBe('ECONNREFUSED')
@@ -218,7 +244,11 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
     const other = { clusterIps: { v4: ['10.96.0.22'] } }
     for (let i = 0; i < 10; i++) {
       await lab.node.setService('other', { ips: other, ports: [{ ...port, port: 81 + (i % 3) }] }, i % 2 ? [a] : [b])
-      await lab.node.setService('long', { ips, ports: [{ ...port, nodePort: i % 2 ? 30021 : 0 }] }, i % 2 ? [a, b] : [a])
+      await lab.node.setService(
+        'long',
+        { ips, ports: [{ ...port, nodePort: i % 2 ? 30021 : 0 }] },
+        i % 2 ? [a, b] : [a],
+      )
       await pause(100)
     }
     await lab.node.setService('other', null)
@@ -239,16 +269,28 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
 
   it('proxy ports come from the range; when it is used up that portal alone waits', async () => {
     await lab.node.stopProxy()
-    await lab.node.startProxy({ capture, portRange: '40000-40001' })
+    await lab.node.startProxy({ capture, portRange: '20000-20001' })
     const ips = (last: number) => ({ clusterIps: { v4: [`10.96.1.${last}`] } })
     for (const last of [1, 2, 3]) await lab.node.setService(`s${last}`, { ips: ips(last), ports: [port] }, [a])
     expect(await lab.node.failures()).toEqual([
-      ['default/s3:http|10.96.1.3:80/tcp', expect.stringContaining('Every proxy port from 40000 to 40001 is used')],
+      ['default/s3:http|10.96.1.3:80/tcp', expect.stringContaining('Every proxy port from 20000 to 20001 is used')],
     ])
     for (const last of [1, 2]) expect(await lab.client.outcome(`10.96.1.${last}`, 80)).toMatch(/^pod-a /)
     await lab.node.setService('s1', null)
     expect(await lab.node.failures()).toEqual([])
     expect(await lab.client.outcome('10.96.1.3', 80)).toMatch(/^pod-a /)
+  })
+
+  it('a proxy bound to one address is reached there', async () => {
+    await lab.node.stopProxy()
+    await lab.node.startProxy({ capture, bindAddresses: ['10.70.0.1', 'fd70::1'] })
+    const udp = { ...port, name: 'dns', protocol: UDP, port: 53, targetPort: 8053 }
+    const ips = { clusterIps: { v4: ['10.96.0.25'], v6: ['fd96::25'] } }
+    await lab.node.setService('bound', { ips, ports: [port, udp] }, [a, ['fd44:1::2']])
+    for (const machine of ['client', 'node', 'pod-c'] as const) {
+      for (const ip of ['10.96.0.25', 'fd96::25']) expect(await lab[machine].outcome(ip, 80)).toMatch(/^pod-a /)
+    }
+    expect(await lab['pod-c'].udpAsk('bound', '10.244.1.10', '10.96.0.25', 53, 'x')).toBe('pod-a:x')
   })
 
   it('foreign rules stay, a crash is taken over and cleaned up', async () => {

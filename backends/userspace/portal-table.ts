@@ -2,7 +2,8 @@ import { KpngError, type Log, messageOf } from '@kpng/api'
 import type { Capture, OpenPortal, Place } from './capture/capture.js'
 import { Entrance } from './entrance.js'
 import { describePortal } from './own-sockets.js'
-import { type Portal, portalAddress, portalName } from './portal.js'
+import { portalAddress, portalName } from './portal.js'
+import { failureSentence } from './portal-failure.js'
 import { openProxySocket, type ProxySocket } from './proxy-socket.js'
 import type { PortalPlan, ServicePort } from './service-port.js'
 import type { Surroundings } from './surroundings.js'
@@ -82,7 +83,8 @@ export class PortalTable {
     // Only now: a proxy port that is still steered to must not become another service's.
     for (const [name, listening] of leaving) await this.#close(name, listening)
     // What found its port range used up, or its own name still open, may now have its turn.
-    if (leaving.size > 0 && (await this.#openWanted(this.#candidates(leaving.keys()), new Map())) > 0) await this.#steer(false, new Map())
+    if (leaving.size > 0 && (await this.#openWanted(this.#candidates(leaving.keys()), new Map())) > 0)
+      await this.#steer(false, new Map())
   }
 
   /** Closes every socket and takes the portals away. */
@@ -216,22 +218,5 @@ export class PortalTable {
         fates: entrance.plan.fates,
         place: socket.place,
       }))
-  }
-}
-
-function failureSentence(error: unknown, portal: Portal): string {
-  const { code } = error as NodeJS.ErrnoException
-  const address = portalAddress(portal)
-  switch (code) {
-    case 'EADDRINUSE':
-      return `${address} is in use by another program; stop it, or give the service another port.`
-    case 'EADDRNOTAVAIL':
-      return `${address} is not an address of this machine; add it to an interface, or choose a capture that does.`
-    case 'EACCES':
-      return `${address} may not be opened; ports below 1024 need root, CAP_NET_BIND_SERVICE or a lower net.ipv4.ip_unprivileged_port_start.`
-    case 'EAFNOSUPPORT':
-      return `${address}: this machine has no ${portal.family === 'v6' ? 'IPv6' : 'IPv4'}.`
-    default:
-      return messageOf(error)
   }
 }

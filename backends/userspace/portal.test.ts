@@ -71,7 +71,10 @@ describe('portals of a service', () => {
 
   it('names service ports as Kubernetes does', () => {
     const message = service('web', { ports: [port, { ...port, name: '' }] })
-    expect(message.ports.map((mapping) => servicePortName(message, mapping))).toEqual(['default/web:http', 'default/web'])
+    expect(message.ports.map((mapping) => servicePortName(message, mapping))).toEqual([
+      'default/web:http',
+      'default/web',
+    ])
   })
 })
 
@@ -80,7 +83,9 @@ describe('which endpoints, and what becomes of clients', () => {
   const scoped = (init: Parameters<typeof service>[1], endpoints: ReturnType<typeof endpoint>[]) => {
     const message = service('web', { ports: [port], ...init })
     const mapping = message.ports[0] as (typeof message.ports)[number]
-    const lists = endpointsByScope({ service: message, endpoints }, mapping, 'v4', (ip) => (ip === '10.0.0.9' ? 'no' : undefined))
+    const lists = endpointsByScope({ service: message, endpoints }, mapping, 'v4', (ip) =>
+      ip === '10.0.0.9' ? 'no' : undefined,
+    )
     const keys = (list: readonly { key: string }[]) => list.map(({ key }) => key).join(' ')
     return {
       lists: [keys(lists.internal), keys(lists.external), keys(lists.cluster)],
@@ -92,16 +97,58 @@ describe('which endpoints, and what becomes of clients', () => {
 
   it.each([
     ['all scopes', {}, [endpoint('10.0.0.1')], [a, a, a], 'forward forward forward'],
-    ['a port of its own', {}, [endpoint('10.0.0.1', 9000)], ['10.0.0.1:9000', '10.0.0.1:9000', '10.0.0.1:9000'], 'forward forward forward'],
-    ['a server without scopes', {}, [endpoint('10.0.0.1', undefined, { scopes: undefined as never })], [a, a, a], 'forward forward forward'],
-    ['a server without the cluster scope', {}, [endpoint('10.0.0.1', undefined, { scopes: { ...everywhere, cluster: false } })], [a, a, a], 'forward forward forward'],
+    [
+      'a port of its own',
+      {},
+      [endpoint('10.0.0.1', 9000)],
+      ['10.0.0.1:9000', '10.0.0.1:9000', '10.0.0.1:9000'],
+      'forward forward forward',
+    ],
+    [
+      'a server without scopes',
+      {},
+      [endpoint('10.0.0.1', undefined, { scopes: undefined as never })],
+      [a, a, a],
+      'forward forward forward',
+    ],
+    [
+      'a server without the cluster scope',
+      {},
+      [endpoint('10.0.0.1', undefined, { scopes: { ...everywhere, cluster: false } })],
+      [a, a, a],
+      'forward forward forward',
+    ],
     ['another family', {}, [endpoint('fd00::1')], ['', '', ''], 'refuse refuse refuse'],
     ['a refused address', {}, [endpoint('10.0.0.9')], ['', '', ''], 'refuse refuse refuse'],
     ['nothing', {}, [], ['', '', ''], 'refuse refuse refuse'],
-    ['external Local, none here', { externalTrafficToLocal: true }, [endpoint('10.0.0.1', undefined, { scopes: { ...everywhere, external: false } })], [a, '', a], 'forward forward drop'],
-    ['internal Local, none here', { internalTrafficToLocal: true }, [endpoint('10.0.0.1', undefined, { scopes: { ...everywhere, internal: false } })], ['', a, a], 'drop forward forward'],
-    ['both Local, none here, some elsewhere', { internalTrafficToLocal: true, externalTrafficToLocal: true, ports: [{ ...port, hasEndpoints: { v4: true } }] }, [endpoint('10.0.0.1', undefined, { scopes: none })], ['', '', ''], 'drop refuse drop'],
-    ['both Local, none anywhere', { internalTrafficToLocal: true, externalTrafficToLocal: true, ports: [{ ...port, hasEndpoints: { v4: false } }] }, [], ['', '', ''], 'refuse refuse refuse'],
+    [
+      'external Local, none here',
+      { externalTrafficToLocal: true },
+      [endpoint('10.0.0.1', undefined, { scopes: { ...everywhere, external: false } })],
+      [a, '', a],
+      'forward forward drop',
+    ],
+    [
+      'internal Local, none here',
+      { internalTrafficToLocal: true },
+      [endpoint('10.0.0.1', undefined, { scopes: { ...everywhere, internal: false } })],
+      ['', a, a],
+      'drop forward forward',
+    ],
+    [
+      'both Local, none here, some elsewhere',
+      { internalTrafficToLocal: true, externalTrafficToLocal: true, ports: [{ ...port, hasEndpoints: { v4: true } }] },
+      [endpoint('10.0.0.1', undefined, { scopes: none })],
+      ['', '', ''],
+      'drop refuse drop',
+    ],
+    [
+      'both Local, none anywhere',
+      { internalTrafficToLocal: true, externalTrafficToLocal: true, ports: [{ ...port, hasEndpoints: { v4: false } }] },
+      [],
+      ['', '', ''],
+      'refuse refuse refuse',
+    ],
   ] as const)('%s', (_name, init, endpoints, lists, fates) => {
     const found = scoped(init as Parameters<typeof service>[1], [...endpoints])
     expect(found.lists).toEqual(lists)

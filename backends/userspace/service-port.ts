@@ -1,4 +1,4 @@
-import type { localv1 } from '@kpng/api'
+import type { LogFields, localv1 } from '@kpng/api'
 import type { ServiceEndpoints } from '@kpng/client'
 import type { Family } from './address.js'
 import { Balancer } from './balancer/balancer.js'
@@ -15,6 +15,9 @@ export interface PortalPlan {
   readonly fates: Fates
 }
 
+/** A service that fails does so for every client: one line in this time says enough. */
+const warnEveryMs = 10_000
+
 /** One port of a service: its balancers, its open connections, its counters. Lives as long as the port keeps its name. */
 export class ServicePort {
   readonly name: string
@@ -23,6 +26,7 @@ export class ServicePort {
   readonly counters: ServicePortCounters
   readonly #surroundings: Surroundings
   #refused = ''
+  #warnedMs = Number.NEGATIVE_INFINITY
 
   constructor(name: string, surroundings: Surroundings) {
     this.name = name
@@ -55,6 +59,16 @@ export class ServicePort {
       portal,
       fates: fatesOf(service.service, port, portal.family, portal.kind, endpoints[portal.family]),
     }))
+  }
+
+  /** Warns, but not for each of many clients; the others are told at -v 2. */
+  warn(message: string, fields: LogFields): void {
+    const { log, clock } = this.#surroundings
+    const now = clock.now()
+    const due = now - this.#warnedMs >= warnEveryMs
+    if (due) this.#warnedMs = now
+    if (due) log.warn(message, { service: this.name, ...fields })
+    else log.detail(2, message, { service: this.name, ...fields })
   }
 
   /** The service port is no more. Its connections drain like those to an endpoint that is gone. */

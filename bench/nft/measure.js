@@ -32,7 +32,9 @@ const view = makeView(services, endpointsEach)
 const viewMegabytes = residentMegabytes()
 const backend = nftBackend({ writer })
 const setupMs = await timed(() => backend.setup({ requestFullSync: () => {} }))
+const cpuAtStart = cpuSeconds()
 const loadMs = await timed(() => backend.sync(view, { ...nothing, full: true }))
+const loadCpuMs = (cpuSeconds() - cpuAtStart) * 1000
 const adoptMs = await timed(() => backend.sync(view, { ...nothing, full: true }))
 
 const latencies = []
@@ -52,7 +54,7 @@ const sorted = (values) => [...values].sort((a, b) => a - b)
 const all = sorted(latencies)
 console.log(
   JSON.stringify({
-    ...{ writer, services, endpointsEach, changes, setupMs, loadMs, adoptMs, cpuMsPerChange },
+    ...{ writer, services, endpointsEach, changes, setupMs, loadMs, loadCpuMs, adoptMs, cpuMsPerChange },
     ...{ p50Ms: quantile(all, 0.5), p99Ms: quantile(all, 0.99), maxMs: all.at(-1) },
     p50ByStep: Object.fromEntries(stepNames.map((step) => [step, quantile(sorted(byStep[step]), 0.5)])),
     ...{ viewMegabytes, residentMegabytes: residentMegabytes() },

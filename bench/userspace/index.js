@@ -65,7 +65,10 @@ const cpuOf = (pid) => {
 async function ready(port) {
   for (let tries = 0; tries < 100; tries++) {
     const socket = connect({ port, host: '127.0.0.1' })
-    const open = await once(socket, 'connect').then(() => true, () => false)
+    const open = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    )
     socket.destroy()
     if (open) return
     await pause(50)
@@ -142,13 +145,17 @@ const table = rows.map(({ name, one, sixteen, connections, held, freshKb }) => (
   '16 streams Gbit/s': ratio(sixteen.value, direct.sixteen.value),
   'connections/s': ratio(connections.value, direct.connections.value),
   failed: connections.failed,
-  [`${idle} idle`]: held ? `${held.held} held, ${((held.memory - freshKb) / held.held).toFixed(1)} kB each, ${Math.round(held.memory / 1024)} MB` : '-',
+  [`${idle} idle`]: held
+    ? `${held.held} held, ${((held.memory - freshKb) / held.held).toFixed(1)} kB each, ${Math.round(held.memory / 1024)} MB`
+    : '-',
 }))
 console.table(table)
 console.log('in brackets: ratio to direct')
 for (const peer of rows.slice(2)) {
   const [ours] = rows.slice(1)
   const of = (pick) => (pick(ours).value / pick(peer).value).toFixed(2)
-  console.log(`ours / ${peer.name}: one stream ${of((r) => r.one)}, 16 streams ${of((r) => r.sixteen)}, connections/s ${of((r) => r.connections)}`)
+  console.log(
+    `ours / ${peer.name}: one stream ${of((r) => r.one)}, 16 streams ${of((r) => r.sixteen)}, connections/s ${of((r) => r.connections)}`,
+  )
 }
 process.exit()

@@ -10,17 +10,28 @@ export async function runOn(
   context: Context,
 ): Promise<void> {
   const { runBackend } = await import('@kpng/client')
-  const { log, signal, nodeName, events } = context
-  const backend = await command.create(flags, context)
+  const { startAgent } = await import('../agent/run.js')
+  const { log, nodeName, events } = context
   const done = new AbortController()
-  await runBackend(backend, {
-    changeSets,
-    nodeName,
-    log,
-    signal: AbortSignal.any([signal, done.signal]),
-    onSync: ({ changes, error }) => {
-      events.countNodeLocalEvents(changes.services.size)
-      if (flags.once && error === undefined) done.abort()
-    },
-  })
+  const signal = AbortSignal.any([context.signal, done.signal])
+  const backend = await command.create(flags, context)
+  const agent = await startAgent(backend, command.agent?.mode ?? command.name, flags, { ...context, signal })
+  try {
+    if (signal.aborted) return
+    await runBackend(backend, {
+      changeSets,
+      nodeName,
+      log,
+      signal,
+      ...agent.runner,
+      onSync: (report) => {
+        agent.runner.onSync?.(report)
+        events.countNodeLocalEvents(report.changes.services.size)
+        if (flags.once && report.error === undefined) done.abort()
+      },
+    })
+  } finally {
+    done.abort()
+    await agent.close()
+  }
 }

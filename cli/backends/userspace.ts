@@ -26,6 +26,7 @@ async function optionsFrom(flags: Flags) {
 
 export const userspaceLinuxCommand: BackendCommand = {
   name: 'to-userspacelin',
+  agent: { mode: 'userspace', flags: 'health' },
   summary: 'proxy in this process, with portals in nftables or iptables, or listening on the Service addresses',
   addFlags: (command) =>
     addFlags(
@@ -59,6 +60,7 @@ export const userspaceLinuxCommand: BackendCommand = {
 
 export const userspaceWindowsCommand: BackendCommand = {
   name: 'to-winuserspace',
+  agent: { mode: 'winuserspace', flags: 'health' },
   summary: 'proxy in this process, with the Service addresses on a Windows interface',
   addFlags: (command) =>
     addFlags(command.option('--forwarder-interface <name>', 'the interface; default: vEthernet (HNS Internal NIC)')),

@@ -18,13 +18,14 @@ export const kubeSource: SourceCommand = {
         '--service-proxy-name <name>',
         'take only Services with this service-proxy-name label; default: those without one',
       ),
-  run: async (flags, store, { log, signal, events }) => {
+  run: async (flags, store, { log, signal, events, kube, resolved }) => {
     const { loadConnection, watchKube } = await import('@kpng/core/sources/kube')
     const connection = await loadConnection({
-      ...given('kubeconfig', textFlag(flags, 'kubeconfig')),
+      ...given('kubeconfig', textFlag(flags, 'kubeconfig') ?? (resolved?.settings.kubeconfig || undefined)),
       ...given('context', textFlag(flags, 'context')),
       ...given('server', textFlag(flags, 'server')),
     })
+    kube?.connected(connection)
     try {
       await watchKube({
         store,

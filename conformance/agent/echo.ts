@@ -9,7 +9,7 @@ export function serve(server: string, place: Place): Promise<void> {
 
 function serveTcp(name: string, { ip, port }: Place): Promise<void> {
   const server = createServer({ noDelay: true }, (socket) => {
-    const answer = `${JSON.stringify(echo(name, socket.remoteAddress, socket.localPort ?? port))}\n`
+    const answer = `${JSON.stringify(echo('?', name, socket.remoteAddress, socket.localPort ?? port))}\n`
     socket.on('data', (chunk) => {
       for (const byte of chunk) if (byte === 0x0a) socket.write(answer)
     })
@@ -23,9 +23,9 @@ function serveTcp(name: string, { ip, port }: Place): Promise<void> {
 
 function serveUdp(name: string, { ip, port }: Place): Promise<void> {
   const socket = createSocket({ type: ip.includes(':') ? 'udp6' : 'udp4', ipv6Only: ip.includes(':') })
-  socket.on('message', (_message, { address, port: clientPort }) => {
+  socket.on('message', (message, { address, port: clientPort }) => {
     // A client that is gone, or unreachable, is its own affair.
-    socket.send(JSON.stringify(echo(name, address, port)), clientPort, address, () => {})
+    socket.send(JSON.stringify(echo(message.toString(), name, address, port)), clientPort, address, () => {})
   })
   return new Promise((resolve, reject) => {
     socket.once('error', reject)
@@ -37,7 +37,8 @@ function serveUdp(name: string, { ip, port }: Place): Promise<void> {
   })
 }
 
-const echo = (server: string, from: string | undefined, port: number): Echo => ({
+const echo = (question: string, server: string, from: string | undefined, port: number): Echo => ({
+  question,
   server,
   from: (from ?? '').replace(/^::ffff:/, '').replace(/%.*$/, ''),
   port,

@@ -27,7 +27,11 @@ async function probe(to: Place, timeoutMs: number, flow: string | undefined): Pr
   }
   const open = flows.get(flow) ?? conversation(to)
   flows.set(flow, open)
-  return open.ask(timeoutMs)
+  try {
+    return await open.ask(timeoutMs)
+  } finally {
+    if (open instanceof UdpConversation) open.keepGoing()
+  }
 }
 
 async function handle(request: Request): Promise<Outcome | null> {

@@ -38,6 +38,8 @@ export interface Hello {
 
 /** What a server answers to whoever asks. */
 export interface Echo {
+  /** The question, for whoever asked several. */
+  readonly question: string
   readonly server: string
   readonly from: string
   readonly port: number

@@ -1,19 +1,24 @@
 import { createSocket, type Socket } from 'node:dgram'
 import type { Outcome, Place } from './protocol.js'
-import { afterUnread, outcomeOfAnswer, outcomeOfError } from './verdict.js'
+import { afterUnread, outcomeOfAnswer, outcomeOfError, questionOf } from './verdict.js'
 
 /** The question is asked again after so long: a datagram may get lost without anybody having dropped it on purpose. */
 const askAgainMs = 250
+
+/** Between two questions a flow is kept going, as that of a client in mid-work: proxies and conntrack forget silent ones. */
+const keepGoingMs = 1000
 
 /** Questions from one connected UDP socket: one flow, and ICMP errors are heard. */
 export class UdpConversation {
   readonly #socket: Socket
   readonly #connected: Promise<void>
+  #asked = 0
   #waiting: ((outcome: Outcome) => void) | undefined
+  #keepGoing: NodeJS.Timeout | undefined
 
   constructor({ ip, port }: Place) {
     this.#socket = createSocket(ip.includes(':') ? 'udp6' : 'udp4')
-    this.#socket.on('message', (message) => this.#waiting?.(outcomeOfAnswer(message.toString())))
+    this.#socket.on('message', (message) => this.#hear(message.toString()))
     this.#socket.on('error', (error: NodeJS.ErrnoException) => this.#waiting?.(outcomeOfError(error.code, false)))
     this.#connected = new Promise((resolve, reject) => {
       // Node hands the failure to this callback though its types do not say so.
@@ -23,19 +28,15 @@ export class UdpConversation {
   }
 
   async ask(timeoutMs: number): Promise<Outcome> {
+    clearInterval(this.#keepGoing)
     try {
       await this.#connected
     } catch (error) {
       return outcomeOfError((error as NodeJS.ErrnoException).code, false)
     }
+    this.#asked++
     return new Promise((resolve) => {
-      const send = () =>
-        this.#socket.send('?', (error) => {
-          const code = (error as NodeJS.ErrnoException | null)?.code
-          // A packet filter of this very host took it; whether it refuses or drops is told by an ICMP error, or by none.
-          if (error && code !== 'EPERM') this.#waiting?.(outcomeOfError(code, false))
-        })
-      const again = setInterval(send, askAgainMs)
+      const again = setInterval(() => this.#send(), askAgainMs)
       const settle = (outcome: Outcome) => {
         forget()
         clearInterval(again)
@@ -44,11 +45,31 @@ export class UdpConversation {
       }
       const forget = afterUnread(timeoutMs, () => settle({ outcome: 'dropped' }))
       this.#waiting = settle
-      send()
+      this.#send()
     })
+  }
+
+  /** Sends on until the next question, whose answers are told from those to these datagrams by its number. */
+  keepGoing(): void {
+    this.#keepGoing = setInterval(() => this.#send(), keepGoingMs)
   }
 
   close(): void {
     this.#socket.close()
+  }
+
+  #hear(text: string): void {
+    const outcome = outcomeOfAnswer(text)
+    // An answer to an earlier question, maybe by an earlier endpoint.
+    if (outcome.outcome === 'reached' && questionOf(text) !== `${this.#asked}`) return
+    this.#waiting?.(outcome)
+  }
+
+  #send(): void {
+    this.#socket.send(`${this.#asked}`, (error) => {
+      const code = (error as NodeJS.ErrnoException | null)?.code
+      // A packet filter of this very host took it; whether it refuses or drops is told by an ICMP error, or by none.
+      if (error && code !== 'EPERM') this.#waiting?.(outcomeOfError(code, false))
+    })
   }
 }

@@ -18,6 +18,9 @@ export function outcomeOfAnswer(text: string): Outcome {
   }
 }
 
+/** The question that an answer belongs to. */
+export const questionOf = (answer: string): string => (JSON.parse(answer) as Echo).question
+
 /**
  * Calls back after a time, but lets what has already arrived be read first: on a busy machine the answer may lie in the socket
  * while the timer is late too, and that is no drop.

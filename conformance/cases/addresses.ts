@@ -25,19 +25,34 @@ const nodePorts: Case = {
     {
       after: 'start',
       objects: served('node-port', 60, ['a1', 'b1'], {
-        ports: [tcpPort(80, { name: 'tcp', nodePort: nodePort(60) }), udpPort(80, { name: 'udp', nodePort: nodePort(60) })],
+        ports: [
+          tcpPort(80, { name: 'tcp', nodePort: nodePort(60) }),
+          udpPort(80, { name: 'udp', nodePort: nodePort(60) }),
+        ],
         spec: { type: 'NodePort' },
       }),
       cells: inFamilies([
         { id: 'outside', client: 'outside', to: tcp(nodeA, nodePort(60)), expect: masqueraded(both), rows: [15, 35] },
-        { id: 'outside-udp', client: 'outside', to: udp(nodeA, nodePort(60)), expect: masqueraded(both), rows: [15, 35] },
+        {
+          id: 'outside-udp',
+          client: 'outside',
+          to: udp(nodeA, nodePort(60)),
+          expect: masqueraded(both),
+          rows: [15, 35],
+        },
         { id: 'pod-a', client: 'pod-a', to: tcp(nodeA, nodePort(60)), expect: masqueraded(both), rows: [15] },
         { id: 'node-a', client: 'node-a', to: tcp(nodeA, nodePort(60)), expect: masqueraded(both), rows: [15] },
         { id: 'node-a-udp', client: 'node-a', to: udp(nodeA, nodePort(60)), expect: masqueraded(both), rows: [15] },
         { id: 'pod-b', client: 'pod-b', to: tcp(nodeA, nodePort(60)), expect: masqueraded(both), rows: [15] },
         { id: 'node-b', client: 'node-b', to: tcp(nodeA, nodePort(60)), expect: masqueraded(both), rows: [15] },
         { id: 'second-address', client: 'outside', to: tcp(secondAddress, nodePort(60)), expect: refused, rows: [40] },
-        { id: 'second-address-udp', client: 'outside', to: udp(secondAddress, nodePort(60)), expect: refused, rows: [40] },
+        {
+          id: 'second-address-udp',
+          client: 'outside',
+          to: udp(secondAddress, nodePort(60)),
+          expect: refused,
+          rows: [40],
+        },
         { id: 'localhost', client: 'node-a', to: tcp(localhost, nodePort(60)), expect: refused, rows: [41] },
         { id: 'on-cluster-ip', client: 'pod-a', to: tcp(clusterIp(60), nodePort(60)), expect: refused, rows: [14, 40] },
         { id: 'service-port-on-node', client: 'outside', to: tcp(nodeA, 80), expect: refused, rows: [15] },

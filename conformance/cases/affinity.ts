@@ -18,7 +18,11 @@ const sticky = (
       tcpPort(80, { name: 'tcp', nodePort: nodePort(number) }),
       udpPort(80, { name: 'udp', nodePort: nodePort(number) }),
     ],
-    spec: { type: 'LoadBalancer', sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds } } },
+    spec: {
+      type: 'LoadBalancer',
+      sessionAffinity: 'ClientIP',
+      sessionAffinityConfig: { clientIP: { timeoutSeconds } },
+    },
     ingress: families.map((family) => ({ ip: loadBalancerIp(number)[family] })),
   })
 
@@ -45,7 +49,11 @@ export const affinityCases: readonly Case[] = [
       { after: 'one endpoint', objects: sticky('affinity', 80, ['a1']), cells: allGet(80, 'a1', [37]) },
       { after: 'another came', objects: sticky('affinity', 80, ['a1', 'b1']), cells: allGet(80, 'a1', [37]) },
       { after: 'the first went', objects: sticky('affinity', 80, ['b1']), cells: allGet(80, 'b1', [39]) },
-      { after: 'the first came back', objects: sticky('affinity', 80, ['a1', 'b1']), cells: allGet(80, 'b1', [37, 39]) },
+      {
+        after: 'the first came back',
+        objects: sticky('affinity', 80, ['a1', 'b1']),
+        cells: allGet(80, 'b1', [37, 39]),
+      },
     ],
   },
   {
@@ -53,7 +61,11 @@ export const affinityCases: readonly Case[] = [
     title: 'A client moves at once when its endpoint becomes unready',
     steps: [
       { after: 'one endpoint', objects: sticky('affinity-unready', 81, ['a1']), cells: allGet(81, 'a1', [37]) },
-      { after: 'it is unready, another is ready', objects: sticky('affinity-unready', 81, [unready, 'b1']), cells: allGet(81, 'b1', [39]) },
+      {
+        after: 'it is unready, another is ready',
+        objects: sticky('affinity-unready', 81, [unready, 'b1']),
+        cells: allGet(81, 'b1', [39]),
+      },
     ],
   },
   {
@@ -81,7 +93,10 @@ export const affinityCases: readonly Case[] = [
     steps: [
       {
         after: 'start',
-        objects: [...sticky('affinity-short', 83, ['a1', 'a2', 'b1', 'b2'], 1), ...sticky('affinity-refreshed', 84, ['a1', 'a2', 'b1', 'b2'], 4)],
+        objects: [
+          ...sticky('affinity-short', 83, ['a1', 'a2', 'b1', 'b2'], 1),
+          ...sticky('affinity-refreshed', 84, ['a1', 'a2', 'b1', 'b2'], 4),
+        ],
         cells: inFamilies([
           {
             id: 'expired',

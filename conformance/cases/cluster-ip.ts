@@ -20,7 +20,13 @@ export const clusterIpCases: readonly Case[] = [
           { id: 'node-a', client: 'node-a', to: tcp(clusterIp(1), 80), expect: masqueraded(both), rows: [13] },
           { id: 'outside', client: 'outside', to: tcp(clusterIp(1), 80), expect: masqueraded(both), rows: [60] },
           { id: 'pod-a-udp', client: 'pod-a', to: udp(clusterIp(1), 5353), expect: keepsSource(both), rows: [13, 52] },
-          { id: 'node-a-udp', client: 'node-a', to: udp(clusterIp(1), 5353), expect: masqueraded(both), rows: [13, 52] },
+          {
+            id: 'node-a-udp',
+            client: 'node-a',
+            to: udp(clusterIp(1), 5353),
+            expect: masqueraded(both),
+            rows: [13, 52],
+          },
           { id: 'outside-udp', client: 'outside', to: udp(clusterIp(1), 5353), expect: masqueraded(both), rows: [60] },
         ]),
       },
@@ -60,8 +66,20 @@ export const clusterIpCases: readonly Case[] = [
         cells: inFamilies([
           { id: 'first', client: 'pod-a', to: tcp(clusterIp(2), 80), expect: keepsSource(['a1:8080']), rows: [18] },
           { id: 'second', client: 'pod-a', to: tcp(clusterIp(2), 443), expect: keepsSource(['a1:8081']), rows: [18] },
-          { id: 'same-number-tcp', client: 'pod-a', to: tcp(clusterIp(2), 53), expect: keepsSource(['a1:9090']), rows: [18] },
-          { id: 'same-number-udp', client: 'pod-a', to: udp(clusterIp(2), 53), expect: keepsSource(['a1:8081']), rows: [18, 52] },
+          {
+            id: 'same-number-tcp',
+            client: 'pod-a',
+            to: tcp(clusterIp(2), 53),
+            expect: keepsSource(['a1:9090']),
+            rows: [18],
+          },
+          {
+            id: 'same-number-udp',
+            client: 'pod-a',
+            to: udp(clusterIp(2), 53),
+            expect: keepsSource(['a1:8081']),
+            rows: [18, 52],
+          },
         ]),
       },
     ],
@@ -74,7 +92,10 @@ export const clusterIpCases: readonly Case[] = [
         after: 'start',
         objects: [
           service('per-slice', 4, {
-            ports: [tcpPort(80, { name: 'http', targetPort: 'web' }), tcpPort(90, { name: 'admin', targetPort: 'admin' })],
+            ports: [
+              tcpPort(80, { name: 'http', targetPort: 'web' }),
+              tcpPort(90, { name: 'admin', targetPort: 'admin' }),
+            ],
           }),
           ...slices('per-slice', ['a1'], { ports: [{ name: 'http', protocol: 'TCP', port: 8080 }], suffix: '-1' }),
           ...slices('per-slice', ['b1'], {
@@ -86,8 +107,20 @@ export const clusterIpCases: readonly Case[] = [
           }),
         ],
         cells: inFamilies([
-          { id: 'each-its-own', client: 'pod-a', to: tcp(clusterIp(4), 80), expect: keepsSource(['a1:8080', 'b1:9090']), rows: [19] },
-          { id: 'in-one-slice', client: 'pod-a', to: tcp(clusterIp(4), 90), expect: keepsSource(['b1:8081']), rows: [19] },
+          {
+            id: 'each-its-own',
+            client: 'pod-a',
+            to: tcp(clusterIp(4), 80),
+            expect: keepsSource(['a1:8080', 'b1:9090']),
+            rows: [19],
+          },
+          {
+            id: 'in-one-slice',
+            client: 'pod-a',
+            to: tcp(clusterIp(4), 90),
+            expect: keepsSource(['b1:8081']),
+            rows: [19],
+          },
         ]),
       },
     ],

@@ -46,7 +46,15 @@ const singleStack = (family: Family, other: Family, number: number): Case => ({
       ],
       cells: [
         ...inFamilies(
-          [{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(number), 80), expect: keepsSource(['a1']), rows: [13, 49] }],
+          [
+            {
+              id: 'pod-a',
+              client: 'pod-a',
+              to: tcp(clusterIp(number), 80),
+              expect: keepsSource(['a1']),
+              rows: [13, 49],
+            },
+          ],
           [family],
         ),
         ...inFamilies(
@@ -70,8 +78,14 @@ const different: Case = {
         ...endpointsIn('families-differ', 'v6', 'b1'),
       ],
       cells: [
-        ...inFamilies([{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(93), 80), expect: keepsSource(['a1']), rows: [13, 49] }], ['v4']),
-        ...inFamilies([{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(93), 80), expect: keepsSource(['b1']), rows: [13, 49] }], ['v6']),
+        ...inFamilies(
+          [{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(93), 80), expect: keepsSource(['a1']), rows: [13, 49] }],
+          ['v4'],
+        ),
+        ...inFamilies(
+          [{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(93), 80), expect: keepsSource(['b1']), rows: [13, 49] }],
+          ['v6'],
+        ),
       ],
     },
   ],

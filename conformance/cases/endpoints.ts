@@ -1,7 +1,7 @@
-import { clusterIp, externalIp, loadBalancerIp, nodePort, addressOf, families } from '../addresses.js'
+import { addressOf, clusterIp, externalIp, families, loadBalancerIp, nodePort } from '../addresses.js'
 import type { Case } from './case.js'
 import { type CellSpec, inFamilies, keepsSource, refused, tcp, udp } from './cells.js'
-import { type EndpointOptions, served, service, slices, tcpPort, udpPort } from './objects.js'
+import { type EndpointOptions, served, service, tcpPort, udpPort } from './objects.js'
 
 const terminating = { ready: false, serving: true, terminating: true }
 const gone = { ready: false, serving: false, terminating: true }
@@ -46,10 +46,28 @@ const noEndpoints: Case = {
         { id: 'node-a-udp', client: 'node-a', to: udp(clusterIp(5), 80), expect: refused, rows: [20] },
         { id: 'outside-cluster-ip', client: 'outside', to: tcp(clusterIp(5), 80), expect: refused, rows: [20] },
         { id: 'outside-load-balancer', client: 'outside', to: tcp(loadBalancerIp(5), 80), expect: refused, rows: [20] },
-        { id: 'outside-load-balancer-udp', client: 'outside', to: udp(loadBalancerIp(5), 80), expect: refused, rows: [20] },
+        {
+          id: 'outside-load-balancer-udp',
+          client: 'outside',
+          to: udp(loadBalancerIp(5), 80),
+          expect: refused,
+          rows: [20],
+        },
         { id: 'outside-external-ip', client: 'outside', to: tcp(externalIp(5), 80), expect: refused, rows: [20] },
-        { id: 'outside-node-port', client: 'outside', to: tcp(addressOf['node-a'], nodePort(5)), expect: refused, rows: [20] },
-        { id: 'outside-node-port-udp', client: 'outside', to: udp(addressOf['node-a'], nodePort(5)), expect: refused, rows: [20] },
+        {
+          id: 'outside-node-port',
+          client: 'outside',
+          to: tcp(addressOf['node-a'], nodePort(5)),
+          expect: refused,
+          rows: [20],
+        },
+        {
+          id: 'outside-node-port-udp',
+          client: 'outside',
+          to: udp(addressOf['node-a'], nodePort(5)),
+          expect: refused,
+          rows: [20],
+        },
         { id: 'pod-a-load-balancer', client: 'pod-a', to: tcp(loadBalancerIp(5), 80), expect: refused, rows: [20] },
       ]),
     },
@@ -68,78 +86,94 @@ const terminatingLocal: Case = {
         ingress: families.map((family) => ({ ip: loadBalancerIp(16)[family] })),
       }),
       cells: inFamilies([
-        { id: 'outside', client: 'outside', to: tcp(loadBalancerIp(16), 80), expect: keepsSource(['a1']), rows: [25, 33] },
-        { id: 'outside-node-port', client: 'outside', to: tcp(addressOf['node-a'], nodePort(16)), expect: keepsSource(['a1']), rows: [25, 33] },
-        { id: 'pod-a-cluster-ip', client: 'pod-a', to: tcp(clusterIp(16), 80), expect: keepsSource(['b1']), rows: [25] },
+        {
+          id: 'outside',
+          client: 'outside',
+          to: tcp(loadBalancerIp(16), 80),
+          expect: keepsSource(['a1']),
+          rows: [25, 33],
+        },
+        {
+          id: 'outside-node-port',
+          client: 'outside',
+          to: tcp(addressOf['node-a'], nodePort(16)),
+          expect: keepsSource(['a1']),
+          rows: [25, 33],
+        },
+        {
+          id: 'pod-a-cluster-ip',
+          client: 'pod-a',
+          to: tcp(clusterIp(16), 80),
+          expect: keepsSource(['b1']),
+          rows: [25],
+        },
         { id: 'pod-a', client: 'pod-a', to: tcp(loadBalancerIp(16), 80), expect: keepsSource(['b1']), rows: [25, 34] },
       ]),
     },
   ],
 }
 
-const ports = [{ name: '', protocol: 'TCP', port: 8080 }]
-
-const odd: readonly Case[] = [
-  {
-    id: 'one-ip-in-two-slices',
-    title: 'An address in two slices, terminating in one of them, is used',
-    steps: [
-      {
-        after: 'start',
-        objects: [
-          service('two-slices', 17, { ports: [tcpPort(80)] }),
-          ...slices('two-slices', [{ server: 'a1', conditions: gone }], { ports, suffix: '-1' }),
-          ...slices('two-slices', ['a1'], { ports, suffix: '-2' }),
-        ],
-        cells: inFamilies([
-          { id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(17), 80), expect: keepsSource(['a1']), rows: [12] },
-        ]),
-      },
-    ],
-  },
-  {
-    id: 'slice-without-label',
-    title: 'A slice that names no Service belongs to none',
-    steps: [
-      {
-        after: 'start',
-        objects: [
-          service('unlabelled', 18, { ports: [tcpPort(80)] }),
-          ...slices('unlabelled', ['a1'], { ports }).map((slice) => ({ ...slice, metadata: { ...slice.metadata, labels: {} } })),
-        ],
-        cells: inFamilies([{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(18), 80), expect: refused, rows: [4, 20] }]),
-      },
-    ],
-  },
-  {
-    id: 'fqdn-slice',
-    title: 'A slice of names beside slices of addresses is ignored',
-    steps: [
-      {
-        after: 'start',
-        objects: [
-          ...served('fqdn', 19, ['a1'], { ports: [tcpPort(80)] }),
-          ...slices('fqdn', ['b1'], { ports, suffix: '-names', families: ['v4'] }).map((slice) => ({
-            ...slice,
-            addressType: 'FQDN',
-            endpoints: [{ addresses: ['b1.example.com'], conditions: { ready: true } }],
-          })),
-        ],
-        cells: inFamilies([{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(19), 80), expect: keepsSource(['a1']), rows: [6] }]),
-      },
-    ],
-  },
-]
-
 export const endpointCases: readonly Case[] = [
   noEndpoints,
-  selection('not-ready', 'An endpoint that is not ready is not used', 10, ['a1', { server: 'b1', conditions: { ready: false } }], keepsSource(['a1']), [24]),
-  selection('none-ready', 'With no ready endpoint a Service refuses', 11, [{ server: 'a1', conditions: { ready: false, serving: false } }], refused, [20, 24]),
-  selection('conditions-unset', 'An endpoint without conditions is ready', 12, [{ server: 'a1' }, { server: 'b1', conditions: {} }], keepsSource(['a1', 'b1']), [23]),
-  selection('terminating', 'A terminating endpoint is not used while another is ready', 13, ['a1', { server: 'b1', conditions: terminating }], keepsSource(['a1']), [25]),
-  selection('terminating-fallback', 'Terminating endpoints that serve stand in when none is ready', 14, [{ server: 'a1', conditions: terminating }, { server: 'b1', conditions: terminating }, { server: 'a2', conditions: gone }], keepsSource(['a1', 'b1']), [25]),
-  selection('terminating-not-serving', 'Terminating endpoints that no longer serve do not stand in', 15, [{ server: 'a1', conditions: gone }], refused, [20, 25]),
-  selection('published-not-ready', 'An endpoint that is ready and terminating, as published not-ready addresses are, is used', 20, [{ server: 'a1', conditions: { ready: true, serving: false, terminating: true } }], keepsSource(['a1']), [26]),
+  selection(
+    'not-ready',
+    'An endpoint that is not ready is not used',
+    10,
+    ['a1', { server: 'b1', conditions: { ready: false } }],
+    keepsSource(['a1']),
+    [24],
+  ),
+  selection(
+    'none-ready',
+    'With no ready endpoint a Service refuses',
+    11,
+    [{ server: 'a1', conditions: { ready: false, serving: false } }],
+    refused,
+    [20, 24],
+  ),
+  selection(
+    'conditions-unset',
+    'An endpoint without conditions is ready',
+    12,
+    [{ server: 'a1' }, { server: 'b1', conditions: {} }],
+    keepsSource(['a1', 'b1']),
+    [23],
+  ),
+  selection(
+    'terminating',
+    'A terminating endpoint is not used while another is ready',
+    13,
+    ['a1', { server: 'b1', conditions: terminating }],
+    keepsSource(['a1']),
+    [25],
+  ),
+  selection(
+    'terminating-fallback',
+    'Terminating endpoints that serve stand in when none is ready',
+    14,
+    [
+      { server: 'a1', conditions: terminating },
+      { server: 'b1', conditions: terminating },
+      { server: 'a2', conditions: gone },
+    ],
+    keepsSource(['a1', 'b1']),
+    [25],
+  ),
+  selection(
+    'terminating-not-serving',
+    'Terminating endpoints that no longer serve do not stand in',
+    15,
+    [{ server: 'a1', conditions: gone }],
+    refused,
+    [20, 25],
+  ),
+  selection(
+    'published-not-ready',
+    'An endpoint that is ready and terminating, as published not-ready addresses are, is used',
+    20,
+    [{ server: 'a1', conditions: { ready: true, serving: false, terminating: true } }],
+    keepsSource(['a1']),
+    [26],
+  ),
   terminatingLocal,
-  ...odd,
 ]

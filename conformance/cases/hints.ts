@@ -51,7 +51,13 @@ const hintsAndLocal: Case = {
         },
       ),
       cells: inFamilies([
-        { id: 'outside', client: 'outside', to: tcp(loadBalancerIp(36), 80), expect: keepsSource(['a1']), rows: [27, 33] },
+        {
+          id: 'outside',
+          client: 'outside',
+          to: tcp(loadBalancerIp(36), 80),
+          expect: keepsSource(['a1']),
+          rows: [27, 33],
+        },
         { id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(36), 80), expect: keepsSource(['b1']), rows: [27] },
       ]),
     },

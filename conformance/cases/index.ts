@@ -2,28 +2,39 @@ import { addressCases } from './addresses.js'
 import { affinityCases } from './affinity.js'
 import { badObjectCases } from './bad-objects.js'
 import type { Case } from './case.js'
-import { changeCases } from './changes.js'
 import { clusterIpCases } from './cluster-ip.js'
 import { dualStackCases } from './dual-stack.js'
+import { endpointChangeCases, openConnectionCases } from './endpoint-changes.js'
 import { endpointCases } from './endpoints.js'
+import { externalLocalCase } from './external-local.js'
+import { externalPolicyCases } from './external-policy.js'
 import { hintCases } from './hints.js'
+import { internalPolicyCases } from './internal-policy.js'
+import { loadBalancerChangeCases } from './load-balancer-changes.js'
 import { loadBalancerCases } from './load-balancers.js'
+import { oddSliceCases } from './odd-slices.js'
+import { serviceChangeCases } from './service-changes.js'
 import { skippedServiceCases } from './skipped-services.js'
-import { trafficPolicyCases } from './traffic-policies.js'
 import { udpFlowCases } from './udp-flows.js'
 
 /** Every case of the kit, in the order of the truth table. */
 export const cases: readonly Case[] = [
   ...clusterIpCases,
   ...endpointCases,
+  ...oddSliceCases,
   ...hintCases,
-  ...trafficPolicyCases,
+  ...internalPolicyCases,
+  ...externalPolicyCases,
+  externalLocalCase,
   ...addressCases,
   ...loadBalancerCases,
   ...affinityCases,
   ...dualStackCases,
   ...skippedServiceCases,
-  ...changeCases,
+  ...endpointChangeCases,
+  ...serviceChangeCases,
+  ...loadBalancerChangeCases,
+  ...openConnectionCases,
   ...udpFlowCases,
   ...badObjectCases,
 ]

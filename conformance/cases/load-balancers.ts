@@ -1,7 +1,7 @@
 import { addressOf, clusterIp, families, loadBalancerIp, nodePort } from '../addresses.js'
 import type { Case, KubernetesObject } from './case.js'
 import { dropped, inFamilies, keepsSource, masqueraded, passed, reaches, tcp, udp } from './cells.js'
-import { served, type ServicePort, tcpPort, udpPort } from './objects.js'
+import { type ServicePort, served, tcpPort, udpPort } from './objects.js'
 
 const both = ['a1', 'b1']
 const nodeA = addressOf['node-a']
@@ -32,7 +32,13 @@ const modes: readonly Case[] = [
         after: 'start',
         objects: balancer('lb-vip', 70, { ipMode: 'VIP' }),
         cells: inFamilies([
-          { id: 'outside', client: 'outside', to: tcp(loadBalancerIp(70), 80), expect: masqueraded(both), rows: [16, 47] },
+          {
+            id: 'outside',
+            client: 'outside',
+            to: tcp(loadBalancerIp(70), 80),
+            expect: masqueraded(both),
+            rows: [16, 47],
+          },
           { id: 'pod-a', client: 'pod-a', to: tcp(loadBalancerIp(70), 80), expect: masqueraded(both), rows: [16, 47] },
           { id: 'other-port', client: 'outside', to: tcp(loadBalancerIp(70), 81), expect: passed, rows: [16] },
         ]),
@@ -49,8 +55,20 @@ const modes: readonly Case[] = [
         cells: inFamilies([
           { id: 'outside', client: 'outside', to: tcp(loadBalancerIp(71), 80), expect: passed, rows: [47] },
           { id: 'pod-a', client: 'pod-a', to: tcp(loadBalancerIp(71), 80), expect: passed, rows: [47] },
-          { id: 'pod-a-cluster-ip', client: 'pod-a', to: tcp(clusterIp(71), 80), expect: keepsSource(both), rows: [47] },
-          { id: 'outside-node-port', client: 'outside', to: tcp(nodeA, nodePort(71)), expect: masqueraded(both), rows: [47] },
+          {
+            id: 'pod-a-cluster-ip',
+            client: 'pod-a',
+            to: tcp(clusterIp(71), 80),
+            expect: keepsSource(both),
+            rows: [47],
+          },
+          {
+            id: 'outside-node-port',
+            client: 'outside',
+            to: tcp(nodeA, nodePort(71)),
+            expect: masqueraded(both),
+            rows: [47],
+          },
         ]),
       },
     ],
@@ -61,7 +79,10 @@ const modes: readonly Case[] = [
     steps: [
       {
         after: 'start',
-        objects: balancer('lb-no-node-port', 76, { spec: { allocateLoadBalancerNodePorts: false }, ports: [tcpPort(80)] }),
+        objects: balancer('lb-no-node-port', 76, {
+          spec: { allocateLoadBalancerNodePorts: false },
+          ports: [tcpPort(80)],
+        }),
         cells: inFamilies([
           { id: 'outside', client: 'outside', to: tcp(loadBalancerIp(76), 80), expect: masqueraded(both), rows: [48] },
         ]),
@@ -83,11 +104,23 @@ const ranges: readonly Case[] = [
         cells: inFamilies([
           { id: 'in', client: 'outside', to: tcp(loadBalancerIp(72), 80), expect: masqueraded(both), rows: [45] },
           { id: 'in-udp', client: 'outside', to: udp(loadBalancerIp(72), 80), expect: masqueraded(both), rows: [45] },
-          { id: 'node-itself', client: 'node-a', to: tcp(loadBalancerIp(72), 80), expect: masqueraded(both), rows: [46] },
+          {
+            id: 'node-itself',
+            client: 'node-a',
+            to: tcp(loadBalancerIp(72), 80),
+            expect: masqueraded(both),
+            rows: [46],
+          },
           { id: 'out', client: 'node-b', to: tcp(loadBalancerIp(72), 80), expect: dropped, rows: [45] },
           { id: 'out-udp', client: 'node-b', to: udp(loadBalancerIp(72), 80), expect: dropped, rows: [45] },
           { id: 'out-pod', client: 'pod-a', to: tcp(loadBalancerIp(72), 80), expect: dropped, rows: [45] },
-          { id: 'out-node-port', client: 'node-b', to: tcp(nodeA, nodePort(72)), expect: masqueraded(both), rows: [45] },
+          {
+            id: 'out-node-port',
+            client: 'node-b',
+            to: tcp(nodeA, nodePort(72)),
+            expect: masqueraded(both),
+            rows: [45],
+          },
           { id: 'out-cluster-ip', client: 'pod-a', to: tcp(clusterIp(72), 80), expect: keepsSource(both), rows: [45] },
         ]),
       },

@@ -1,13 +1,4 @@
-import {
-  addressOf,
-  clusterIp,
-  type Family,
-  families,
-  podCidr,
-  type Server,
-  serviceCidr,
-  zoneOf,
-} from '../addresses.js'
+import { addressOf, clusterIp, type Family, families, podCidr, type Server, serviceCidr, zoneOf } from '../addresses.js'
 import type { KubernetesObject } from './case.js'
 
 export const namespace = 'kpng-conformance'

@@ -48,7 +48,15 @@ export const skippedServiceCases: readonly Case[] = [
         after: 'start',
         objects: served('external-name', 102, ['a1'], { ports: [tcpPort(80)] }).map((object) =>
           object.kind === 'Service'
-            ? { ...object, spec: { type: 'ExternalName', externalName: 'example.com', externalIPs: externalIps(102), ports: [{ port: 80 }] } }
+            ? {
+                ...object,
+                spec: {
+                  type: 'ExternalName',
+                  externalName: 'example.com',
+                  externalIPs: externalIps(102),
+                  ports: [{ port: 80 }],
+                },
+              }
             : object,
         ),
         cells: inFamilies([

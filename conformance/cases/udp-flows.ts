@@ -1,18 +1,11 @@
-import { addressOf, clusterIp, externalIp, families, loadBalancerIp, nodePort, type Server } from '../addresses.js'
-import type { Case, KubernetesObject, Step } from './case.js'
+import { addressOf, clusterIp, externalIp, loadBalancerIp, nodePort } from '../addresses.js'
+import type { Case, Step } from './case.js'
 import { inFamilies, keepsSource, masqueraded, refused, udp } from './cells.js'
-import { served, udpPort } from './objects.js'
+import { exposed } from './exposed.js'
 
 // A UDP client keeps its port, so conntrack keeps sending its datagrams where the first one went, until somebody deletes the flow.
 
 const nodeA = addressOf['node-a']
-
-const exposed = (name: string, number: number, endpoints: readonly Server[]): KubernetesObject[] =>
-  served(name, number, endpoints, {
-    ports: [udpPort(80, { nodePort: nodePort(number) })],
-    spec: { type: 'LoadBalancer', externalIPs: families.map((family) => externalIp(number)[family]) },
-    ingress: families.map((family) => ({ ip: loadBalancerIp(number)[family] })),
-  })
 
 /** One flow from each kind of client to each kind of address. */
 const flows = (number: number, server: string | undefined, rows: readonly number[]): Step['cells'] => {
@@ -22,8 +15,22 @@ const flows = (number: number, server: string | undefined, rows: readonly number
     { id: 'cluster-ip', client: 'pod-a', to: udp(clusterIp(number), 80), expect: kept, rows, flow: 'cluster-ip' },
     { id: 'node-a-cluster-ip', client: 'node-a', to: udp(clusterIp(number), 80), expect: masked, rows, flow: 'node-a' },
     { id: 'node-port', client: 'outside', to: udp(nodeA, nodePort(number)), expect: masked, rows, flow: 'node-port' },
-    { id: 'load-balancer', client: 'outside', to: udp(loadBalancerIp(number), 80), expect: masked, rows, flow: 'load-balancer' },
-    { id: 'external-ip', client: 'outside', to: udp(externalIp(number), 80), expect: masked, rows, flow: 'external-ip' },
+    {
+      id: 'load-balancer',
+      client: 'outside',
+      to: udp(loadBalancerIp(number), 80),
+      expect: masked,
+      rows,
+      flow: 'load-balancer',
+    },
+    {
+      id: 'external-ip',
+      client: 'outside',
+      to: udp(externalIp(number), 80),
+      expect: masked,
+      rows,
+      flow: 'external-ip',
+    },
   ])
 }
 
@@ -58,7 +65,11 @@ export const udpFlowCases: readonly Case[] = [
     title: 'A UDP client in mid-flow stays with its endpoint while that serves',
     steps: [
       { after: 'the endpoint is a1', objects: exposed('udp-stays', 143, ['a1']), cells: flows(143, 'a1', [53]) },
-      { after: 'others came', objects: exposed('udp-stays', 143, ['a1', 'a2', 'b1', 'b2']), cells: flows(143, 'a1', [53]) },
+      {
+        after: 'others came',
+        objects: exposed('udp-stays', 143, ['a1', 'a2', 'b1', 'b2']),
+        cells: flows(143, 'a1', [53]),
+      },
     ],
   },
 ]

@@ -3,11 +3,12 @@ import type { Deviations } from './deviation.js'
 import { kubeProxyIptables } from './kube-proxy-iptables.js'
 import { kubeProxyNftables } from './kube-proxy-nftables.js'
 import { nft } from './nft.js'
-import { userspace } from './userspace.js'
+import { userspace, userspaceIptables } from './userspace.js'
 
 const byBackend: Readonly<Record<string, Deviations>> = {
   nft,
   userspace,
+  'userspace-iptables': userspaceIptables,
   'kube-proxy-nftables': kubeProxyNftables,
   'kube-proxy-iptables': kubeProxyIptables,
 }

@@ -5,12 +5,22 @@ import { kubeProxyNftables } from './kube-proxy-nftables.js'
 export const kubeProxyIptables: Deviations = [
   ...kubeProxyNftables,
   {
-    cells: ['cluster-ip-other-port/*', 'node-port/on-cluster-ip.*', 'port-changed/*/first-port.*', 'port-changed/*/second-port.*'],
+    cells: [
+      'cluster-ip-other-port/*',
+      'node-port/on-cluster-ip.*',
+      'port-changed/*/first-port.*',
+      'port-changed/*/second-port.*',
+    ],
     reason: 'iptables mode has no rule for other ports of a cluster IP: the packet is routed away',
     instead: { outcome: 'passed' },
   },
   {
-    cells: ['unallocated-cluster-ip/*', 'single-stack-v4/pod-a.v6', 'single-stack-v6/pod-a.v4', 'service-gone/2/cluster-ip.*'],
+    cells: [
+      'unallocated-cluster-ip/*',
+      'single-stack-v4/pod-a.v6',
+      'single-stack-v6/pod-a.v4',
+      'service-gone/2/cluster-ip.*',
+    ],
     reason: 'iptables mode does not know the ServiceCIDRs: the packet is routed away',
     instead: { outcome: 'passed' },
   },

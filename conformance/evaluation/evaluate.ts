@@ -8,7 +8,9 @@ export interface Verdict {
   readonly got: string
 }
 
-const nodeAddresses = new Set([addressOf['node-a'], secondAddress, ownExternalAddress].flatMap(({ v4, v6 }) => [v4, v6]))
+const nodeAddresses = new Set(
+  [addressOf['node-a'], secondAddress, ownExternalAddress].flatMap(({ v4, v6 }) => [v4, v6]),
+)
 
 const isOwn = (client: Host, address: string): boolean =>
   client === 'node-a' ? nodeAddresses.has(address) : Object.values(addressOf[client]).includes(address)

@@ -4,6 +4,9 @@ import type { Expectation } from '../cases/case.js'
 export function expectationText(expect: Expectation): string {
   if (expect.outcome !== 'reached') return expect.outcome
   const { servers, source, hits = 'all' } = expect
-  const who = servers.length === 1 ? servers[0] : `${{ all: '', one: 'one of ', several: 'several of ', some: 'some of ' }[hits]}${servers.join(' ')}`
+  const who =
+    servers.length === 1
+      ? servers[0]
+      : `${{ all: '', one: 'one of ', several: 'several of ', some: 'some of ' }[hits]}${servers.join(' ')}`
   return `${who}${{ kept: ', source kept', node: ', from the node', any: '' }[source]}`
 }

@@ -33,7 +33,8 @@ export async function copyKubeconfig(path: string, folder: string): Promise<Kube
   const context = find(config, 'context', String(config['current-context'] ?? ''), path)
   const cluster = find(config, 'cluster', String(context.entry.cluster ?? ''), path)
   const users = (config.users as { user?: Record<string, unknown> }[] | undefined) ?? []
-  for (const entry of [cluster.entry, ...users.map(({ user }) => user ?? {})]) makeAbsolute(entry, dirname(resolve(path)))
+  for (const entry of [cluster.entry, ...users.map(({ user }) => user ?? {})])
+    makeAbsolute(entry, dirname(resolve(path)))
   const url = serverUrl(cluster, path)
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
@@ -64,7 +65,8 @@ function find<Name extends string>(
 ): Named<Name> {
   const list = config[`${kind}s`] as ({ name: string } & Record<string, unknown>)[] | undefined
   const entry = list?.find((one) => one.name === name)?.[kind] as Record<string, unknown> | undefined
-  if (!entry) throw new ConformanceError('usage', `The kubeconfig ${path} has no ${kind} "${name}". Set its current-context.`)
+  if (!entry)
+    throw new ConformanceError('usage', `The kubeconfig ${path} has no ${kind} "${name}". Set its current-context.`)
   return { name, entry, kind }
 }
 

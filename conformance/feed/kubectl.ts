@@ -1,8 +1,8 @@
 import type { KubernetesObject } from '../cases/case.js'
 import { clusterObjects, namespace } from '../cases/objects.js'
 import { messageOf } from '../error.js'
-import { inTurns } from '../runner/measure.js'
 import { runProgram } from '../lab/program.js'
+import { inTurns } from '../runner/measure.js'
 import type { Feed } from './feed.js'
 
 const keyOf = ({ kind, metadata }: KubernetesObject): string => `${kind}/${metadata.namespace ?? ''}/${metadata.name}`
@@ -15,7 +15,8 @@ const withoutStatus = ({ status: _status, ...object }: KubernetesObject): Kubern
 /** Applies the objects to an API server through kubectl; of each round only what changed. */
 export function kubectlFeed(kubeconfig: string, placeholders: Feed['placeholders'], log: (line: string) => void): Feed {
   const fed = new Map<string, KubernetesObject>()
-  const kubectl = (args: readonly string[], input = '') => runProgram('kubectl', ['--kubeconfig', kubeconfig, ...args], input)
+  const kubectl = (args: readonly string[], input = '') =>
+    runProgram('kubectl', ['--kubeconfig', kubeconfig, ...args], input)
 
   const write = async (objects: readonly KubernetesObject[]) => {
     const changed = objects.filter((object) => JSON.stringify(fed.get(keyOf(object))) !== JSON.stringify(object))
@@ -66,5 +67,14 @@ export function kubectlFeed(kubeconfig: string, placeholders: Feed['placeholders
 function statusPatch({ kind, metadata, status }: KubernetesObject): string[] {
   const place = metadata.namespace === undefined ? [] : ['--namespace', metadata.namespace]
   const patch = JSON.stringify({ status: status ?? { loadBalancer: null } })
-  return ['patch', kind.toLowerCase(), metadata.name, ...place, '--subresource=status', '--type=merge', '--patch', patch]
+  return [
+    'patch',
+    kind.toLowerCase(),
+    metadata.name,
+    ...place,
+    '--subresource=status',
+    '--type=merge',
+    '--patch',
+    patch,
+  ]
 }

@@ -9,7 +9,9 @@ export async function manifestsFeed(folder: string): Promise<Feed> {
   const manifests = join(folder, 'manifests')
   await mkdir(manifests)
   const write = async (objects: readonly KubernetesObject[]) => {
-    const text = objects.map((object) => stringify(object, { aliasDuplicateObjects: false, lineWidth: 0 })).join('---\n')
+    const text = objects
+      .map((object) => stringify(object, { aliasDuplicateObjects: false, lineWidth: 0 }))
+      .join('---\n')
     // Outside the folder, so that nobody who watches it reads a half-written file.
     const fresh = join(folder, 'objects.yaml')
     await writeFile(fresh, text)

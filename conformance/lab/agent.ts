@@ -79,7 +79,8 @@ export class Agent {
   #settle(answer: Answer): void {
     const waiting = this.#waiting.get(answer.id)
     this.#waiting.delete(answer.id)
-    if ('error' in answer) waiting?.reject(new ConformanceError('failed', `The agent in ${this.name}: ${answer.error}.`))
+    if ('error' in answer)
+      waiting?.reject(new ConformanceError('failed', `The agent in ${this.name}: ${answer.error}.`))
     else waiting?.resolve(answer.result)
   }
 
@@ -91,7 +92,9 @@ export class Agent {
 
 /** Beside this file once compiled; from the sources the compiled one is taken, since Node must be able to run it. */
 function agentProgram(): string {
-  const places = ['../agent/main.js', '../dist/agent/main.js'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+  const places = ['../agent/main.js', '../dist/agent/main.js'].map((path) =>
+    fileURLToPath(new URL(path, import.meta.url)),
+  )
   const found = places.find((path) => existsSync(path))
   if (found === undefined) {
     throw new ConformanceError('unsupported', `The agent ${places[1]} is not built. Run "npm run build" first.`)

@@ -115,7 +115,9 @@ function extraLines(host: Host): DualAddress[] {
   switch (host) {
     case 'node-a':
       return [
-        each((family) => `route add ${podCidr['node-b'][family]} via ${addressOf['node-b'][family]} dev to-node-b onlink`),
+        each(
+          (family) => `route add ${podCidr['node-b'][family]} via ${addressOf['node-b'][family]} dev to-node-b onlink`,
+        ),
         ...[secondAddress, ownExternalAddress].map((address) =>
           each((family) => `address add ${address[family]}/${family === 'v4' ? 32 : 128} dev lo`),
         ),

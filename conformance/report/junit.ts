@@ -22,7 +22,11 @@ function testLines(result: CellResult): string[] {
     case 'right':
       return [`${open}/>`]
     case 'wrong':
-      return [`${open}>`, `      <failure message="${xml(`expected ${expected}; got ${got}`)}">${xml(said)}</failure>`, '    </testcase>']
+      return [
+        `${open}>`,
+        `      <failure message="${xml(`expected ${expected}; got ${got}`)}">${xml(said)}</failure>`,
+        '    </testcase>',
+      ]
     case 'skipped':
       return [`${open}>`, `      <skipped message="${xml(reason ?? '')}"/>`, '    </testcase>']
     default:

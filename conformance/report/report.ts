@@ -10,7 +10,7 @@ export interface ConformanceReport {
   /** Things people should know that no cell says: the proxy ended, a case was skipped. */
   readonly notes: readonly string[]
   readonly durationMs: number
-  /** No cell failed. */
+  /** No cell is wrong, some are right, and the proxy was there to the end. */
   readonly passed: boolean
 }
 
@@ -30,7 +30,9 @@ export function summaryText(summary: Summary): string {
   const parts = [
     `${summary.right} right`,
     ...(summary.deviates > 0 ? [`${summary.deviates} deviate (named)`] : []),
-    ...(summary['unexpectedly-right'] > 0 ? [`${summary['unexpectedly-right']} right in spite of a named deviation`] : []),
+    ...(summary['unexpectedly-right'] > 0
+      ? [`${summary['unexpectedly-right']} right in spite of a named deviation`]
+      : []),
     ...(summary.skipped > 0 ? [`${summary.skipped} skipped`] : []),
     `${summary.wrong} wrong`,
   ]

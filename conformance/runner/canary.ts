@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { clusterIp } from '../addresses.js'
+import { clusterIp, type Family } from '../addresses.js'
 import type { KubernetesObject } from '../cases/case.js'
 import { served, tcpPort } from '../cases/objects.js'
 import type { Lab } from '../lab/lab.js'
@@ -13,19 +13,23 @@ const portOf = (round: number): number => 1000 + round
 export const canaryObjects = (round: number): KubernetesObject[] =>
   served('canary', number, ['a1'], { ports: [tcpPort(portOf(round))] })
 
-/** Resolves with how long it took, in milliseconds, or with undefined when the time is over. */
+/** Resolves with how long it took in every family, in milliseconds, or with undefined when the time is over. */
 export async function waitForCanary(
   lab: Lab,
   round: number,
+  families: readonly Family[],
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<number | undefined> {
   const start = performance.now()
-  const to = { protocol: 'TCP', ip: clusterIp(number).v4, port: portOf(round) } as const
-  while (!signal.aborted && performance.now() - start < timeoutMs) {
-    const { outcome, ...more } = await lab.agents['pod-a'].probe({ to, timeoutMs: 200 })
-    if (outcome === 'reached' && 'server' in more && more.server === 'a1') return performance.now() - start
-    await sleep(10)
+  for (const family of families) {
+    const to = { protocol: 'TCP', ip: clusterIp(number)[family], port: portOf(round) } as const
+    for (;;) {
+      if (signal.aborted || performance.now() - start >= timeoutMs) return undefined
+      const seen = await lab.agents['pod-a'].probe({ to, timeoutMs: 200 })
+      if (seen.outcome === 'reached' && seen.server === 'a1') break
+      await sleep(10)
+    }
   }
-  return undefined
+  return performance.now() - start
 }

@@ -6,7 +6,12 @@ import type { CellResult } from '../report/result.js'
 import type { PlacedCell } from './rounds.js'
 
 /** The result of a cell from what its tries showed. */
-export function judge(placed: PlacedCell, outcomes: readonly Outcome[], deviations: Deviations, attempts: number): CellResult {
+export function judge(
+  placed: PlacedCell,
+  outcomes: readonly Outcome[],
+  deviations: Deviations,
+  attempts: number,
+): CellResult {
   const { cell } = placed
   const { right, got } = evaluate(cell.expect, cell.client, outcomes)
   const deviation = deviationOf(deviations, placed.id, cell.expect)
@@ -49,4 +54,3 @@ export function inOrder(results: readonly CellResult[], cases: readonly { readon
   const place = new Map(cases.map(({ id }, index) => [id, index]))
   return [...results].sort((a, b) => (place.get(a.case) ?? 0) - (place.get(b.case) ?? 0) || a.step - b.step)
 }
-

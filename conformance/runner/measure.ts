@@ -13,7 +13,11 @@ const waveSize = 8
 const mostTries = 64
 
 /** Asks as often as the cell needs, and returns what came of each try. */
-export async function measure(lab: Lab, { client, to, expect, tries, spacingMs, flow }: Cell, flowPrefix: string): Promise<Outcome[]> {
+export async function measure(
+  lab: Lab,
+  { client, to, expect, tries, spacingMs, flow }: Cell,
+  flowPrefix: string,
+): Promise<Outcome[]> {
   const agent = lab.agents[client]
   const place: Place = { protocol: to.protocol as Place['protocol'], ip: to.ip, port: to.port }
   const ask = () =>

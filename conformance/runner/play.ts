@@ -25,6 +25,8 @@ export interface Stage {
 export interface Played {
   readonly results: readonly CellResult[]
   readonly notes: readonly string[]
+  /** The proxy did not live to the end of the run. */
+  readonly proxyEnded: boolean
 }
 
 /** When a proxy never served the canary, later rounds do not wait for it as long: the table is to come in reasonable time. */
@@ -41,26 +43,32 @@ export async function play({ lab, feed, command, settings, signal, closers }: St
   for (const [index, { objects, cells }] of rounds.entries()) {
     const skipped = new Map(cells.flatMap((placed) => skipReason(placed, settings)))
     const measured = cells.filter(({ id }) => !skipped.has(id))
+    for (const placed of cells) {
+      const reason = skipped.get(placed.id)
+      if (reason !== undefined) results.push(skip(placed, reason))
+    }
+    if (measured.length === 0) continue
     await feed.apply([...clusterObjects, ...objects], canaryObjects(index))
     if (!proxy) {
       proxy = ProxyProcess.start(command, lab.namespaceOf('node-a'))
       closers.push(() => proxy?.stop())
     }
-    const tookMs = await waitOrEnd(proxy, waitForCanary(lab, index, served || index === 0 ? programTimeoutMs : hopelessTimeoutMs, signal))
+    const timeoutMs = served || index === 0 ? programTimeoutMs : hopelessTimeoutMs
+    const canary = waitForCanary(lab, index, settings.families, timeoutMs, signal)
+    const tookMs = await waitOrEnd(proxy, canary)
     if (tookMs === undefined && !served && proxy.ended !== undefined) throw neverServed(proxy)
+    if (signal.aborted) break
     served ||= tookMs !== undefined
-    const programmed = tookMs === undefined ? 'the proxy did not program it in time' : `programmed in ${Math.round(tookMs)} ms`
+    const programmed =
+      tookMs === undefined ? 'the proxy did not program it in time' : `programmed in ${Math.round(tookMs)} ms`
     log(`Round ${index + 1} of ${rounds.length}: ${measured.length} cells, ${programmed}`)
     if (tookMs === undefined) notes.push(`Round ${index + 1}: ${programmed}.`)
-    for (const placed of cells) {
-      const reason = skipped.get(placed.id)
-      if (reason !== undefined) results.push(skip(placed, reason))
-    }
     results.push(...(await measureRound(lab, measured, deviations, tookMs === undefined ? 0 : settleMs)))
   }
-  if (proxy?.ended !== undefined) notes.push(`The proxy ${proxy.ended} during the run. It said last:\n${proxy.said}`)
+  const proxyEnded = proxy?.ended !== undefined
+  if (proxyEnded) notes.push(`The proxy ${proxy?.ended} during the run. It said last:\n${proxy?.said}`)
   if (!served && proxy) notes.push(`The proxy never served the canary. It said last:\n${proxy.said || '(nothing)'}`)
-  return { results, notes }
+  return { results, notes, proxyEnded }
 }
 
 /** The canary's answer, or undefined at once when the proxy ends. */
@@ -68,7 +76,10 @@ const waitOrEnd = (proxy: ProxyProcess, canary: Promise<number | undefined>): Pr
   Promise.race([canary, proxy.closed.then(() => undefined)])
 
 function neverServed(proxy: ProxyProcess): ConformanceError {
-  return new ConformanceError('failed', `The proxy ${proxy.ended} before it served anything. It said last:\n${proxy.said || '(nothing)'}`)
+  return new ConformanceError(
+    'failed',
+    `The proxy ${proxy.ended} before it served anything. It said last:\n${proxy.said || '(nothing)'}`,
+  )
 }
 
 function skipReason({ id, cell, case: one }: PlacedCell, { feed }: Settings): [string, string][] {

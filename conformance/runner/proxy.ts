@@ -62,7 +62,10 @@ export class ProxyProcess {
 }
 
 /** Puts values in the places that are written as `{name}`. */
-export function fillPlaceholders(command: readonly string[], values: Readonly<Record<string, string | undefined>>): string[] {
+export function fillPlaceholders(
+  command: readonly string[],
+  values: Readonly<Record<string, string | undefined>>,
+): string[] {
   return command.map((part) =>
     part.replace(/\{([A-Za-z]+)\}/g, (whole, name: string) => {
       if (!Object.hasOwn(values, name)) return whole
@@ -92,7 +95,8 @@ export function splitCommand(text: string): string[] {
       word = undefined
     } else word = (word ?? '') + character
   }
-  if (quote !== '') throw new ConformanceError('usage', `The command ${JSON.stringify(text)} has a quote that does not end.`)
+  if (quote !== '')
+    throw new ConformanceError('usage', `The command ${JSON.stringify(text)} has a quote that does not end.`)
   if (word !== undefined) words.push(word)
   return words
 }

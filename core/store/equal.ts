@@ -13,7 +13,10 @@ const sameHints = (a: Hints | undefined, b: Hints | undefined): boolean =>
 
 export const samePorts = (a: EndpointRecord['ports'], b: EndpointRecord['ports']): boolean =>
   a === b ||
-  (a.length === b.length && a.every((port, index) => port.name === b[index]?.name && port.port === b[index]?.port))
+  (a !== undefined &&
+    b !== undefined &&
+    a.length === b.length &&
+    a.every((port, index) => port.name === b[index]?.name && port.port === b[index]?.port))
 
 /** Compared field by field: this runs for every endpoint of every slice update, most of which change nothing. */
 export function sameEndpoint(a: EndpointRecord, b: EndpointRecord): boolean {

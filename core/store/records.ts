@@ -30,7 +30,8 @@ export interface EndpointRecord {
   readonly hostname: string
   readonly v4: readonly string[]
   readonly v6: readonly string[]
-  readonly ports: readonly EndpointPort[]
+  /** Undefined: the source does not list them (state files need not), and the target ports of the service count. */
+  readonly ports: readonly EndpointPort[] | undefined
   readonly node: string
   readonly zone: string
   readonly hints: Hints | undefined

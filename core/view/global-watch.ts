@@ -5,6 +5,7 @@ import {
   type Changed,
   type ChangeRange,
   type EndpointRecord,
+  none,
   type ServiceEntry,
   type Store,
   sameMessage,
@@ -145,9 +146,10 @@ function endpointInfo(
     endpoint: {
       hostname,
       ips: { v4: [...v4], v6: [...v6] },
-      portOverrides: ports.map(({ name, port }) => ({ name, port })),
+      portOverrides: (ports ?? none).map(({ name, port }) => ({ name, port })),
     },
     conditions,
+    noPorts: ports !== undefined && ports.length === 0,
     topology: { node, zone },
     ...(hints ? { hints: { zones: [...hints.zones], nodes: [...hints.nodes] } } : {}),
   })

@@ -1,7 +1,7 @@
 import { create, type Message, toBinary } from '@bufbuild/protobuf'
 import type { GenMessage } from '@bufbuild/protobuf/codegenv2'
 import { globalv1, localv1 } from '@kpng/api'
-import type { EndpointRecord } from '../store/index.js'
+import { type EndpointRecord, none } from '../store/index.js'
 import { Scope, type SelectedEndpoint } from './selection.js'
 
 /** A thing that a change set adds or changes. Items are shared by all watchers that get the same thing. */
@@ -69,7 +69,7 @@ export class EndpointItem implements SetItem {
       hostname: endpoint.hostname,
       ips: { v4: [...endpoint.v4], v6: [...endpoint.v6] },
       local,
-      portOverrides: endpoint.ports.map(({ name, port }) => {
+      portOverrides: (endpoint.ports ?? none).map(({ name, port }) => {
         const own = portScopes?.[this.#ports.findIndex((candidate) => candidate.name === name)]
         return own === undefined || own === scopes ? { name, port } : { name, port, scopes: scopesMessage(own) }
       }),

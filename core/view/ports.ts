@@ -3,12 +3,10 @@ import type { EndpointRecord } from '../store/index.js'
 
 /**
  * The port number under which an endpoint serves a port of its service, or undefined when it does not serve it. A slice's own
- * number wins, since it may differ from slice to slice (target ports by name); state files that list no ports leave it to the
- * service's target port.
+ * number counts, since it may differ from slice to slice (target ports by name), and what a slice does not list is not served.
  */
 export function targetPortOf(port: localv1.PortMapping, ports: EndpointRecord['ports']): number | undefined {
-  const listed = ports.find((candidate) => candidate.name === port.name)
-  if (listed) return listed.port
+  if (ports !== undefined) return ports.find((candidate) => candidate.name === port.name)?.port
   return port.targetPort > 0 ? port.targetPort : undefined
 }
 

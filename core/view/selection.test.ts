@@ -249,7 +249,14 @@ describe('ports', () => {
   })
 
   test('endpoints without listed ports serve by the target port of the service', () => {
-    expect(outcome({}, [endpoint('10.0.0.1', { ports: [] })])).toEqual([`10.0.0.1: ${all}`])
+    expect(outcome({}, [endpoint('10.0.0.1', { ports: undefined })])).toEqual([`10.0.0.1: ${all}`])
+  })
+
+  test('what a slice does not list is not served, though the service has a target port (checklist 11)', () => {
+    expect(outcome({}, [endpoint('10.0.0.1', { ports: [] })])).toEqual(['10.0.0.1: - no-port'])
+    expect(outcome({}, [endpoint('10.0.0.1', { ports: [{ name: 'other', port: 8080 }] })])).toEqual([
+      '10.0.0.1: - no-port',
+    ])
   })
 
   test('the fallback is decided port by port, and the scopes say so', () => {

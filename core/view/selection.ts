@@ -1,5 +1,5 @@
 import type { localv1 } from '@kpng/api'
-import type { EndpointRecord } from '../store/index.js'
+import { type EndpointRecord, none } from '../store/index.js'
 import { servedPorts } from './ports.js'
 
 // Which endpoints one node should use for one service, and why each other one is left out. Pure: no store, no clock.
@@ -241,6 +241,6 @@ function withoutDuplicates(endpoints: readonly EndpointRecord[]): {
 
 function addressAndPorts({ v4, v6, ports }: EndpointRecord): string {
   let key = `${v4.join()}|${v6.join()}`
-  for (const port of ports) key += `|${port.name}:${port.port}`
+  for (const port of ports ?? none) key += `|${port.name}:${port.port}`
   return key
 }

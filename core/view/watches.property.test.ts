@@ -69,6 +69,7 @@ const anEndpoint = fc
       [{ name: 'http', port: 8080 }],
       [{ name: 'http', port: 8081 }],
       [{ name: 'admin', port: 9 }],
+      undefined,
       [],
     ),
   })
@@ -192,7 +193,7 @@ test('a view holds exactly the endpoints that selection gives, whatever is share
           if (!entry.service) return []
           const endpoints = [...entry.sources.values()].flat()
           const { used } = selectEndpoints(entry.service, endpoints, { name: nodeName, zone })
-          return used.map(({ endpoint, local, scopes }) => [endpoint.v4, endpoint.v6, endpoint.ports, local, scopes])
+          return used.map(({ endpoint, local, scopes }) => [endpoint.v4, endpoint.v6, endpoint.ports ?? [], local, scopes])
         })
         const told = [...(new NodeWatch(store, { nodeName }).poll()?.sets ?? [])].flatMap((item) => {
           if (item.set !== localv1.Set.ENDPOINTS) return []

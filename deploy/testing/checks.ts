@@ -59,7 +59,9 @@ export const object = (fields: Record<string, Check>): Check => {
     const entries = Object.entries(value as object)
     return [
       ...needed.filter((name) => !(name in (value as object))).map((name) => `${path}.${name} is missing`),
-      ...entries.flatMap(([name, field]) => known.get(name)?.(field, `${path}.${name}`) ?? [`${path}.${name} is unknown`]),
+      ...entries.flatMap(
+        ([name, field]) => known.get(name)?.(field, `${path}.${name}`) ?? [`${path}.${name} is unknown`],
+      ),
     ]
   }
 }

@@ -9,7 +9,9 @@ export interface CommandLine {
 
 /** The `ExecStart=` of a systemd unit, without what the administrator may add in a variable. */
 export function ofUnit(folder: string, file: string): CommandLine[] {
-  const starts = [...readFileSync(join(folder, file), 'utf8').matchAll(/^ExecStart=(.*)$/gm)].map(([, line]) => line ?? '')
+  const starts = [...readFileSync(join(folder, file), 'utf8').matchAll(/^ExecStart=(.*)$/gm)].map(
+    ([, line]) => line ?? '',
+  )
   return starts.map((line) => ({
     where: file,
     words: line
@@ -28,12 +30,14 @@ export function ofPowerShell(folder: string, file: string): CommandLine[] {
   }))
 }
 
-/** The lines of a guide's code blocks that begin with kpng, or with a prompt or npx and then kpng. */
+/** The lines of a guide's code blocks that run kpng: by itself, after a prompt or npx, or in a container, after `--`. */
 export function ofGuide(folder: string, file: string): CommandLine[] {
-  const blocks = [...readFileSync(join(folder, file), 'utf8').matchAll(/^```\w*\n([\s\S]*?)^```/gm)]
+  const blocks = [...readFileSync(join(folder, file), 'utf8').matchAll(/^ *```\w*\n([\s\S]*?)^ *```/gm)]
   const lines = blocks.flatMap(([, block]) => (block ?? '').replace(/\\\n\s*/g, ' ').split('\n'))
   return lines.flatMap((line) => {
-    const found = /^(?:\$ |sudo |npx )*kpng(-json|-callout)? (.*)$/.exec(line.replace(/\s+#.*$/, '').replace(/\s+\|.*$/, ''))
+    const found = /^ *(?:.* -- |\$ |sudo |npx )*kpng(-json|-callout)? (.*)$/.exec(
+      line.replace(/\s+#.*$/, '').replace(/\s+\|.*$/, ''),
+    )
     if (!found) return []
     const short = { '-json': ['local', 'to-json'], '-callout': ['local', 'to-callout'] }[found[1] ?? ''] ?? []
     return [{ where: `${file}: ${line.trim()}`, words: [...short, ...(found[2] ?? '').split(/\s+/).filter(Boolean)] }]

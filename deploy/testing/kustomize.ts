@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { parseAllDocuments } from 'yaml'
@@ -7,14 +7,15 @@ import type { Manifest } from './schema.js'
 
 export const hasKubectl = spawnSync('kubectl', ['kustomize', '--help'], { stdio: 'ignore' }).status === 0
 
-export const manifestsIn = (text: string): Manifest[] => parseAllDocuments(text).map((document) => document.toJS() as Manifest)
+export const manifestsIn = (text: string): Manifest[] =>
+  parseAllDocuments(text).map((document) => document.toJS() as Manifest)
 
 export const render = (folder: string): Manifest[] =>
   manifestsIn(execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }))
 
 /** An overlay with further components, as an operator's own kustomization would have it. */
 export function renderWith(overlay: string, components: readonly string[], more: object = {}): Manifest[] {
-  const folder = mkdtempSync(join(tmpdir(), 'kpng-kustomize-'))
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'kpng-kustomize-'))
   try {
     const kustomization = {
       resources: [relative(folder, overlay)],

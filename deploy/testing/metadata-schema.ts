@@ -1,7 +1,9 @@
 import { type Check, map, object, text } from './checks.js'
 
 const label: Check = (value, path) =>
-  /^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/.test(`${value}`) ? text(value, path) : [`${path}: ${value} is no label`]
+  /^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/.test(`${value}`)
+    ? text(value, path)
+    : [`${path}: ${value} is no label`]
 
 export const labels = map(label)
 export const labelSelector = object({ 'matchLabels!': labels })

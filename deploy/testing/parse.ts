@@ -9,7 +9,8 @@ class Parsed extends Error {}
 
 function program(): Command {
   const tree = buildProgram('kpng', 'test', () => Promise.reject(new Parsed()))
-  for (const command of everyCommand(tree)) command.exitOverride().configureOutput({ writeErr: () => {}, writeOut: () => {} })
+  for (const command of everyCommand(tree))
+    command.exitOverride().configureOutput({ writeErr: () => {}, writeOut: () => {} })
   return tree
 }
 

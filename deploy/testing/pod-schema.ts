@@ -33,9 +33,7 @@ const container = object({
   command: list(text),
   args: list(text),
   env: list(env),
-  ports: list(
-    object({ name: text, 'containerPort!': port, hostPort: port, protocol: oneOf('TCP', 'UDP', 'SCTP') }),
-  ),
+  ports: list(object({ name: text, 'containerPort!': port, hostPort: port, protocol: oneOf('TCP', 'UDP', 'SCTP') })),
   startupProbe: probe,
   livenessProbe: probe,
   readinessProbe: probe,

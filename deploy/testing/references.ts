@@ -59,7 +59,8 @@ interface PodSpec {
 /** What is there before kpng: kubeadm's ConfigMap for kube-proxy. */
 const foreignConfigMaps = ['kube-proxy']
 
-export const isWorkload = (manifest: Manifest): manifest is Workload => ['DaemonSet', 'Deployment'].includes(manifest.kind)
+export const isWorkload = (manifest: Manifest): manifest is Workload =>
+  ['DaemonSet', 'Deployment'].includes(manifest.kind)
 
 const covers = (selector: Labels, labels: Labels): boolean =>
   Object.entries(selector).every(([key, value]) => labels[key] === value)
@@ -86,7 +87,9 @@ function workloadFaults(workload: Workload): string[] {
   return [
     ...(covers(selector.matchLabels, template.metadata.labels) ? [] : [`${where} does not select its own pods`]),
     ...doubles(containers.map(({ name }) => name)).map((name) => `${where} has two containers called ${name}`),
-    ...doubles(ports.map(({ containerPort }) => `${containerPort}`)).map((port) => `${where} has the port ${port} twice`),
+    ...doubles(ports.map(({ containerPort }) => `${containerPort}`)).map(
+      (port) => `${where} has the port ${port} twice`,
+    ),
     ...volumes.filter(({ name }) => !mounted.has(name)).map(({ name }) => `${where}: nobody mounts the volume ${name}`),
     ...[...mounted]
       .filter((name) => !volumes.some((volume) => volume.name === name))
@@ -117,7 +120,9 @@ function outsideFaults(workload: Workload, all: readonly Manifest[], secrets: re
   const { spec } = workload.spec.template
   const where = nameOf(workload)
   const maps = new Map(all.filter(({ kind }) => kind === 'ConfigMap').map((map) => [map.metadata.name, map]))
-  const certificates = all.filter(({ kind }) => kind === 'Certificate') as (Manifest & { spec: { secretName: string } })[]
+  const certificates = all.filter(({ kind }) => kind === 'Certificate') as (Manifest & {
+    spec: { secretName: string }
+  })[]
   const knownSecrets = [...secrets, ...certificates.map((certificate) => certificate.spec.secretName)]
   const account = spec.serviceAccountName ?? 'default'
   const hasAccount = all.some(({ kind, metadata }) => kind === 'ServiceAccount' && metadata.name === account)
@@ -133,7 +138,9 @@ function outsideFaults(workload: Workload, all: readonly Manifest[], secrets: re
       ...(configMap && !maps.has(configMap.name) && !foreignConfigMaps.includes(configMap.name)
         ? [`${where}: there is no ConfigMap ${configMap.name}`]
         : []),
-      ...(secret && !knownSecrets.includes(secret.secretName) ? [`${where}: there is no Secret ${secret.secretName}`] : []),
+      ...(secret && !knownSecrets.includes(secret.secretName)
+        ? [`${where}: there is no Secret ${secret.secretName}`]
+        : []),
     ]),
   ]
 }
@@ -144,28 +151,45 @@ function selectorFaults(manifest: Manifest, all: readonly Manifest[], workloads:
   const where = nameOf(manifest)
   const pods = (labels: Labels) => workloads.filter((one) => covers(labels, one.spec.template.metadata.labels))
   const portNames = (selected: readonly Workload[]) =>
-    selected.flatMap((one) => one.spec.template.spec.containers.flatMap(({ ports = [] }) => ports.map(({ name }) => name)))
+    selected.flatMap((one) =>
+      one.spec.template.spec.containers.flatMap(({ ports = [] }) => ports.map(({ name }) => name)),
+    )
   const missing = (selected: readonly Workload[], wanted: readonly unknown[]) =>
     selected.length === 0
       ? [`${where} selects no pods`]
       : wanted
           .filter((port) => typeof port === 'string' && !portNames(selected).includes(port))
           .map((port) => `${where}: its pods have no port ${port}`)
-  if (manifest.kind === 'Service') {
-    const ports = spec?.ports as { targetPort?: number | string }[]
-    return missing(pods(spec?.selector as Labels), ports.map(({ targetPort }) => targetPort))
+  switch (manifest.kind) {
+    case 'Service': {
+      const { selector, ports } = spec as { selector: Labels; ports: { targetPort?: number | string }[] }
+      return missing(
+        pods(selector),
+        ports.map(({ targetPort }) => targetPort),
+      )
+    }
+    case 'PodDisruptionBudget': {
+      const { selector } = spec as { selector: { matchLabels: Labels } }
+      return missing(pods(selector.matchLabels), [])
+    }
+    case 'NetworkPolicy': {
+      const { podSelector, ingress } = spec as {
+        podSelector: { matchLabels: Labels }
+        ingress: { ports: { port: unknown }[] }[]
+      }
+      const ports = ingress.flatMap((rule) => rule.ports.map(({ port }) => port))
+      return missing(pods(podSelector.matchLabels), ports)
+    }
+    case 'ServiceMonitor': {
+      const { matchLabels } = (spec as { selector: { matchLabels: Labels } }).selector
+      const selected = all.some(
+        ({ kind, metadata }) => kind === 'Service' && covers(matchLabels, metadata.labels ?? {}),
+      )
+      return selected ? [] : [`${where} selects no Service`]
+    }
+    default:
+      return []
   }
-  if (manifest.kind === 'PodDisruptionBudget') return missing(pods((spec?.selector as { matchLabels: Labels }).matchLabels), [])
-  if (manifest.kind === 'NetworkPolicy') {
-    const ports = (spec?.ingress as { ports: { port: unknown }[] }[]).flatMap((rule) => rule.ports.map(({ port }) => port))
-    return missing(pods((spec?.podSelector as { matchLabels: Labels }).matchLabels), ports)
-  }
-  if (manifest.kind === 'ServiceMonitor') {
-    const { matchLabels } = spec?.selector as { matchLabels: Labels }
-    const services = all.filter(({ kind, metadata }) => kind === 'Service' && covers(matchLabels, metadata.labels ?? {}))
-    return services.length > 0 ? [] : [`${where} selects no Service`]
-  }
-  return []
 }
 
 function bindingFaults(all: readonly Manifest[]): string[] {
@@ -175,7 +199,9 @@ function bindingFaults(all: readonly Manifest[]): string[] {
   })[]
   const has = (kind: string, name: string) => all.some((one) => one.kind === kind && one.metadata.name === name)
   return bindings.flatMap((binding) => [
-    ...(has('ClusterRole', binding.roleRef.name) ? [] : [`${nameOf(binding)}: there is no ClusterRole ${binding.roleRef.name}`]),
+    ...(has('ClusterRole', binding.roleRef.name)
+      ? []
+      : [`${nameOf(binding)}: there is no ClusterRole ${binding.roleRef.name}`]),
     ...binding.subjects
       .filter(({ name }) => !has('ServiceAccount', name))
       .map(({ name }) => `${nameOf(binding)}: there is no ServiceAccount ${name}`),

@@ -20,7 +20,11 @@ const certificate = object({
   isCA: flag,
   duration,
   renewBefore: duration,
-  privateKey: object({ algorithm: oneOf('ECDSA', 'RSA', 'Ed25519'), size: whole, rotationPolicy: oneOf('Always', 'Never') }),
+  privateKey: object({
+    algorithm: oneOf('ECDSA', 'RSA', 'Ed25519'),
+    size: whole,
+    rotationPolicy: oneOf('Always', 'Never'),
+  }),
   usages: list(oneOf('digital signature', 'key encipherment', 'server auth', 'client auth')),
   dnsNames: list(text),
   ipAddresses: list(text),

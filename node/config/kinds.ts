@@ -33,6 +33,16 @@ export const text: Kind<string> = textKind(
   (value) => value,
 )
 
+/** A node's name as kube-proxy takes it: Node objects are named in lower case, host names need not be. */
+export const hostName: Kind<string> = textKind(
+  (value, name) => {
+    const trimmed = value.trim().toLowerCase()
+    if (trimmed !== '') return trimmed
+    throw invalid(name, value, 'Write the name of the Node object, or leave it out.')
+  },
+  (value) => value,
+)
+
 export function oneOf<T extends string>(values: readonly T[]): Kind<T> {
   return textKind(
     (value, name) => {

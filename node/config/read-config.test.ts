@@ -45,7 +45,7 @@ describe('the ConfigMap that kubeadm writes', () => {
 test('every field that is acted on is read', () => {
   const { settings, warnings } = config(`
 mode: nftables
-hostnameOverride: worker-1
+hostnameOverride: Worker-1
 bindAddress: "fd00::1"
 healthzBindAddress: 10.0.0.1
 metricsBindAddress: "[::1]:9999"
@@ -161,6 +161,7 @@ describe('a bad value is an error that names field and value', () => {
     ['oomScoreAdj: -1001', 'oomScoreAdj is -1001.'],
     ['detectLocalMode: Guess', 'detectLocalMode is "Guess".'],
     ['enableProfiling: "yes"', 'enableProfiling is "yes".'],
+    ['hostnameOverride: " "', 'hostnameOverride is " ".'],
     ['hostnameOverride: 17', 'hostnameOverride is 17.'],
     ['conntrack: 5', 'conntrack is 5.'],
   ])('%s', (yaml, sentence) => {

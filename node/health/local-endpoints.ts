@@ -1,6 +1,7 @@
 import type { localv1 } from '@kpng/api'
 import type { ServiceEndpoints } from '@kpng/client'
 import { type IPFamily, ipFamilies } from '../config/cidr.js'
+import { ipsOf } from '../ip-sets.js'
 
 /** What a health-check node port is to answer. */
 export interface HealthCheck {
@@ -27,9 +28,6 @@ export function healthCheckOf({ service, endpoints }: ServiceEndpoints): HealthC
     localEndpoints: { IPv4: localReady(endpoints, 'IPv4'), IPv6: localReady(endpoints, 'IPv6') },
   }
 }
-
-export const ipsOf = (set: localv1.IPSet | undefined, family: IPFamily): readonly string[] =>
-  (family === 'IPv4' ? set?.v4 : set?.v6) ?? []
 
 function localReady(endpoints: readonly localv1.Endpoint[], family: IPFamily): number {
   const ips = new Set<string>()

@@ -1,6 +1,6 @@
 import { type Changes, endpointsOfPort, type NodeView, type ServiceEndpoints } from '@kpng/client'
 import { type IPFamily, ipFamilies } from '../config/cidr.js'
-import { ipsOf } from '../health/local-endpoints.js'
+import { ipsOf } from '../ip-sets.js'
 
 export type TrafficPolicy = 'internal' | 'external'
 

@@ -1,7 +1,7 @@
 import type { Changes, SyncReport } from '@kpng/client'
 import { Registry } from 'prom-client'
 import { type IPFamily, ipFamilies } from '../config/cidr.js'
-import { ipsOf } from '../health/local-endpoints.js'
+import { ipsOf } from '../ip-sets.js'
 import { countChanges } from './count-changes.js'
 import { failureMetrics, type KubeProxyMetrics, kubeProxyMetrics, type MetricsMode } from './kube-proxy-metrics.js'
 import { NoLocalEndpointsTotal, trafficPolicies } from './no-local-endpoints.js'
@@ -103,14 +103,14 @@ export class ProxyMetrics {
     }
   }
 
-  /** From the change in the cluster to the rule; what changed before we started says nothing about us. */
+  /** From the change in the cluster to the rule, by two clocks; what changed before we started says nothing about us. */
   #recordProgramming({ changes, view }: SyncReport, nowMs: number): void {
     for (const { service, unixMs } of changes.triggers) {
       if (unixMs <= this.#startedMs) continue
       const endpoints = view.services.get(service)?.endpoints ?? []
       const touched = this.#families.filter((family) => endpoints.some(({ ips }) => ipsOf(ips, family).length > 0))
       for (const ip_family of touched.length > 0 ? touched : this.#families.slice(0, 1)) {
-        this.#kubeProxy.networkProgramming.observe({ ip_family }, (nowMs - unixMs) / 1000)
+        this.#kubeProxy.networkProgramming.observe({ ip_family }, Math.max(0, nowMs - unixMs) / 1000)
       }
     }
   }

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { type globalv1, localv1 } from '@kpng/api'
-import type { Changes, NodeView, ServiceChange, ServiceEndpoints } from '@kpng/client'
+import type { Changes, NodeView, ServiceChange, ServiceEndpoints, SyncReport } from '@kpng/client'
 
 // Short ways to write what a node sees, and how it changes.
 
@@ -44,3 +44,13 @@ export class TestView implements NodeView {
     return { full: false, services, node: false, serviceCidrs: false, triggers: [], ...init }
   }
 }
+
+/** What a runner tells about a sync. */
+export const syncReport = (view: NodeView, changes: Changes, more: Partial<SyncReport> = {}): SyncReport => ({
+  view,
+  changes,
+  startedAtMs: 0,
+  durationMs: 0,
+  steps: [],
+  ...more,
+})

@@ -21,7 +21,7 @@ export async function bundle(root) {
     minifySyntax: true,
     legalComments: 'none',
     alias: { koffi: join(root, 'scripts', 'package', 'koffi-library.js') },
-    plugins: [nodeModulesByRequire, bakedFiles()],
+    plugins: [nodeModulesByRequire, bakedFiles(root)],
     logLevel: 'warning',
   })
   return { text: asScript(outputFiles[0].text), inputs: Object.keys(metafile.inputs).sort() }

@@ -3,7 +3,8 @@ import { basename } from 'node:path'
 import { main } from '../../cli/main.ts'
 
 const words = { 'kpng-json': ['local', 'to-json'], 'kpng-callout': ['local', 'to-callout'] }
-const name = basename(process.argv0.replaceAll('\\', '/')).replace(/\.exe$/i, '')
+// In an executable this is how it was called, not the file that a link leads to.
+const name = basename((process.argv[1] ?? '').replaceAll('\\', '/')).replace(/\.(exe|cjs)$/i, '')
 const known = name in words ? name : 'kpng'
 
 main([...(words[known] ?? []), ...process.argv.slice(2)], known).then((code) => {

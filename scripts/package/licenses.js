@@ -27,4 +27,5 @@ function packageFolder(file) {
   return parts.slice(0, at + (parts[at + 1]?.startsWith('@') ? 3 : 2)).join('/')
 }
 
-export const koffiInput = (root) => (existsSync(join(root, 'node_modules', 'koffi')) ? ['node_modules/koffi/index.js'] : [])
+export const koffiInput = (root) =>
+  existsSync(join(root, 'node_modules', 'koffi')) ? ['node_modules/koffi/index.js'] : []

@@ -6,7 +6,6 @@ export const SOCK_CLOEXEC = 0x80000
 export const NETLINK_NETFILTER = 12
 
 export const SOL_SOCKET = 1
-export const SO_RCVBUF = 8
 export const SO_SNDBUFFORCE = 32
 export const SO_RCVBUFFORCE = 33
 export const SOL_NETLINK = 270
@@ -37,13 +36,11 @@ export const NFPROTO_IPV4 = 2
 export const NFPROTO_IPV6 = 10
 
 export const nftMessage = {
-  NEWTABLE: 0,
   GETTABLE: 1,
   NEWCHAIN: 3,
   GETCHAIN: 4,
   NEWRULE: 6,
   GETRULE: 7,
-  NEWSET: 9,
   GETSET: 10,
   NEWSETELEM: 12,
   GETSETELEM: 13,

@@ -4,7 +4,8 @@ import type { Libc } from './libc.js'
 import { attributesOf, findAttribute, type Message, textOf } from './messages.js'
 import { AnswersLost, NetlinkSocket } from './socket.js'
 
-const bufferBytes = 4 * 1024 * 1024
+/** A limit, not a need: memory is taken only by what waits to be read. */
+const bufferBytes = 16 * 1024 * 1024
 
 /** In every message about a thing in a table, whatever the thing is. */
 const TABLE_NAME = 1

@@ -65,21 +65,10 @@ export function evaluate(packet: Packet, elements: Elements, settings: Settings,
     drawn: new Map(),
     redirected: false,
   }
-  const hooks = packet.fromNode ? ['firewall-output', 'dnat-output'] : ['firewall-prerouting', 'dnat-prerouting']
-  for (const hook of hooks) {
-    const verdict = run(walk, hook)
-    if (verdict === 'drop') return { verdict: 'dropped', endpoints: new Map(), masqueraded: false }
-  }
+  const verdict = run(walk, packet.fromNode ? 'dnat-output' : 'dnat-prerouting')
   if (walk.redirected) return toEndpoint(walk)
-  const isLocal = walk.local.has(walk.fields.get(`${family} daddr`) ?? '')
-  const filters = [...(packet.fromNode ? ['filter-output'] : []), ...(isLocal ? ['filter-input'] : ['filter-forward'])]
-  for (const hook of filters) {
-    const verdict = run(walk, hook)
-    if (verdict === 'drop' || verdict === 'reject') {
-      return { verdict: verdict === 'drop' ? 'dropped' : 'rejected', endpoints: new Map(), masqueraded: false }
-    }
-  }
-  return { verdict: 'passed', endpoints: new Map(), masqueraded: walk.marked }
+  const outcome = verdict === 'drop' ? 'dropped' : verdict === 'reject' ? 'rejected' : 'passed'
+  return { verdict: outcome, endpoints: new Map(), masqueraded: false }
 }
 
 function toEndpoint(walk: Walk): Outcome {
@@ -131,7 +120,6 @@ const key = (walk: Walk, text: string): string =>
 type Apply = (walk: Walk, match: RegExpExecArray) => boolean | { verdict: Verdict }
 
 const statements: readonly (readonly [RegExp, Apply])[] = [
-  [/^ct state new/, () => true],
   [/^ct status dnat/, (walk) => walk.redirected],
   [/^drop/, () => ({ verdict: 'drop' })],
   [/^reject( with tcp reset)?/, () => ({ verdict: 'reject' })],

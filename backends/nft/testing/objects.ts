@@ -6,7 +6,8 @@ import type { Changes, NodeView, ServiceEndpoints } from '@kpng/client'
 
 type ServiceInit = MessageInitShape<typeof localv1.ServiceSchema>
 
-export interface TestService extends ServiceInit {
+/** The fields of a service as they may be given, its name, and its endpoints. */
+export type TestService = Omit<Exclude<ServiceInit, localv1.Service>, '$typeName' | '$unknown' | 'name'> & {
   readonly name: string
   readonly endpoints?: readonly localv1.Endpoint[]
 }

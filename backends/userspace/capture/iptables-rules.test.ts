@@ -51,23 +51,43 @@ describe('iptables rules, as `iptables-save | grep` showed them in kube-proxy', 
   })
 
   it.each([
-    ['nobody anywhere', {}, { inside: 'refuse', outside: 'refuse' }, [
-      '-A KUBE-PORTALS-FILTER -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -m conntrack --ctstate NEW -j REJECT --reject-with tcp-reset',
-    ]],
-    ['nobody anywhere, UDP node port', { protocol: 'udp', ip: '', port: 30_053 }, { inside: 'refuse', outside: 'refuse' }, [
-      '-A KUBE-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 30053 -m addrtype --dst-type LOCAL -m conntrack --ctstate NEW -j REJECT',
-    ]],
-    ['none here', {}, { inside: 'drop', outside: 'drop' }, [
-      '-A KUBE-PORTALS-FILTER -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -m conntrack --ctstate NEW -j DROP',
-    ]],
+    [
+      'nobody anywhere',
+      {},
+      { inside: 'refuse', outside: 'refuse' },
+      [
+        '-A KUBE-PORTALS-FILTER -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -m conntrack --ctstate NEW -j REJECT --reject-with tcp-reset',
+      ],
+    ],
+    [
+      'nobody anywhere, UDP node port',
+      { protocol: 'udp', ip: '', port: 30_053 },
+      { inside: 'refuse', outside: 'refuse' },
+      [
+        '-A KUBE-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 30053 -m addrtype --dst-type LOCAL -m conntrack --ctstate NEW -j REJECT',
+      ],
+    ],
+    [
+      'none here',
+      {},
+      { inside: 'drop', outside: 'drop' },
+      [
+        '-A KUBE-PORTALS-FILTER -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -m conntrack --ctstate NEW -j DROP',
+      ],
+    ],
   ] as const)('%s', (_name, init, fates, expected) => expect(rules([open(init, 33_059, fates)])).toEqual(expected))
 
   it('a name cannot bring rules of its own', () => {
-    for (const rule of rules([open({ servicePort: 'a"\n-A INPUT -j ACCEPT' }, 1)])) expect(rule).toContain('--comment "a__-A_INPUT_-j_ACCEPT"')
+    for (const rule of rules([open({ servicePort: 'a"\n-A INPUT -j ACCEPT' }, 1)]))
+      expect(rule).toContain('--comment "a__-A_INPUT_-j_ACCEPT"')
   })
 
   it('declares our chains whole and touches no other', () => {
-    const text = restoreInput({ family: 'v4', bindIp: undefined }, { open: [], insideCidrs: [], nodeIps: {} } as unknown as Steering)
+    const text = restoreInput({ family: 'v4', bindIp: undefined }, {
+      open: [],
+      insideCidrs: [],
+      nodeIps: {},
+    } as unknown as Steering)
     expect(text).toBe(`*nat
 :KUBE-PORTALS-CONTAINER - [0:0]
 :KUBE-PORTALS-HOST - [0:0]

@@ -6,13 +6,19 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { userspaceBackend } from '../backend.js'
 import { Cluster, endpoint } from '../testing/cluster.js'
 import { outcome, recordingLog, tcpServer } from '../testing/peers.js'
-import { netshCapture, type NetshOptions } from './netsh.js'
+import { type NetshOptions, netshCapture } from './netsh.js'
 import { addArguments, defaultInterface, deleteArguments, showArguments } from './netsh-arguments.js'
 
 describe("netsh's arguments", () => {
   it.each([
-    [addArguments('v4', defaultInterface, '10.96.0.1'), 'interface|ipv4|add|address|name=vEthernet (HNS Internal NIC)|address=10.96.0.1'],
-    [deleteArguments('v4', defaultInterface, '10.96.0.1'), 'interface|ipv4|delete|address|name=vEthernet (HNS Internal NIC)|address=10.96.0.1'],
+    [
+      addArguments('v4', defaultInterface, '10.96.0.1'),
+      'interface|ipv4|add|address|name=vEthernet (HNS Internal NIC)|address=10.96.0.1',
+    ],
+    [
+      deleteArguments('v4', defaultInterface, '10.96.0.1'),
+      'interface|ipv4|delete|address|name=vEthernet (HNS Internal NIC)|address=10.96.0.1',
+    ],
     [showArguments('v4', defaultInterface), 'interface|ipv4|show|address|name=vEthernet (HNS Internal NIC)'],
     [addArguments('v6', 'Ethernet', 'fd96::1'), 'interface|ipv6|add|address|interface=Ethernet|address=fd96::1'],
     [deleteArguments('v6', 'Ethernet', 'fd96::1'), 'interface|ipv6|delete|address|interface=Ethernet|address=fd96::1'],
@@ -38,7 +44,8 @@ function fakeNetsh(...present: string[]) {
     }
     return [...addresses].map((address) => `    IP-Adresse:                           ${address}`).join('\r\n')
   }
-  const changes = () => calls.filter((call) => !call.includes(' show ')).map((call) => call.replace(/.*ipv. (\w+).*address=/, '$1 '))
+  const changes = () =>
+    calls.filter((call) => !call.includes(' show ')).map((call) => call.replace(/.*ipv. (\w+).*address=/, '$1 '))
   return { run, calls, changes, fail: (message: string | undefined) => (broken = message) }
 }
 
@@ -97,8 +104,12 @@ describe('addresses by netsh', () => {
     await cluster.set('good', { ips: ips('127.30.0.3'), ports: [port('http', 8080)] }, endpoints)
     netsh.fail('`netsh …` failed: The object is already in the list.')
     await cluster.set('bad', { ips: ips('127.30.0.4'), ports: [port('http', 8080)] }, endpoints)
-    expect([...backend.failures()]).toEqual([['default/bad:http|127.30.0.4:8080/tcp', expect.stringContaining('already in the list')]])
-    expect(lines.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual(['Failed to start proxy'])
+    expect([...backend.failures()]).toEqual([
+      ['default/bad:http|127.30.0.4:8080/tcp', expect.stringContaining('already in the list')],
+    ])
+    expect(lines.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual([
+      'Failed to start proxy',
+    ])
     expect(await outcome('127.30.0.3', 8080)).toBe('pod')
     netsh.fail(undefined)
     await cluster.set('other', { ips: {} } as never)
@@ -108,7 +119,8 @@ describe('addresses by netsh', () => {
 
   it('says that netsh is missing, or does not know the interface', async () => {
     const missing = netshCapture({ log: silentLog })
-    if (process.platform !== 'win32') await expect(missing.setup()).rejects.toThrow('netsh is not installed or not in PATH')
+    if (process.platform !== 'win32')
+      await expect(missing.setup()).rejects.toThrow('netsh is not installed or not in PATH')
     const unknown = netshCapture({
       log: silentLog,
       interfaceName: 'No such',

@@ -66,7 +66,7 @@ export function netshCapture(options: NetshOptions): Capture {
         if (error instanceof KpngError && error.code === 'unsupported') throw error
         throw new KpngError(
           'unsupported',
-          `netsh does not know the interface "${interfaceName}"; name the one for service addresses with --interface: ${messageOf(error)}`,
+          `netsh does not know the interface "${interfaceName}"; name the one for service addresses with --forwarder-interface: ${messageOf(error)}`,
           { cause: error },
         )
       })

@@ -28,35 +28,59 @@ describe('elements of a portal', () => {
   const text = (portal: OpenPortal) => elementsOf(portal).map(({ set, key, value }) => `${set} { ${key}${value} }`)
 
   it.each([
-    ['a cluster IP', open(), [
-      'portals { 10.96.0.1 . tcp . 80 comment "default/web:http" : 40000 }',
-      'proxy-ports { tcp . 40000 comment "default/web:http" }',
-    ]],
-    ['a node port', open({ ip: '', port: 30_080, kind: 'node-port', protocol: 'udp' }), [
-      'node-ports { udp . 30080 comment "default/web:http" : 40000 }',
-      'proxy-ports { udp . 40000 comment "default/web:http" }',
-    ]],
-    ['no endpoint', open({}, { fates: { inside: 'refuse', outside: 'refuse' } }), [
-      'portals { 10.96.0.1 . tcp . 80 comment "default/web:http" : 40000 }',
-      'proxy-ports { tcp . 40000 comment "default/web:http" }',
-      'inside-fates { 10.96.0.1 . tcp . 80 comment "default/web:http" : goto refuse }',
-      'outside-fates { 10.96.0.1 . tcp . 80 comment "default/web:http" : goto refuse }',
-    ]],
-    ['none here, node port', open({ ip: '', port: 30_080, kind: 'node-port' }, { fates: { inside: 'forward', outside: 'drop' } }), [
-      'node-ports { tcp . 30080 comment "default/web:http" : 40000 }',
-      'proxy-ports { tcp . 40000 comment "default/web:http" }',
-      'node-port-outside-fates { tcp . 30080 comment "default/web:http" : drop }',
-    ]],
-    ['source ranges', open({ kind: 'load-balancer-ip', sourceRanges: parseRanges(['10.0.0.0/8', '10.1.0.0/16', 'fd00::/8']) }), [
-      'portals { 10.96.0.1 . tcp . 80 comment "default/web:http" : 40000 }',
-      'proxy-ports { tcp . 40000 comment "default/web:http" }',
-      'guarded { 10.96.0.1 . tcp . 80 comment "default/web:http" }',
-      'source-ranges { 10.96.0.1 . tcp . 80 . 10.0.0.0/8 comment "default/web:http" }',
-    ]],
-    ['a name that is none', open({ servicePort: 'x/y" } ; flush ruleset #' }), [
-      'portals { 10.96.0.1 . tcp . 80 comment "x/y______flush_ruleset__" : 40000 }',
-      'proxy-ports { tcp . 40000 comment "x/y______flush_ruleset__" }',
-    ]],
+    [
+      'a cluster IP',
+      open(),
+      [
+        'portals { 10.96.0.1 . tcp . 80 comment "default/web:http" : 40000 }',
+        'proxy-ports { tcp . 40000 comment "default/web:http" }',
+      ],
+    ],
+    [
+      'a node port',
+      open({ ip: '', port: 30_080, kind: 'node-port', protocol: 'udp' }),
+      [
+        'node-ports { udp . 30080 comment "default/web:http" : 40000 }',
+        'proxy-ports { udp . 40000 comment "default/web:http" }',
+      ],
+    ],
+    [
+      'no endpoint',
+      open({}, { fates: { inside: 'refuse', outside: 'refuse' } }),
+      [
+        'portals { 10.96.0.1 . tcp . 80 comment "default/web:http" : 40000 }',
+        'proxy-ports { tcp . 40000 comment "default/web:http" }',
+        'inside-fates { 10.96.0.1 . tcp . 80 comment "default/web:http" : goto refuse }',
+        'outside-fates { 10.96.0.1 . tcp . 80 comment "default/web:http" : goto refuse }',
+      ],
+    ],
+    [
+      'none here, node port',
+      open({ ip: '', port: 30_080, kind: 'node-port' }, { fates: { inside: 'forward', outside: 'drop' } }),
+      [
+        'node-ports { tcp . 30080 comment "default/web:http" : 40000 }',
+        'proxy-ports { tcp . 40000 comment "default/web:http" }',
+        'node-port-outside-fates { tcp . 30080 comment "default/web:http" : drop }',
+      ],
+    ],
+    [
+      'source ranges',
+      open({ kind: 'load-balancer-ip', sourceRanges: parseRanges(['10.0.0.0/8', '10.1.0.0/16', 'fd00::/8']) }),
+      [
+        'portals { 10.96.0.1 . tcp . 80 comment "default/web:http" : 40000 }',
+        'proxy-ports { tcp . 40000 comment "default/web:http" }',
+        'guarded { 10.96.0.1 . tcp . 80 comment "default/web:http" }',
+        'source-ranges { 10.96.0.1 . tcp . 80 . 10.0.0.0/8 comment "default/web:http" }',
+      ],
+    ],
+    [
+      'a name that is none',
+      open({ servicePort: 'x/y" } ; flush ruleset #' }),
+      [
+        'portals { 10.96.0.1 . tcp . 80 comment "x/y______flush_ruleset__" : 40000 }',
+        'proxy-ports { tcp . 40000 comment "x/y______flush_ruleset__" }',
+      ],
+    ],
   ])('%s', (_name, portal, expected) => expect(text(portal)).toEqual(expected))
 
   it('the whole range is two halves', () => {
@@ -82,7 +106,9 @@ describe('changes', () => {
 
   it('an address that changes hands is deleted before it is added', () => {
     const other = open({ servicePort: 'default/new:http' }, { place: { ip: '0.0.0.0', port: 40_001 } })
-    expect(elementChanges(layout, [open()], [other]).map((line) => line.replace('element ip kpng-userspace ', ''))).toEqual([
+    expect(
+      elementChanges(layout, [open()], [other]).map((line) => line.replace('element ip kpng-userspace ', '')),
+    ).toEqual([
       'delete portals { 10.96.0.1 . tcp . 80 }',
       'delete proxy-ports { tcp . 40000 }',
       'add portals { 10.96.0.1 . tcp . 80 comment "default/new:http" : 40001 }',
@@ -120,20 +146,28 @@ describe('what nft is given', () => {
     await capture.steer(steering({ open: [open()], added: [open()], full: true }))
     expect(given).toHaveLength(1)
     for (const family of ['ip', 'ip6']) {
-      expect(given[0]).toContain(`add table ${family} kpng-userspace\ndelete table ${family} kpng-userspace\ntable ${family} kpng-userspace {`)
+      expect(given[0]).toContain(
+        `add table ${family} kpng-userspace\ndelete table ${family} kpng-userspace\ntable ${family} kpng-userspace {`,
+      )
     }
     expect(given[0]).toContain('add element ip kpng-userspace inside { 10.244.0.0/24 }')
     await capture.steer(steering({ open: [open()], added: [open()], removed: [open()] }))
     expect(given).toHaveLength(1)
     await capture.steer(steering({ removed: [open()] }))
-    expect(given[1]).toBe('delete element ip kpng-userspace portals { 10.96.0.1 . tcp . 80 }\ndelete element ip kpng-userspace proxy-ports { tcp . 40000 }\n')
+    expect(given[1]).toBe(
+      'delete element ip kpng-userspace portals { 10.96.0.1 . tcp . 80 }\ndelete element ip kpng-userspace proxy-ports { tcp . 40000 }\n',
+    )
     await capture.cleanup()
     expect(given.slice(2)).toEqual(['nft list tables', 'delete table ip kpng-userspace\n'])
   })
 
   it('refuses to lead packets to loopback', () => {
-    expect(() => nftCapture({ log: silentLog, bindAddresses: ['127.0.0.1'] })).toThrow('Portals cannot lead to 127.0.0.1')
-    expect(() => nftCapture({ log: silentLog, bindAddresses: ['eth0'] })).toThrow('The bind address "eth0" is not an IP address')
+    expect(() => nftCapture({ log: silentLog, bindAddresses: ['127.0.0.1'] })).toThrow(
+      'Portals cannot lead to 127.0.0.1',
+    )
+    expect(() => nftCapture({ log: silentLog, bindAddresses: ['eth0'] })).toThrow(
+      'The bind address "eth0" is not an IP address',
+    )
   })
 
   it('old UDP flows are forgotten where the proxy port changed, and only there', () => {

@@ -133,14 +133,10 @@ export class TcpConnection implements Flow {
   }
 
   #giveUp(reason: string): void {
-    const { servicePort, surroundings } = this.#entrance
+    const { servicePort } = this.#entrance
     if (this.#client.destroyed) return
     servicePort.counters.failures++
-    surroundings.log.detail(1, 'Failed to connect to balancer', {
-      service: servicePort.name,
-      remoteAddress: remoteOf(this.#client),
-      reason,
-    })
+    servicePort.warn('Failed to connect to balancer', { remoteAddress: remoteOf(this.#client), reason })
     this.#client.resetAndDestroy()
   }
 }

@@ -27,7 +27,9 @@ async function pair(mover = portableByteMover()) {
     })
     return [out, into] as const
   }
-  const [client, inside] = await connected({ pauseOnConnect: true }, (port) => connect({ port, host: '127.0.0.1', allowHalfOpen: true }))
+  const [client, inside] = await connected({ pauseOnConnect: true }, (port) =>
+    connect({ port, host: '127.0.0.1', allowHalfOpen: true }),
+  )
   const [outside, server] = await connected({}, (port) => mover.connect({ ip: '127.0.0.1', port, key: '' }))
   const counters = { bytesToEndpoint: 0, bytesToClient: 0 }
   const moved = new Promise((resolve) => mover.move({ client: inside, endpoint: outside, counters }, resolve))

@@ -6,6 +6,9 @@ const largest = sizes.length - 1
 const spare: Buffer[] = []
 const maxSpare = 16
 
+/** Small ones are pieces of Node's pool: an array buffer for each would cost more than it holds. */
+const allocate = (size: number): Buffer => Buffer.allocUnsafe(sizes[size] as number)
+
 /**
  * The memory that one connection reads into, again and again: allocating anew for each read is a third of the cost of moving
  * bytes. It grows with reads that fill it and shrinks with small ones. Two connections never share one: the system holds on to
@@ -17,7 +20,8 @@ export class ReadBuffer {
 
   /** Where the next read goes. */
   readonly next = (): Buffer => {
-    this.#buffer ??= (this.#size === largest ? spare.pop() : undefined) ?? Buffer.allocUnsafeSlow(sizes[this.#size] as number)
+    this.#buffer ??=
+      this.#size === largest ? (spare.pop() ?? Buffer.allocUnsafeSlow(sizes[largest] as number)) : allocate(this.#size)
     return this.#buffer
   }
 

@@ -163,7 +163,10 @@ describe('TCP on the service address', () => {
       [8, 'to backend'],
       [6, 'from backend'],
     ])
-    expect(lines[4]?.fields).toMatchObject({ servicePortName: 'default/web:http', endpoints: [`127.20.0.1:${server.port}`] })
+    expect(lines[4]?.fields).toMatchObject({
+      servicePortName: 'default/web:http',
+      endpoints: [`127.20.0.1:${server.port}`],
+    })
   })
 })
 
@@ -191,7 +194,9 @@ describe('endpoints that go', () => {
     const other = await pod('other')
     await cluster.set('web', {}, [at(slow)])
     const client = connect({ host: ip, port })
-    const reset = new Promise<string>((resolve) => client.on('error', (error: NodeJS.ErrnoException) => resolve(`${error.code}`)))
+    const reset = new Promise<string>((resolve) =>
+      client.on('error', (error: NodeJS.ErrnoException) => resolve(`${error.code}`)),
+    )
     await until('the pod has the connection', () => slow.accepted() === 1)
     const removed = Date.now()
     await cluster.set('web', {}, [at(other)])

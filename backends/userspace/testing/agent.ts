@@ -8,7 +8,7 @@ import { nftCapture } from '../capture/nft.js'
 import { noCapture } from '../capture/none.js'
 import { parsePortRange } from '../capture/proxy-ports.js'
 import { Cluster, endpoint, type service } from './cluster.js'
-import { startDownload, load } from './load.js'
+import { load, startDownload } from './load.js'
 import { ask, outcome, type TestServer, tcpServer, udpClient, udpServer } from './peers.js'
 
 // Runs inside one network namespace of a lab and does what the test asks for, one request at a time or several at once.
@@ -61,7 +61,12 @@ const methods = {
     name: string,
     init: Parameters<typeof service>[1] | null,
     endpoints: Parameters<typeof endpoint>[] = [],
-  ): Promise<void> => cluster?.set(name, init ?? undefined, endpoints.map((args) => endpoint(...args))),
+  ): Promise<void> =>
+    cluster?.set(
+      name,
+      init ?? undefined,
+      endpoints.map((args) => endpoint(...args)),
+    ),
   async serveTcp(ip: string, port: number, name: string): Promise<void> {
     // Says its name and who the client is; a client that asks for a stream gets bytes until it leaves.
     const serve = startDownload(name)
@@ -80,12 +85,13 @@ const methods = {
     Promise.race([outcome(ip, port), new Promise<string>((resolve) => setTimeout(resolve, timeoutMs, 'timeout'))]),
   /** `client` names a socket that keeps its port from question to question. */
   async udpAsk(client: string, localIp: string, ip: string, port: number, text: string): Promise<string> {
-    let socket = clients.get(client)
-    if (!socket) clients.set(client, (socket = await udpClient(localIp)))
+    const socket = clients.get(client) ?? (await udpClient(localIp))
+    clients.set(client, socket)
     return socket.ask(ip, port, text)
   },
   load,
-  run: async (program: string, args: string[]): Promise<string> => execFileSync(program, args, { encoding: 'utf8', stdio: 'pipe' }),
+  run: async (program: string, args: string[]): Promise<string> =>
+    execFileSync(program, args, { encoding: 'utf8', stdio: 'pipe' }),
   sysctl: async (name: string, value: string): Promise<void> =>
     writeFileSync(`/proc/sys/${name.replaceAll('.', '/')}`, value),
 }

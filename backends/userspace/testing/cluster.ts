@@ -22,7 +22,11 @@ export const service = (name: string, init: Exclude<ServiceInit, localv1.Service
   } as ServiceInit)
 
 /** An endpoint by its address; its port when it differs from the service's target port. */
-export function endpoint(ip: string, port?: number, init: Exclude<EndpointInit, localv1.Endpoint> = {}): localv1.Endpoint {
+export function endpoint(
+  ip: string,
+  port?: number,
+  init: Exclude<EndpointInit, localv1.Endpoint> = {},
+): localv1.Endpoint {
   return create(localv1.EndpointSchema, {
     ips: ip.includes(':') ? { v6: [ip] } : { v4: [ip] },
     scopes: everywhere,
@@ -64,7 +68,10 @@ export class Cluster {
     await this.#sync(new Map([[path, { before, after }]]), false)
   }
 
-  async #sync(services: ReadonlyMap<string, { before: ServiceEndpoints | undefined; after: ServiceEndpoints | undefined }>, node: boolean) {
+  async #sync(
+    services: ReadonlyMap<string, { before: ServiceEndpoints | undefined; after: ServiceEndpoints | undefined }>,
+    node: boolean,
+  ) {
     const full = this.#first
     this.#first = false
     await this.#backend.sync(this.view, { full, services, node, serviceCidrs: false, triggers: [] })

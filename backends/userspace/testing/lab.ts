@@ -71,7 +71,10 @@ export async function makeLab(): Promise<Lab> {
   }
   process.on('exit', remove)
   try {
-    ipBatch([], names.map((name) => `netns add ${namespace(name)}`))
+    ipBatch(
+      [],
+      names.map((name) => `netns add ${namespace(name)}`),
+    )
     for (const name of names) ipBatch(['-n', namespace(name)], machineCommands(name, namespace))
     for (const name of names) ipBatch(['-n', namespace(name)], addressCommands(name))
     const program = join(folder, 'agent.mjs')
@@ -119,7 +122,10 @@ const links: readonly [MachineName, string, string, string, string, string][] = 
 
 function machineCommands(name: MachineName, namespace: (name: MachineName) => string): string[] {
   if (name !== 'node') return ['link set lo up']
-  return ['link set lo up', ...links.map(([other, device]) => `link add ${device} type veth peer name eth0 netns ${namespace(other)}`)]
+  return [
+    'link set lo up',
+    ...links.map(([other, device]) => `link add ${device} type veth peer name eth0 netns ${namespace(other)}`),
+  ]
 }
 
 function addressCommands(name: MachineName): string[] {

@@ -31,7 +31,8 @@ export async function load(what: {
   const count = (name: string) => {
     outcomes[name] = (outcomes[name] ?? 0) + 1
   }
-  if (what.downloadMs !== undefined) return { outcomes, bytes: await download(what.ip, what.port, what.downloadMs, count) }
+  if (what.downloadMs !== undefined)
+    return { outcomes, bytes: await download(what.ip, what.port, what.downloadMs, count) }
   let left = what.connections ?? 0
   const worker = async () => {
     while (left-- > 0) count((await outcome(what.ip, what.port)).split(' ')[0] as string)

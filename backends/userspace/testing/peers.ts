@@ -15,7 +15,10 @@ export interface TestServer {
 export async function tcpServer(
   ip: string,
   name: string,
-  { port = 0, serve = (socket: Socket) => void socket.end(name) }: { port?: number; serve?: (socket: Socket) => void } = {},
+  {
+    port = 0,
+    serve = (socket: Socket) => void socket.end(name),
+  }: { port?: number; serve?: (socket: Socket) => void } = {},
 ): Promise<TestServer> {
   let accepted = 0
   const sockets = new Set<Socket>()
@@ -109,8 +112,10 @@ export async function until(what: string, holds: () => boolean, timeoutMs = 5000
 /** Lines that the backend logged, at any level. */
 export function recordingLog() {
   const lines: { level: string; message: string; fields: Record<string, unknown> }[] = []
-  const add = (level: string) => (message: string, fields: object = {}) =>
-    void lines.push({ level, message, fields: { ...fields } })
+  const add =
+    (level: string) =>
+    (message: string, fields: object = {}) =>
+      void lines.push({ level, message, fields: { ...fields } })
   return {
     lines,
     log: {

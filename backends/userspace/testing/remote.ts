@@ -5,15 +5,20 @@ import type { AgentMethods } from './agent.js'
 
 // Other processes that do what a test asks for.
 
-type Remote = { [K in keyof AgentMethods]: (...args: Parameters<AgentMethods[K]>) => Promise<Awaited<ReturnType<AgentMethods[K]>>> }
+type Remote = {
+  [K in keyof AgentMethods]: (...args: Parameters<AgentMethods[K]>) => Promise<Awaited<ReturnType<AgentMethods[K]>>>
+}
 
 /** Every method runs in the other process. */
 export type Machine = Remote & { readonly child: ChildProcess }
 
 /** The agent is TypeScript; Node in a namespace needs it in one plain file. */
-export async function bundleAgent(outfile: string): Promise<void> {
+export const bundleAgent = (outfile: string): Promise<void> => bundle('agent.ts', outfile)
+
+/** One file of this folder and all that it imports, for a Node that knows neither TypeScript nor our packages. */
+export async function bundle(name: string, outfile: string): Promise<void> {
   await build({
-    entryPoints: [fileURLToPath(new URL('agent.ts', import.meta.url))],
+    entryPoints: [fileURLToPath(new URL(name, import.meta.url))],
     outfile,
     bundle: true,
     platform: 'node',

@@ -41,7 +41,12 @@ describe('UDP on the service address', () => {
     const first = (await one.ask(ip, port, '1')).split(':')[0]
     expect(await one.ask(ip, port, '2')).toBe(`${first}:2`)
     expect((await two.ask(ip, port, '3')).split(':')[0]).not.toBe(first)
-    expect(backend.counters.get('default/dns:http')).toMatchObject({ connections: 2, active: 2, bytesToEndpoint: 3, bytesToClient: 9 })
+    expect(backend.counters.get('default/dns:http')).toMatchObject({
+      connections: 2,
+      active: 2,
+      bytesToEndpoint: 3,
+      bytesToClient: 9,
+    })
   })
 
   it('moves a client at once when its endpoint goes', async () => {
@@ -79,9 +84,11 @@ describe('UDP on the service address', () => {
   it('serves IPv6', async () => {
     const { cluster } = await start()
     const server = await pod('six', '::1')
-    await cluster.set('dns', { ips: { clusterIps: { v6: ['::1'] } }, ports: [{ ...ports[0], port: 28_053 }] } as never, [
-      endpoint('::1', server.port),
-    ])
+    await cluster.set(
+      'dns',
+      { ips: { clusterIps: { v6: ['::1'] } }, ports: [{ ...ports[0], port: 28_053 }] } as never,
+      [endpoint('::1', server.port)],
+    )
     expect(await (await client('::1')).ask('::1', 28_053, 'x')).toBe('six:x')
   })
 

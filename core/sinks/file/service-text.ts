@@ -84,6 +84,8 @@ function endpointText(record: EndpointRecord, source: string, service: ServiceEn
     `    sourcename: ${textOf(source)}\n`,
     `    servicename: ${textOf(service.name)}\n`,
     `    podname: ${textOf(record.podName)}\n`,
+    // Go's reader refuses a field that it does not know, so it is there only where it says something.
+    record.ports?.length === 0 ? '    noports: true\n' : '',
     '    endpoint:\n',
     `      hostname: ${textOf(record.hostname)}\n`,
     '      ips:\n',
@@ -99,7 +101,7 @@ function endpointText(record: EndpointRecord, source: string, service: ServiceEn
 }
 
 function overridesText(ports: EndpointRecord['ports']): string {
-  if (ports.length === 0) return '      portoverrides: []\n'
+  if (ports === undefined || ports.length === 0) return '      portoverrides: []\n'
   const items = ports.map(({ name, port }) => `      - name: ${textOf(name)}\n        port: ${port}\n`)
   return `      portoverrides:\n${items.join('')}`
 }

@@ -10,7 +10,7 @@ export function endpointRecord(info: globalv1.EndpointInfo): EndpointRecord {
     hostname: endpoint?.hostname ?? '',
     v4: orNone(endpoint?.ips?.v4),
     v6: orNone(endpoint?.ips?.v6),
-    ports: endpoint?.portOverrides.map(({ name, port }) => ({ name, port })) ?? none,
+    ports: portsOf(info),
     node: topology?.node ?? '',
     zone: topology?.zone ?? '',
     hints:
@@ -26,6 +26,13 @@ export function endpointRecord(info: globalv1.EndpointInfo): EndpointRecord {
         })
       : conditionsOf(),
   }
+}
+
+/** A Go core, and a state file, may leave the ports out; then the target ports of the service count. */
+function portsOf({ endpoint, noPorts }: globalv1.EndpointInfo): EndpointRecord['ports'] {
+  const listed = endpoint?.portOverrides ?? []
+  if (listed.length === 0) return noPorts ? none : undefined
+  return listed.map(({ name, port }) => ({ name, port }))
 }
 
 const orNone = (values: string[] | undefined): readonly string[] => (values && values.length > 0 ? values : none)

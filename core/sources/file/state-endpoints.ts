@@ -74,9 +74,10 @@ function podNameIn(given: StateEndpoint, where: string, report: Report): string 
   return ''
 }
 
-function portsIn(given: StateEndpoint, where: string, report: Report): readonly EndpointPort[] {
+/** Go writes an empty list where it has none; then the target ports of the service count, unless `noports` says otherwise. */
+function portsIn(given: StateEndpoint, where: string, report: Report): EndpointRecord['ports'] {
   const overrides = given.endpoint?.portoverrides
-  if (!overrides || overrides.length === 0) return none
+  if (!overrides || overrides.length === 0) return given.noports ? none : undefined
   const ports = new Map<string, EndpointPort>()
   for (const [index, item] of overrides.entries()) {
     const name = item?.name ?? ''
@@ -96,8 +97,8 @@ class Sharing {
   readonly #ports = new Map<string, readonly EndpointPort[]>()
   readonly #hints = new Map<string, Hints>()
 
-  ports(ports: readonly EndpointPort[]): readonly EndpointPort[] {
-    if (ports.length === 0) return none
+  ports(ports: EndpointRecord['ports']): EndpointRecord['ports'] {
+    if (ports === undefined || ports.length === 0) return ports
     return shared(this.#ports, JSON.stringify(ports), () => ports)
   }
 

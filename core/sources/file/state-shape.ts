@@ -51,6 +51,7 @@ const endpoint = {
     sourcename: 'text',
     servicename: 'text',
     podname: 'text',
+    noports: 'flag',
     // Before `topology` had a node.
     nodename: 'text',
     endpoint: {

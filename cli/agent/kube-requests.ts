@@ -1,0 +1,20 @@
+import type { KubeConnection } from '@kpng/core/sources/kube'
+
+/** The way to the API server for those who need it beside the source: Events are posted once the source has connected. */
+export class KubeRequests {
+  #ready: (connection: KubeConnection) => void = () => {}
+  readonly #connection = new Promise<KubeConnection>((resolve) => {
+    this.#ready = resolve
+  })
+
+  connected(connection: KubeConnection): void {
+    this.#ready(connection)
+  }
+
+  async post(path: string, body: object): Promise<void> {
+    const connection = await this.#connection
+    const { status, body: answer } = await connection.request({ method: 'POST', path, body: JSON.stringify(body) })
+    answer.destroy()
+    if (status >= 300) throw new Error(`the API server answered ${status}`)
+  }
+}

@@ -1,0 +1,87 @@
+import type { Backend, RunnerOptions, SyncReport } from '@kpng/client'
+import type { NodeAgent, ServicePortCounters } from '@kpng/node'
+import { type Context, type Flags, given, textFlag } from '../context.js'
+import { prepareSystem } from './settings.js'
+
+/** What a node agent adds to the run of a backend. */
+export interface AgentRun {
+  readonly runner: Partial<RunnerOptions>
+  close(): Promise<void>
+}
+
+const nothing: AgentRun = { runner: {}, close: async () => {} }
+
+/** Starts health, metrics and tracing beside a backend, as its flags and the configuration file ask. */
+export async function startAgent(backend: Backend, mode: string, flags: Flags, context: Context): Promise<AgentRun> {
+  const { resolved, log } = context
+  if (!resolved) return nothing
+  await prepareSystem(resolved, log)
+  if (flags.initOnly) {
+    context.stop()
+    return nothing
+  }
+  const [agent, tracing] = await Promise.all([startServers(backend, mode, context), startTraces(flags, context)])
+  await followConfig(flags, context)
+  return {
+    runner: {
+      minSyncIntervalMs: resolved.settings.minSyncPeriodMs,
+      withSteps: tracing !== undefined,
+      onQueued: (changes) => agent.observer.onQueued(changes),
+      onSync: (report: SyncReport) => {
+        agent.observer.onSync(report)
+        tracing?.recordSync(report)
+      },
+    },
+    close: async () => {
+      await Promise.all([agent.close(), tracing?.close()])
+    },
+  }
+}
+
+async function startServers(backend: Backend, mode: string, context: Context): Promise<NodeAgent> {
+  const { startNodeAgent } = await import('@kpng/node')
+  const { resolved, log, signal, nodeName, version, verbosity, events, kube } = context
+  const counters = (backend as { counters?: ServicePortCounters }).counters
+  return await startNodeAgent({
+    resolved: resolved as NonNullable<typeof resolved>,
+    nodeName,
+    version,
+    mode,
+    log,
+    signal,
+    verbosity,
+    readings: { apiEvents: () => events.apiEvents, nodeLocalEvents: () => events.nodeLocalEvents },
+    ...given('servicePortCounters', counters),
+    ...(kube ? { post: (path: string, body: object) => kube.post(path, body) } : {}),
+  })
+}
+
+async function startTraces(flags: Flags, { log, nodeName }: Context) {
+  const endpoint = textFlag(flags, 'otlpEndpoint')
+  const fromEnvironment = process.env.OTEL_EXPORTER_OTLP_ENDPOINT || process.env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
+  if (endpoint === undefined && !fromEnvironment) return undefined
+  const { startTracing } = await import('@kpng/node/tracing')
+  const ratio = textFlag(flags, 'traceRatio')
+  return await startTracing({
+    nodeName,
+    log,
+    ...given('endpoint', endpoint),
+    ...given('sampleRatio', ratio === undefined ? undefined : Number(ratio)),
+  })
+}
+
+/** As in kube-proxy, a changed file ends the process: whoever started it starts it again, with the new settings. */
+async function followConfig(flags: Flags, { log, signal, stop }: Context): Promise<void> {
+  const path = textFlag(flags, 'config')
+  if (path === undefined) return
+  const { watchConfigFile } = await import('@kpng/node')
+  await watchConfigFile({
+    path,
+    log,
+    signal,
+    onChange: () => {
+      log.info('The configuration file has changed: kpng ends, to be started again', { file: path })
+      stop()
+    },
+  })
+}

@@ -1,0 +1,47 @@
+import { KpngError, type KpngErrorCode } from '@kpng/api'
+import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
+
+/** The kit's own kinds of errors, as ours. */
+const codes: Readonly<Record<string, KpngErrorCode>> = { usage: 'usage', unsupported: 'unsupported' }
+
+/** Proves a proxy, and says with the exit code whether it passed. */
+export async function proveProxy(flags: Flags, { signal }: Context): Promise<void> {
+  const { ConformanceError, runConformance } = await import('@kpng/conformance')
+  const families = listFlag(flags, 'family')
+  const kubeconfig = textFlag(flags, 'kubeconfig')
+  const feed = kubeconfig === undefined ? 'manifests' : { kubeconfig }
+  try {
+    const report = await runConformance({
+      proxy: await proxyCommand(flags, feed),
+      feed,
+      only: listFlag(flags, 'only'),
+      ...(families.length > 0 ? { families: families.map(familyOf) } : {}),
+      ...given('backend', textFlag(flags, 'backend')),
+      ...given('json', textFlag(flags, 'json')),
+      ...given('junit', textFlag(flags, 'junit')),
+      signal,
+      log: console.log,
+    })
+    if (!report.passed) throw new KpngError('refused', 'The proxy did not pass: the table above says where.')
+  } catch (error) {
+    if (!(error instanceof ConformanceError)) throw error
+    throw new KpngError(codes[error.code] ?? 'unavailable', error.message, { cause: error })
+  }
+}
+
+async function proxyCommand(flags: Flags, feed: 'manifests' | { kubeconfig: string }): Promise<string[]> {
+  const { proxyNamed, splitCommand } = await import('@kpng/conformance')
+  const command = textFlag(flags, 'proxy')
+  if (command !== undefined) return splitCommand(command)
+  const backend = textFlag(flags, 'backend')
+  if (backend !== undefined) return proxyNamed(backend, [process.execPath, process.argv[1] as string], feed)
+  throw new KpngError(
+    'usage',
+    "Which proxy? Give --backend nft, or a command: --proxy 'kpng file -i {manifests} to-local --node-name {node} to-nft'.",
+  )
+}
+
+function familyOf(text: string): 'v4' | 'v6' {
+  if (text === 'v4' || text === 'v6') return text
+  throw new KpngError('usage', `--family is v4 or v6, not "${text}".`)
+}

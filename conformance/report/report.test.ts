@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest'
+import { refused } from '../cases/cells.js'
+import { junitText } from './junit.js'
+import { type ConformanceReport, summaryOf, summaryText } from './report.js'
+import type { CellResult } from './result.js'
+import { tableText } from './table.js'
+
+const result = (more: Partial<CellResult>): CellResult => ({
+  id: 'one/pod-a.v4',
+  case: 'one',
+  title: 'One thing',
+  step: 1,
+  steps: 1,
+  after: 'start',
+  cell: 'pod-a.v4',
+  client: 'pod-a',
+  to: '10.96.1.1:80/TCP',
+  expect: refused,
+  expected: 'refused',
+  got: 'refused',
+  rows: [14],
+  status: 'right',
+  attempts: 1,
+  ...more,
+})
+
+const results = [
+  result({}),
+  result({ id: 'one/b.v4', cell: 'b.v4', status: 'wrong', got: '3× dropped <&"' }),
+  result({
+    id: 'two/1/c.v4',
+    case: 'two',
+    title: 'Two',
+    steps: 2,
+    cell: 'c.v4',
+    status: 'deviates',
+    got: 'passed',
+    reason: 'it is so',
+  }),
+  result({
+    id: 'two/2/c.v4',
+    case: 'two',
+    title: 'Two',
+    step: 2,
+    steps: 2,
+    after: 'it went',
+    cell: 'c.v4',
+    status: 'unexpectedly-right',
+    reason: 'it was so',
+  }),
+  result({
+    id: 'three/d.v4',
+    case: 'three',
+    title: 'Three',
+    cell: 'd.v4',
+    status: 'skipped',
+    got: '',
+    reason: 'no SCTP',
+    rows: [52, 60],
+  }),
+]
+
+const report: ConformanceReport = {
+  proxy: ['p'],
+  backend: 'nft',
+  results,
+  summary: summaryOf(results),
+  notes: [],
+  durationMs: 1234,
+  passed: false,
+}
+
+it('prints the truth table', () => {
+  expect(tableText(results).split('\n')).toEqual([
+    '',
+    'one: One thing',
+    '  ✓ pod-a.v4 pod-a → 10.96.1.1:80/TCP  refused  [14]',
+    '  ✗ b.v4     pod-a → 10.96.1.1:80/TCP  expected refused; got 3× dropped <&"  [14]',
+    '',
+    'two: Two',
+    '  step 1: start',
+    '  ~ c.v4     pod-a → 10.96.1.1:80/TCP  passed instead of refused: it is so  [14]',
+    '  step 2: it went',
+    '  ! c.v4     pod-a → 10.96.1.1:80/TCP  refused; no deviation after all: it was so  [14]',
+    '',
+    'three: Three',
+    '  - d.v4     pod-a → 10.96.1.1:80/TCP  skipped: no SCTP  [52 60]',
+  ])
+})
+
+it('sums up', () => {
+  expect(summaryText(report.summary)).toBe(
+    '5 cells: 1 right, 1 deviate (named), 1 right in spite of a named deviation, 1 skipped, 1 wrong',
+  )
+  expect(summaryText(summaryOf([result({})]))).toBe('1 cells: 1 right, 0 wrong')
+})
+
+describe('JUnit', () => {
+  const text = junitText(report)
+  it('counts failures and skips, in all and for each case', () => {
+    expect(text).toContain(
+      '<testsuites name="kpng conformance (nft)" tests="5" failures="1" errors="0" skipped="1" time="1.234">',
+    )
+    expect(text).toContain('<testsuite name="one" tests="2" failures="1" errors="0" skipped="0">')
+  })
+
+  it('names each cell, and escapes what XML cannot hold', () => {
+    expect(text).toContain('<testcase classname="one" name="one/pod-a.v4"/>')
+    expect(text).toContain('<failure message="expected refused; got 3× dropped &lt;&amp;&quot;">')
+    expect(text).toContain('<skipped message="no SCTP"/>')
+    expect(text).toContain('<system-out>deviates: it is so. Two.')
+    expect(junitText({ ...report, results: [result({ status: 'wrong', got: 'a\u0000b' })] })).not.toContain('\u0000')
+  })
+
+  it('closes what it opens', () => {
+    for (const name of ['testsuites', 'testsuite', 'failure', 'system-out']) {
+      const opened = text.match(new RegExp(`<${name}[ >]`, 'g'))?.length
+      expect([name, text.match(new RegExp(`</${name}>`, 'g'))?.length]).toEqual([name, opened])
+    }
+  })
+})

@@ -1,0 +1,343 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { type CommandLine, ofGuide, ofPowerShell, ofUnit } from './testing/command-lines.js'
+import { hasKubectl, manifestsIn, render, renderWith } from './testing/kustomize.js'
+import { refusal, stillComing } from './testing/parse.js'
+import { isWorkload, referenceFaults, type Workload } from './testing/references.js'
+import { type Manifest, nameOf, schemaFaults } from './testing/schema.js'
+
+const here = new URL('.', import.meta.url).pathname
+const root = join(here, '..')
+const overlay = (name: string) => join(here, 'overlays', name)
+const component = (name: string) => join(here, 'components', name)
+const foldersIn = (folder: string) => readdirSync(join(here, folder)).sort()
+
+if (!hasKubectl) console.warn('kubectl is missing: the manifests are not rendered. Install it to have them checked.')
+const hasSystemd = spawnSync('systemd-analyze', ['--version'], { stdio: 'ignore' }).status === 0
+if (!hasSystemd)
+  console.warn('systemd-analyze is missing: the units are not verified. Install systemd to have them checked.')
+
+const address = {
+  configMapGenerator: [
+    { name: 'kpng', behavior: 'merge', literals: ['KUBERNETES_SERVICE_HOST=10.0.0.5', 'KUBERNETES_SERVICE_PORT=6443'] },
+  ],
+}
+
+/** What operators apply: each overlay, alone and with what may be added to it. */
+const rendered: readonly (readonly [string, () => Manifest[]])[] = [
+  ...foldersIn('overlays').map((name) => [name, () => render(overlay(name))] as const),
+  ...['one-process', 'two-containers', 'central', 'specialised'].map(
+    (name) =>
+      [
+        `${name} with health, metrics and labelled-nodes`,
+        () => renderWith(overlay(name), ['health', 'metrics', 'labelled-nodes'].map(component)),
+      ] as const,
+  ),
+  ['central with cert-manager', () => renderWith(overlay('central'), [component('cert-manager')])],
+  ['central with core-in-pod-network', () => renderWith(overlay('central'), [component('core-in-pod-network')])],
+  ['windows with labelled-nodes', () => renderWith(overlay('windows'), [component('labelled-nodes')])],
+  ['the base with api-server', () => renderWith(join(here, 'base'), [component('api-server')], address)],
+]
+
+/** The Secrets that the central overlay leaves to the operator. */
+const operatorsSecrets = (name: string) =>
+  name.startsWith('central') && !name.includes('cert-manager') ? ['kpng-core-tls', 'kpng-node-tls'] : []
+
+const commandLinesOf = (workload: Workload): CommandLine[] =>
+  workload.spec.template.spec.containers.map((container) => {
+    const { command = [], args = [], env = [] } = container
+    const program = command[0] ?? 'kpng'
+    expect(program, `${nameOf(workload)} runs kpng`).toMatch(/(^|\/)kpng(\.exe)?$/)
+    const given = new Set(env.map(({ name }) => name))
+    // What the variable holds does not matter to the parser; that there is one does.
+    const words = [...command.slice(1), ...args].map((word) =>
+      word.replace(/\$\((\w+)\)/g, (whole, name) => (given.has(name) ? 'value' : whole)),
+    )
+    return { where: `${nameOf(workload)} ${container.name}`, words }
+  })
+
+async function expectTaken({ where, words }: CommandLine): Promise<void> {
+  const coming = stillComing(words)
+  if (coming.length > 0)
+    console.warn(`${where}: not checked, since the command does not know it yet: ${coming.join(' ')}`)
+  expect(await refusal(words), `${where}: kpng ${words.join(' ')}`).toBeUndefined()
+}
+
+describe.skipIf(!hasKubectl)('manifests', () => {
+  describe.each(rendered)('%s', (name, manifests) => {
+    const all = hasKubectl ? manifests() : []
+    const workloads = all.filter(isWorkload)
+
+    test('has only fields that its kinds have, and all that they need', () => {
+      expect(all.flatMap(schemaFaults)).toEqual([])
+      expect(workloads.length).toBeGreaterThan(0)
+    })
+
+    test('refers only to what is there', () => {
+      expect(referenceFaults(all, operatorsSecrets(name))).toEqual([])
+    })
+
+    test('has command lines that kpng takes', async () => {
+      for (const line of workloads.flatMap(commandLinesOf)) await expectTaken(line)
+    })
+
+    test('has no more rights than it needs', () => {
+      for (const { spec } of workloads) {
+        const pod = spec.template.spec
+        expect(pod.tolerations).toEqual([{ operator: 'Exists' }])
+        if (pod.securityContext?.windowsOptions?.hostProcess) continue
+        expect(pod.securityContext?.seccompProfile?.type).toBe('RuntimeDefault')
+        for (const { args = [], securityContext } of pod.containers) {
+          const writesRules = args.includes('to-nft')
+          expect(securityContext).toMatchObject({ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true })
+          expect(securityContext?.capabilities).toEqual({
+            drop: ['ALL'],
+            ...(writesRules ? { add: ['NET_ADMIN'] } : {}),
+          })
+          if (!writesRules) expect(securityContext?.runAsNonRoot ?? pod.securityContext?.runAsNonRoot).toBe(true)
+        }
+      }
+    })
+
+    test('tells every node agent which node it is on', () => {
+      for (const { kind, spec } of workloads.filter((one) => one.kind === 'DaemonSet')) {
+        expect(spec.template.spec, kind).toMatchObject({ hostNetwork: true, priorityClassName: 'system-node-critical' })
+        for (const { env } of spec.template.spec.containers) {
+          expect(env).toContainEqual(
+            expect.objectContaining({
+              name: 'NODE_NAME',
+              valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'spec.nodeName' } },
+            }),
+          )
+        }
+      }
+    })
+
+    test('serves health and metrics where they are asked for', () => {
+      const containers = workloads.flatMap(({ spec }) => spec.template.spec.containers)
+      for (const { args = [], ports = [], name: container } of containers) {
+        for (const [flag, port] of [
+          ['--healthz-bind-address', 'healthz'],
+          ['--metrics-bind-address', 'metrics'],
+        ]) {
+          const served = args.some((word) => word.startsWith(`${flag}=`))
+          expect(served, `${container} ${flag}`).toBe(ports.some((one) => one.name === port))
+        }
+      }
+      if (name.includes('with health'))
+        expect(containers.some(({ livenessProbe, args = [] }) => livenessProbe && args.includes('to-nft'))).toBe(true)
+    })
+  })
+
+  test('the rights in the cluster are those of a Service proxy, and no more', () => {
+    const roles = render(overlay('one-process')).filter(({ kind }) => kind === 'ClusterRole')
+    const rules = roles.flatMap(
+      (role) => (role as unknown as { rules: Record<'apiGroups' | 'resources' | 'verbs', string[]>[] }).rules,
+    )
+    const rights = rules.flatMap(({ apiGroups, resources, verbs }) =>
+      apiGroups.flatMap((group) => resources.map((resource) => `${group || 'core'}/${resource}: ${verbs.join(' ')}`)),
+    )
+    expect(rights.sort()).toEqual([
+      'core/events: create',
+      'core/nodes: get list watch',
+      'core/services: list watch',
+      'discovery.k8s.io/endpointslices: list watch',
+      'events.k8s.io/events: create',
+      'networking.k8s.io/servicecidrs: list watch',
+    ])
+  })
+
+  test('nodes of the central overlay have no rights in the cluster at all', () => {
+    const all = render(overlay('central'))
+    const node = all.filter(isWorkload).find(({ kind }) => kind === 'DaemonSet')
+    expect(node?.spec.template.spec.serviceAccountName).toBe('kpng-node')
+    const bindings = all.filter(({ kind }) => kind === 'ClusterRoleBinding')
+    expect(JSON.stringify(bindings)).not.toContain('kpng-node')
+  })
+
+  test('a specialised proxier stands beside another kpng: no object has the same name', () => {
+    const names = (name: string) => render(overlay(name)).map(nameOf)
+    expect(names('specialised').filter((name) => names('one-process').includes(name))).toEqual([])
+  })
+})
+
+test('the example of a Service has only fields that Services have', () => {
+  const text = readFileSync(join(overlay('specialised'), 'service-example.yaml'), 'utf8')
+  expect(manifestsIn(text).flatMap(schemaFaults)).toEqual([])
+})
+
+describe('a fault is found', () => {
+  const text = readFileSync(join(here, 'base', 'node', 'daemonset.yaml'), 'utf8')
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'kpng' } }
+  const settings = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'kpng' }, data: { CLUSTER_CIDR: '' } }
+  const faults = (changed: string) => {
+    const all = manifestsIn(changed)
+    return [...all.flatMap(schemaFaults), ...referenceFaults([...all, account, settings], [])]
+  }
+
+  test('and the DaemonSet itself has none', () => expect(faults(text)).toEqual([]))
+
+  test.each([
+    ['hostNetwork: true', 'hostNetworking: true', 'spec.template.spec.hostNetworking is unknown'],
+    ['memory: 1Gi', 'memory: lots', 'lots is no quantity'],
+    ['image: kpng:0.1.0', 'livenessProbe: {}', 'image is missing'],
+    [
+      '      app.kubernetes.io/component: node\n  update',
+      '      app.kubernetes.io/component: nodes\n  update',
+      'does not select its own pods',
+    ],
+    ['serviceAccountName: kpng', 'serviceAccountName: king', 'there is no ServiceAccount king'],
+    ['key: CLUSTER_CIDR', 'key: CLUSTER_CIDER', 'has no CLUSTER_CIDER'],
+    ['$(CLUSTER_CIDR)', '$(CLUSTER_CIDER)', '$(CLUSTER_CIDER) is no variable of it'],
+    [
+      'resources:\n',
+      'volumeMounts: [{name: socket, mountPath: /run}]\n        resources:\n',
+      'there is no volume socket',
+    ],
+    [
+      'resources:\n',
+      'livenessProbe: {httpGet: {path: /, port: healthz}}\n        resources:\n',
+      'asks the port healthz',
+    ],
+  ])('%j as %j', (before, after, expected) => {
+    expect(text).toContain(before)
+    expect(faults(text.replace(before, after)).join('\n')).toContain(expected)
+  })
+
+  test.each([
+    ['kube to-local to-nft --masquerade-al=true', "unknown option '--masquerade-al=true'"],
+    ['kube to-local to-nfc', "unknown command 'to-nfc'"],
+    ['local --api to-nft', 'outputHelp'],
+    ['kube', 'outputHelp'],
+  ])('kpng %s', async (words, expected) => {
+    expect(await refusal(words.split(' '))).toContain(expected)
+  })
+})
+
+describe('systemd units', () => {
+  const folder = join(here, 'systemd')
+  const units = readdirSync(folder).filter((file) => file.endsWith('.service'))
+
+  test.each(units)('%s has a command line that kpng takes', async (file) => {
+    const lines = ofUnit(folder, file)
+    expect(lines).toHaveLength(1)
+    for (const line of lines) await expectTaken(line)
+  })
+
+  test.skipIf(!hasSystemd)('systemd takes them, and finds them well shut', () => {
+    const copies = mkdtempSync(join(tmpdir(), 'kpng-units-'))
+    try {
+      for (const file of units) {
+        // kpng need not be installed here.
+        const text = readFileSync(join(folder, file), 'utf8').replace('/usr/local/bin/kpng', '/bin/true')
+        writeFileSync(join(copies, file), text)
+      }
+      const run = (...args: string[]) => spawnSync('systemd-analyze', args, { cwd: copies, encoding: 'utf8' })
+      const verified = run('verify', ...units.map((file) => `./${file}`))
+      expect(`${verified.stdout}${verified.stderr}`).toBe('')
+      for (const file of units) {
+        const { stdout } = run('security', '--offline=true', '--no-pager', `./${file}`)
+        const exposure = Number(/exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1] ?? Number.NaN)
+        expect(exposure, file).toBeLessThan(3)
+      }
+    } finally {
+      rmSync(copies, { recursive: true, force: true })
+    }
+  })
+})
+
+describe('Windows services', () => {
+  test('have command lines that kpng takes', async () => {
+    const lines = ofPowerShell(join(here, 'windows'), 'install-kpng.ps1')
+    expect(lines.map(({ where }) => where.split(' ')[1])).toEqual(['kpngWords', 'coreWords', 'backendWords'])
+    for (const line of lines) await expectTaken(line)
+  })
+
+  test.each(readdirSync(join(here, 'windows')))(
+    '%s closes what it opens, and uses only parameters that it has',
+    (file) => {
+      const text = readFileSync(join(here, 'windows', file), 'utf8')
+      for (const [open, close] of ['()', '{}', '[]']) {
+        expect(text.split(open as string).length, `${open} and ${close}`).toBe(text.split(close as string).length)
+      }
+      const script = text.replace(/<#[\s\S]*?#>/g, '').replace(/#.*$/gm, '')
+      const own = ['_', 'env', 'LASTEXITCODE', 'PSCmdlet', 'ErrorActionPreference', 'false', 'true']
+      const known = [
+        ...script.matchAll(/\[(?:string|int|switch)(?:\[\])?\] \$(\w+)|\$(\w+) =|foreach \(\$(\w+) in/g),
+      ].flatMap(([, ...names]) => names.filter((name) => name !== undefined))
+      const used = [...script.matchAll(/\$\(?\$?(\w+)|@(Arguments)/g)].map(([, name, splat]) => name ?? splat ?? '')
+      expect(used.filter((name) => !known.includes(name) && !own.includes(name))).toEqual([])
+    },
+  )
+})
+
+describe('images', () => {
+  const lines = (file: string) =>
+    readFileSync(join(here, file), 'utf8')
+      .replace(/\\\n/g, ' ')
+      .split('\n')
+      .filter((line) => /^[A-Z]+ /.test(line))
+
+  test('are made of files that are there and that the build is given', () => {
+    const ignored = readFileSync(join(here, 'Dockerfile.dockerignore'), 'utf8').split('\n')
+    for (const line of lines('Dockerfile').filter((one) => one.startsWith('COPY deploy/'))) {
+      const source = line.split(/\s+/)[1] as string
+      expect(existsSync(join(root, source)), source).toBe(true)
+      expect(
+        ignored.some((one) => one.startsWith('!') && source.startsWith(one.slice(1))),
+        source,
+      ).toBe(true)
+    }
+    const { workspaces } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { workspaces: string[] }
+    for (const workspace of workspaces) expect(ignored).toContain(`!${workspace.split('/')[0]}`)
+  })
+
+  test('end as a user without rights, and say how they are', () => {
+    const last = lines('Dockerfile')
+    expect(last.filter((line) => line.startsWith('USER '))).toEqual(['USER 65532:65532'])
+    expect(last.some((line) => line.startsWith('HEALTHCHECK '))).toBe(true)
+    expect(last).toContain('ENTRYPOINT ["kpng"]')
+  })
+
+  test('carry the version of the command', () => {
+    const { version } = JSON.parse(readFileSync(join(root, 'cli', 'package.json'), 'utf8')) as { version: string }
+    const files = readdirSync(here, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.yaml'))
+    const images = files.flatMap((file) =>
+      [...readFileSync(join(here, file), 'utf8').matchAll(/image: (\S+)/g)].map(([, image]) => image),
+    )
+    expect(new Set(images)).toEqual(new Set([`kpng:${version}`, `kpng-windows:${version}`]))
+  })
+})
+
+describe('the check of an image', () => {
+  const ask = (url: string) =>
+    spawnSync(process.execPath, [join(here, 'image', 'healthcheck.js')], {
+      env: { ...process.env, KPNG_HEALTHZ: url },
+      encoding: 'utf8',
+    })
+
+  test('fails, with a sentence, where nobody answers', () => {
+    const { status, stderr } = ask('http://127.0.0.1:1/healthz')
+    expect(status).toBe(1)
+    expect(stderr).toContain('Is --healthz-bind-address given?')
+  })
+})
+
+describe('guides', () => {
+  const folder = join(root, 'docs')
+  test.each(['deploy.md', 'replace-kube-proxy.md', 'windows-service.md'])(
+    '%s has command lines that kpng takes',
+    async (file) => {
+      for (const line of ofGuide(folder, file)) await expectTaken(line)
+    },
+  )
+
+  test.each(['deploy.md', 'replace-kube-proxy.md', 'windows-service.md'])('%s names files that are there', (file) => {
+    const text = readFileSync(join(folder, file), 'utf8')
+    const named = [...text.matchAll(/\bdeploy\/[\w./-]*\w/g)].map(([path]) => path)
+    expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
+  })
+})

@@ -1,0 +1,177 @@
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { create } from '@bufbuild/protobuf'
+import { globalv1, localv1, silentLog } from '@kpng/api'
+import { type ChangeSet, type ChangeSetSource, runBackend } from '@kpng/client'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type NodeAgent, type NodeAgentOptions, startNodeAgent } from './agent.js'
+import { resolveSettings } from './config/index.js'
+import { until } from './testing/until.js'
+import { endpointAt, serviceWith, syncReport, TestView } from './testing/views.js'
+
+let stop: AbortController
+let posted: string[]
+beforeEach(() => {
+  stop = new AbortController()
+  posted = []
+})
+afterEach(() => stop.abort())
+
+const freePort = async () => {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return { port, free: () => new Promise((resolve) => server.close(resolve)) }
+}
+
+const start = (options: Partial<NodeAgentOptions> & { file?: object } = {}) =>
+  startNodeAgent({
+    resolved: resolveSettings({
+      file: {
+        healthzBindAddress: '127.0.0.1:0',
+        metricsBindAddress: '127.0.0.1:0',
+        nodePortAddresses: ['127.0.0.1/32', '::1/128'],
+        ...options.file,
+      },
+    }),
+    nodeName: 'worker-1',
+    version: '1.2.3',
+    mode: 'nftables',
+    log: silentLog,
+    signal: stop.signal,
+    post: async (_, body) => {
+      posted.push((body as { reason: string }).reason)
+    },
+    ...options,
+  })
+
+const page = async (port: number | undefined, path: string) => {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`)
+  return { status: response.status, text: await response.text() }
+}
+
+test('a backend that runs beside it is seen on every page', async () => {
+  const agent = await start()
+  const check = await freePort()
+  await check.free()
+  const { service, endpoints } = serviceWith(
+    { name: 'web', externalTrafficToLocal: true, healthCheckNodePort: check.port },
+    [endpointAt('10.0.0.1', { local: true })],
+  )
+  const changeSet: ChangeSet = {
+    reset: true,
+    sets: [
+      { set: localv1.Set.NODES, path: 'worker-1', message: create(globalv1.NodeSchema, { name: 'worker-1' }) },
+      { set: localv1.Set.SERVICES, path: 'default/web', message: service },
+      ...endpoints.map((message) => ({ set: localv1.Set.ENDPOINTS as const, path: 'default/web/a', message })),
+    ],
+    deletes: [],
+    triggers: [{ service: 'default/web', unixMs: Date.now() + 1 }],
+  }
+  const changeSets: ChangeSetSource = async function* (_, signal) {
+    yield changeSet
+    await new Promise((resolve) => signal.addEventListener('abort', resolve))
+  }
+  let fail = true
+  const running = runBackend(
+    {
+      setup: async () => {},
+      sync: async () => {
+        if (fail) throw new Error('the kernel is busy')
+      },
+      cleanup: async () => {},
+    },
+    {
+      changeSets,
+      nodeName: 'worker-1',
+      log: silentLog,
+      signal: stop.signal,
+      retryMs: 20,
+      onSync: (report) => agent.observer.onSync(report),
+    },
+  )
+  const metrics = async () => (await page(agent.ports.metrics, '/metrics')).text
+  await until('a sync failed', async () => /nftables_sync_failures_total{ip_family="IPv4"} [1-9]/.test(await metrics()))
+  expect(await metrics()).toContain('kubeproxy_sync_proxy_rules_service_changes_pending 1')
+  fail = false
+  await until('the service is synced', async () => (await metrics()).includes('_rules_service_changes_total 1'))
+  await until('its health check is open', () =>
+    page(check.port, '/')
+      .then(({ status }) => status === 200)
+      .catch(() => false),
+  )
+  expect(await metrics()).toContain('kubeproxy_network_programming_duration_seconds_count{ip_family="IPv4"} 1')
+  expect(await page(agent.ports.healthz, '/healthz')).toMatchObject({ status: 200 })
+  expect(await metrics()).toContain('kubeproxy_proxy_healthz_total{code="200"} 1')
+  expect(await page(agent.ports.metrics, '/proxyMode')).toEqual({ status: 200, text: 'nftables' })
+  expect(await metrics()).toContain('nodejs_eventloop_lag_seconds')
+  expect(posted).toEqual(['Starting'])
+  stop.abort()
+  await running
+  await agent.close()
+  await expect(page(check.port, '/')).rejects.toThrow()
+  await expect(page(agent.ports.metrics, '/metrics')).rejects.toThrow()
+})
+
+describe('the observer', () => {
+  const view = new TestView()
+  const report = (agent: NodeAgent, node: globalv1.Node | undefined, error?: unknown) => {
+    view.node = node
+    agent.observer.onSync(syncReport(view, view.change({}, { node: true }), error ? { error } : {}))
+  }
+  const node = (deleting: boolean) => create(globalv1.NodeSchema, { name: 'worker-1', deleting })
+
+  test('a node that is being deleted, or was, is not eligible; one that nobody knows is', async () => {
+    const agent = await start()
+    const eligible = (given: globalv1.Node | undefined) => {
+      report(agent, given)
+      return agent.health.nodeEligible
+    }
+    expect([undefined, node(false), node(true), node(false), undefined].map(eligible)).toEqual([
+      true,
+      true,
+      false,
+      true,
+      false,
+    ])
+  })
+
+  test('a sync that hangs or fails makes it unhealthy, one that succeeds healthy', async () => {
+    const agent = await start({ file: { syncPeriodMs: 20, minSyncPeriodMs: 0 } })
+    agent.observer.onQueued(view.change({}))
+    expect(agent.health.healthy).toBe(true)
+    await until('it is late', () => !agent.health.healthy)
+    report(agent, undefined, new Error('no'))
+    expect(agent.health.healthy).toBe(false)
+    report(agent, undefined)
+    expect(agent.health.healthy).toBe(true)
+    report(agent, undefined, new Error('no'))
+    await until('it is late', () => !agent.health.healthy)
+  })
+})
+
+describe('a port in use', () => {
+  test('is an Event, and everything else goes on', async () => {
+    const other = await freePort()
+    const agent = await start({ file: { healthzBindAddress: `127.0.0.1:${other.port}` } })
+    expect(agent.ports.healthz).toBeUndefined()
+    expect((await page(agent.ports.metrics, '/healthz')).status).toBe(200)
+    expect(posted.sort()).toEqual(['FailedToStartProxierHealthcheck', 'Starting'])
+    await other.free()
+  })
+
+  test('with bindAddressHardFail ends it, and opens nothing', async () => {
+    const other = await freePort()
+    const healthz = await freePort()
+    await healthz.free()
+    const file = {
+      healthzBindAddress: `127.0.0.1:${healthz.port}`,
+      metricsBindAddress: `127.0.0.1:${other.port}`,
+      bindAddressHardFail: true,
+    }
+    await expect(start({ file })).rejects.toMatchObject({ message: expect.stringContaining('The metrics server') })
+    await expect(page(healthz.port, '/healthz')).rejects.toThrow()
+    expect(posted).toEqual(['FailedToStartMetricServer'])
+    await other.free()
+  })
+})

@@ -1,0 +1,114 @@
+import type { Log } from '@kpng/api'
+import { configz, flagz, type IPFamily, type ResolvedSettings } from './config/index.js'
+import { HealthCheckNodePorts, healthHandler, ProxyHealth } from './health/index.js'
+import { type MetricsMode, ProxyMetrics, type Readings, type ServicePortCounters } from './metrics/index.js'
+import { NodeObserver } from './observer.js'
+import { listen, statusHandler, type Verbosity } from './server/index.js'
+import { EventRecorder } from './system/index.js'
+
+export interface NodeAgentOptions {
+  readonly resolved: ResolvedSettings
+  readonly nodeName: string
+  /** Of kpng. */
+  readonly version: string
+  /** The answer to /proxyMode: `nftables`, `iptables`, `ipvs`, or the backend's own name. */
+  readonly mode: string
+  readonly log: Log
+  /** Ends it: closes every port. */
+  readonly signal: AbortSignal
+  /** How the log's verbosity is changed at run time. Default: it is not. */
+  readonly verbosity?: Verbosity
+  /** Numbers that others keep. Default none. */
+  readonly readings?: Readings
+  /** Of a backend that carries traffic itself. */
+  readonly servicePortCounters?: ServicePortCounters
+  /** Sends an object to the API server, for Events. Default: there are none. */
+  readonly post?: (path: string, body: object) => Promise<unknown>
+  /** The families that are served. Default both. */
+  readonly families?: readonly IPFamily[]
+}
+
+export interface NodeAgent {
+  /** To be told of changes and syncs. */
+  readonly observer: NodeObserver
+  readonly metrics: ProxyMetrics
+  readonly health: ProxyHealth
+  /** The ports that are open. */
+  readonly ports: { readonly healthz: number | undefined; readonly metrics: number | undefined }
+  /** Resolves when every port is closed. */
+  close(): Promise<void>
+}
+
+const metricsMode = (mode: string): MetricsMode =>
+  mode === 'nftables' ? 'nftables' : mode === 'iptables' || mode === 'ipvs' ? 'iptables' : 'other'
+
+/**
+ * Starts what a node agent has beside its rules: health and metrics servers, health-check node ports, Events. Rejects only when a port
+ * cannot be opened and `bindAddressHardFail` is set.
+ */
+export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAgent> {
+  const { resolved, nodeName, version, mode, log, signal, readings, servicePortCounters, families } = options
+  const { settings } = resolved
+  const forFamilies = families ? { families } : {}
+  const events = options.post && new EventRecorder({ nodeName, post: options.post, log, signal })
+  const health = new ProxyHealth({ timeoutMs: 2 * settings.syncPeriodMs, ...forFamilies })
+  const metrics = new ProxyMetrics({
+    mode: metricsMode(mode),
+    version,
+    ...forFamilies,
+    ...(readings ? { readings } : {}),
+    ...(servicePortCounters ? { servicePortCounters } : {}),
+  })
+  const isWildcard = settings.bindAddress === '0.0.0.0' || settings.bindAddress === '::'
+  const healthCheckNodePorts = new HealthCheckNodePorts({
+    health,
+    nodeName,
+    log,
+    nodePortAddresses: settings.nodePortAddresses,
+    nodeIps: isWildcard ? [] : [settings.bindAddress],
+    onEvent: (event) => void events?.serviceFailed(event),
+  })
+  const observer = new NodeObserver({ health, metrics, healthCheckNodePorts, log })
+  const common = { log, signal, hardFail: settings.bindAddressHardFail }
+  const startedMs = Date.now()
+  const healthServer = await listen({
+    ...common,
+    name: 'health',
+    address: settings.healthzBindAddress,
+    handler: healthHandler({ health, onAnswer: (page, code) => metrics.recordHealth(page, code) }),
+    onFailed: (error) => void events?.serverFailed('FailedToStartProxierHealthcheck', error.message),
+  })
+  const statusServer = await listen({
+    ...common,
+    name: 'metrics',
+    address: settings.metricsBindAddress,
+    handler: statusHandler({
+      mode,
+      registry: metrics.registry,
+      configz: () => configz(resolved),
+      flagz: () => flagz(resolved),
+      status: { version, startedMs, lines: () => ({ 'Node name': nodeName, Mode: mode, Healthy: health.healthy }) },
+      profiling: settings.enableProfiling,
+      log,
+      ...(options.verbosity ? { verbosity: options.verbosity } : {}),
+    }),
+    onFailed: (error) => void events?.serverFailed('FailedToStartMetricServer', error.message),
+  }).catch(async (error) => {
+    await healthServer.close()
+    throw error
+  })
+  void events?.starting()
+  const close = async () => {
+    await Promise.all([healthServer.close(), statusServer.close(), healthCheckNodePorts.close()])
+  }
+  signal.addEventListener('abort', () => void close(), { once: true })
+  const ports = {
+    get healthz() {
+      return healthServer.port
+    },
+    get metrics() {
+      return statusServer.port
+    },
+  }
+  return { observer, metrics, health, ports, close }
+}

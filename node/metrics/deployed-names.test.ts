@@ -1,0 +1,107 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { ProxyMetrics } from './proxy-metrics.js'
+
+// Alerts and dashboards that name a metric which does not exist stay silent for ever.
+
+const deploy = (path: string) => fileURLToPath(new URL(`../../deploy/${path}`, import.meta.url))
+
+const zero = () => 0
+const registries = (['nftables', 'iptables'] as const).map(
+  (mode) =>
+    new ProxyMetrics({
+      mode,
+      version: '1.2.3',
+      readings: { apiEvents: zero, nodeLocalEvents: zero, skippedObjects: zero, storeRevision: zero },
+      servicePortCounters: { byServicePort: new Map() },
+    }).registry,
+)
+
+const existing = new Map(
+  registries.flatMap((registry) =>
+    registry.getMetricsAsArray().map((metric) => {
+      const { name, type, labelNames } = metric as unknown as { name: string; type: string; labelNames?: string[] }
+      return [name, { type: String(type), labels: labelNames ?? [] }] as const
+    }),
+  ),
+)
+
+/** What Prometheus itself adds. */
+const scrapeLabels = ['job', 'instance', 'le']
+
+/** The metric that a name in an expression is about; undefined when it does not exist. */
+function metricOf(name: string) {
+  const histogram = existing.get(name.replace(/_(?:bucket|sum|count)$/, ''))
+  return existing.get(name) ?? (histogram?.type === 'histogram' ? histogram : undefined)
+}
+
+const namesIn = (expression: string) => expression.match(/\b(?:kubeproxy|kpng|nodejs|process)_[a-z0-9_]+/g) ?? []
+
+/** Labels that are matched or grouped by. */
+const labelsIn = (expression: string) =>
+  [
+    ...[...expression.matchAll(/\b(\w+)\s*(?:=~|!~|!=|=)\s*"/g)].map(([, label]) => label as string),
+    ...[...expression.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, labels]) => (labels as string).split(/,\s*/)),
+  ].filter((label) => !scrapeLabels.includes(label))
+
+function check(expression: string): void {
+  const names = namesIn(expression)
+  expect(names.length, `no metric in ${expression}`).toBeGreaterThan(0)
+  for (const name of names) expect(metricOf(name), `${name} does not exist`).toBeDefined()
+  for (const label of labelsIn(expression)) {
+    expect(
+      names.some((name) => metricOf(name)?.labels.includes(label)),
+      `no ${label} in ${expression}`,
+    ).toBe(true)
+  }
+}
+
+interface Panel {
+  readonly title: string
+  readonly targets?: readonly { readonly expr: string }[]
+}
+
+describe('the dashboard', () => {
+  const dashboard = JSON.parse(readFileSync(deploy('grafana/kpng.json'), 'utf8'))
+  const panels = (dashboard.panels as readonly Panel[]).filter(({ targets }) => targets)
+
+  test.each(panels.map(({ title, targets }) => [title, targets ?? []] as const))('%s', (_, targets) => {
+    for (const { expr } of targets) check(expr)
+  })
+
+  test('its variables', () => {
+    const queries = dashboard.templating.list.flatMap(({ definition }: { definition?: string }) => definition ?? [])
+    expect(queries).toHaveLength(2)
+    for (const query of queries) check(query)
+  })
+
+  test('shows every metric of kube-proxy and of kpng', () => {
+    const shown = new Set(namesIn(JSON.stringify(panels)).map((name) => name.replace(/_(?:bucket|sum|count)$/, '')))
+    const ours = [...existing.keys()].filter((name) => /^(?:kubeproxy|kpng)_/.test(name))
+    expect(ours.filter((name) => !shown.has(name))).toEqual([])
+  })
+})
+
+describe('the alerts', () => {
+  const file = deploy('prometheus/alerts.yaml')
+  const rules = parse(readFileSync(file, 'utf8')).groups[0].rules as { alert: string; expr: string }[]
+
+  test.each(rules.map(({ alert, expr }) => [alert, expr]))('%s', (_, expr) => check(expr as string))
+
+  const missing = spawnSync('promtool', ['--version']).error !== undefined
+  if (missing) console.warn('Skipped: promtool is not installed. It is in the Debian package prometheus.')
+
+  test.skipIf(missing)('promtool accepts them', () => {
+    const { stdout, status } = spawnSync('promtool', ['check', 'rules', file], { encoding: 'utf8' })
+    expect([status, stdout]).toEqual([0, expect.stringContaining(`${rules.length} rules found`)])
+  })
+})
+
+test('the check finds what does not exist', () => {
+  expect(() => check('rate(kubeproxy_no_such_metric_total[5m])')).toThrow(/does not exist/)
+  expect(() => check('sum by (node) (rate(kpng_k8s_api_events_total[5m]))')).toThrow(/no node/)
+  expect(() => check('kpng_store_revision_bucket')).toThrow(/does not exist/)
+})

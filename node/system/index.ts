@@ -1,0 +1,16 @@
+export {
+  type AppliedValue,
+  type ApplyConntrackOptions,
+  applyConntrack,
+  type ConntrackSettings,
+  conntrackValues,
+  type KernelValue,
+} from './conntrack.js'
+export {
+  type EventInit,
+  EventRecorder,
+  type EventRecorderOptions,
+  type ObjectReference,
+  type ServerFailure,
+} from './event-recorder.js'
+export { applyOomScore, type OomScoreOptions } from './oom-score.js'
