@@ -193,7 +193,13 @@ test('a view holds exactly the endpoints that selection gives, whatever is share
           if (!entry.service) return []
           const endpoints = [...entry.sources.values()].flat()
           const { used } = selectEndpoints(entry.service, endpoints, { name: nodeName, zone })
-          return used.map(({ endpoint, local, scopes }) => [endpoint.v4, endpoint.v6, endpoint.ports ?? [], local, scopes])
+          return used.map(({ endpoint, local, scopes }) => [
+            endpoint.v4,
+            endpoint.v6,
+            endpoint.ports ?? [],
+            local,
+            scopes,
+          ])
         })
         const told = [...(new NodeWatch(store, { nodeName }).poll()?.sets ?? [])].flatMap((item) => {
           if (item.set !== localv1.Set.ENDPOINTS) return []

@@ -80,7 +80,14 @@ describe("Go kpng's sample", () => {
   })
 
   it('keeps both families of an endpoint in one record; missing conditions mean ready', () => {
-    const common = { podName: '', hostname: '', ports: undefined, zone: '', hints: undefined, conditions: conditionsOf() }
+    const common = {
+      podName: '',
+      hostname: '',
+      ports: undefined,
+      zone: '',
+      hints: undefined,
+      conditions: conditionsOf(),
+    }
     expect(content.endpoints).toEqual([
       {
         namespace: 'default',
