@@ -1,11 +1,15 @@
 import { KpngError, messageOf } from '@kpng/api'
 import type { Backend } from '@kpng/client'
-import type { Context } from './context.js'
+import { type Context, type Flags, given, textFlag } from './context.js'
 
 /** Everything that kpng may have left on this machine, by the backend that made it. */
-async function backends({ log }: Context): Promise<Map<string, Backend>> {
+async function backends({ log }: Context, stateFile: string | undefined): Promise<Map<string, Backend>> {
   const { nftBackend } = await import('@kpng/backend-nft')
-  const { iptablesCapture, nftCapture, userspaceBackend } = await import('@kpng/backend-userspace')
+  const { iptablesCapture, netshCapture, nftCapture, userspaceBackend } = await import('@kpng/backend-userspace')
+  if (process.platform === 'win32') {
+    const capture = netshCapture({ log, ...given('stateFile', stateFile) })
+    return new Map([['winuserspace', userspaceBackend({ log, capture })]])
+  }
   return new Map<string, Backend>([
     ['nft', nftBackend({ log })],
     ['userspacelin', userspaceBackend({ log, capture: nftCapture({ log }) })],
@@ -14,8 +18,9 @@ async function backends({ log }: Context): Promise<Map<string, Backend>> {
 }
 
 /** Takes away what kpng's backends left: their own tables and chains, and nothing of anybody else. */
-export async function cleanUp(only: string | undefined, context: Context): Promise<void> {
-  const all = await backends(context)
+export async function cleanUp(flags: Flags, context: Context): Promise<void> {
+  const only = textFlag(flags, 'backend')
+  const all = await backends(context, textFlag(flags, 'stateFile'))
   if (only !== undefined && !all.has(only)) {
     throw new KpngError(
       'usage',

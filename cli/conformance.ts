@@ -7,14 +7,17 @@ const codes: Readonly<Record<string, KpngErrorCode>> = { usage: 'usage', unsuppo
 /** Proves a proxy, and says with the exit code whether it passed. */
 export async function proveProxy(flags: Flags, { signal }: Context): Promise<void> {
   const { ConformanceError, runConformance } = await import('@kpng/conformance')
-  const families = listFlag(flags, 'family')
+  const { milliseconds } = await import('@kpng/client')
+  const families = listFlag(flags, 'families')
   const kubeconfig = textFlag(flags, 'kubeconfig')
   const feed = kubeconfig === undefined ? 'manifests' : { kubeconfig }
   try {
     const report = await runConformance({
       proxy: await proxyCommand(flags, feed),
       feed,
-      only: listFlag(flags, 'only'),
+      only: (flags.only as string[] | undefined) ?? [],
+      settleMs: milliseconds('--settle', textFlag(flags, 'settle') ?? '3s'),
+      programTimeoutMs: milliseconds('--program-timeout', textFlag(flags, 'programTimeout') ?? '15s'),
       ...(families.length > 0 ? { families: families.map(familyOf) } : {}),
       ...given('backend', textFlag(flags, 'backend')),
       ...given('json', textFlag(flags, 'json')),
@@ -43,5 +46,5 @@ async function proxyCommand(flags: Flags, feed: 'manifests' | { kubeconfig: stri
 
 function familyOf(text: string): 'v4' | 'v6' {
   if (text === 'v4' || text === 'v6') return text
-  throw new KpngError('usage', `--family is v4 or v6, not "${text}".`)
+  throw new KpngError('usage', `--families are v4 and v6, not "${text}".`)
 }

@@ -102,8 +102,10 @@ function addConformance(program: Command, makeContext: MakeContext): void {
     .option('--proxy <command>', 'the proxy; placeholders: {manifests} {node} {clusterCidr} {kubeconfig}')
     .option('--backend <name>', "whose named deviations count; without --proxy, kpng's own backend: nft or userspace")
     .option('--kubeconfig <path>', 'feed the proxy through this API server, instead of by manifests')
-    .option('--only <patterns>', 'cases or cells, with commas')
-    .option('--family <families>', 'v4, v6; default: both')
+    .option('--only <patterns...>', 'cases or cells; may be given several times')
+    .option('--families <families>', 'v4, v6; default: both')
+    .option('--settle <duration>', 'how long a wrong cell may still become right', '3s')
+    .option('--program-timeout <duration>', 'how long the proxy may take to program a round', '15s')
     .option('--json <path>', 'write the report as JSON')
     .option('--junit <path>', 'write the report as JUnit XML')
     .addHelpText('after', '\nExample:\n  $ kpng conformance --backend nft')
@@ -118,12 +120,13 @@ function addCleanup(program: Command, makeContext: MakeContext): void {
   const command = program
     .command('cleanup')
     .description("take away what kpng's backends left on this machine, and nothing of anybody else")
-    .option('--backend <name>', 'only of this one: nft, userspacelin or userspacelin-iptables')
+    .option('--backend <name>', 'only of this one: nft, userspacelin, userspacelin-iptables; on Windows winuserspace')
+    .option('--state-file <path>', 'on Windows: the file that to-winuserspace was given')
     .addHelpText('after', '\nExample:\n  $ kpng cleanup')
   command.action(async () => {
     const flags = command.optsWithGlobals()
     const { cleanUp } = await import('./cleanup.js')
-    await cleanUp(flags.backend, await makeContext(flags))
+    await cleanUp(flags, await makeContext(flags))
   })
 }
 

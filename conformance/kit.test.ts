@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url'
 import { startPlayground } from '@kpng/playground'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cases } from './cases/index.js'
-import { matchesAny } from './evaluation/glob.js'
 import { makerOf } from './lab/leftovers.js'
 import { whyNoLab } from './lab/requirements.js'
 import type { ConformanceOptions } from './options.js'
@@ -36,12 +35,6 @@ const knows = (backend: string) =>
 const whyNoNft = whyNot ?? (knows('to-nft') ? undefined : 'this kpng has no to-nft')
 if (whyNot === undefined && whyNoNft !== undefined) console.warn(`The kit is not tried on nft: ${whyNoNft}`)
 
-/** Faults that are known and are to be mended where they are; no deviation by design. A line goes when its fault goes. */
-const knownFaults = {
-  // The nft capture redirects the node's own datagrams to 127.0.0.1, and the answers leave from another address.
-  userspace: ['cluster-ip/node-a-udp.*', 'node-port/node-a-udp.*', 'udp-*/node-a-cluster-ip.*'],
-}
-
 const fullRunMs = 120_000
 let folder: string
 beforeAll(async () => {
@@ -56,14 +49,9 @@ afterAll(async () => {
 const run = (options: Omit<ConformanceOptions, 'log'>): Promise<ConformanceReport> =>
   runConformance({ log: () => {}, ...options })
 
-/** Wrong cells beyond the known faults, as the table shows them. */
-function unexpected({ results, notes }: ConformanceReport, faults: readonly string[]): string {
-  for (const fault of faults) {
-    const cells = results.filter(({ id }) => matchesAny([fault], id))
-    if (cells.every(({ status }) => status === 'right'))
-      console.warn(`${fault} is right: take it out of the known faults`)
-  }
-  const wrong = results.filter(({ id, status }) => status === 'wrong' && !matchesAny(faults, id))
+/** The wrong cells, as the table shows them. */
+function unexpected({ results, notes }: ConformanceReport): string {
+  const wrong = results.filter(({ status }) => status === 'wrong')
   return wrong.length === 0 ? '' : [tableText(wrong), ...notes].join('\n')
 }
 
@@ -78,7 +66,7 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       junit,
       json,
     })
-    expect(unexpected(report, [])).toBe('')
+    expect(unexpected(report)).toBe('')
     expect(report.summary.right).toBeGreaterThan(600)
     expect(report.summary.deviates).toBe(0)
     expect(report.durationMs).toBeLessThan(90_000)
@@ -92,7 +80,7 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       feed: 'manifests',
       backend: 'userspace',
     })
-    expect(unexpected(report, knownFaults.userspace)).toBe('')
+    expect(unexpected(report)).toBe('')
     expect(report.summary.deviates).toBeGreaterThan(100)
     expect(report.summary['unexpectedly-right']).toBe(0)
   })
@@ -128,7 +116,7 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       const feed = { kubeconfig: playground.kubeconfigPath }
       const only = ['cluster-ip', 'load-balancer-*', 'service-gone', 'zone-hints', 'bad-objects']
       const report = await run({ proxy: proxyNamed('nft', kpng, feed), feed, only })
-      expect(unexpected(report, [])).toBe('')
+      expect(unexpected(report)).toBe('')
       expect(report.summary.right).toBeGreaterThan(50)
       expect(
         report.results.filter(({ status }) => status === 'skipped').every((one) => one.case === 'bad-objects'),

@@ -63,10 +63,18 @@ export const userspaceWindowsCommand: BackendCommand = {
   agent: { mode: 'winuserspace', flags: 'health' },
   summary: 'proxy in this process, with the Service addresses on a Windows interface',
   addFlags: (command) =>
-    addFlags(command.option('--forwarder-interface <name>', 'the interface; default: vEthernet (HNS Internal NIC)')),
+    addFlags(
+      command
+        .option('--forwarder-interface <name>', 'the interface; default: vEthernet (HNS Internal NIC)')
+        .option('--state-file <path>', 'remembers the addresses that were added, for kpng cleanup after a crash'),
+    ),
   create: async (flags, { log }) => {
     const { netshCapture, userspaceBackend } = await import('@kpng/backend-userspace')
-    const capture = netshCapture({ log, ...given('interfaceName', textFlag(flags, 'forwarderInterface')) })
+    const capture = netshCapture({
+      log,
+      ...given('interfaceName', textFlag(flags, 'forwarderInterface')),
+      ...given('stateFile', textFlag(flags, 'stateFile')),
+    })
     return userspaceBackend({ ...(await optionsFrom(flags)), log, capture })
   },
 }

@@ -94,6 +94,12 @@ function filterRules(open: OpenPortal, insideCidrs: readonly string[]): string[]
     `-A ${chains.filter} -p ${protocol} -m comment --comment "${commentOf(portal.servicePort)}" -m ${protocol} --dport ${place.port} -m conntrack ! --ctstate DNAT ${target('refuse', protocol)}`,
   ]
   if (forwards(open)) return rules
+  // UDP clients in mid-flow are still led here by conntrack; they are told like everybody else.
+  if (protocol === 'udp') {
+    rules.push(
+      `-A ${chains.filter} -p udp -m comment --comment "${commentOf(portal.servicePort)}" -m udp --dport ${place.port} ${target(fates.outside, protocol)}`,
+    )
+  }
   const match = `${matchOf(open)}${portal.ip === '' ? ' -m addrtype --dst-type LOCAL' : ''} -m conntrack --ctstate NEW`
   if (fates.inside !== fates.outside) {
     for (const cidr of insideCidrs.filter((text) => text.includes(':') === (family === 'v6'))) {

@@ -40,8 +40,14 @@ export function skeleton(layout: TableLayout): string {
   const destination = `${header} daddr . meta l4proto . th dport`
   const bound = layout.bindIp === undefined ? undefined : layout.family === 'v6' ? `[${layout.bindIp}]` : layout.bindIp
   const toProxy = bound === undefined ? 'redirect to :' : `dnat to ${bound} :`
-  const steer = `    meta l4proto { tcp, udp } ${toProxy} ${destination} map @portals
-    fib daddr type local meta l4proto { tcp, udp } ${toProxy} meta l4proto . th dport map @node-ports`
+  const steer = (
+    protocols: string,
+    target: string,
+  ) => `    meta l4proto ${protocols} ${target} ${destination} map @portals
+    fib daddr type local meta l4proto ${protocols} ${target} meta l4proto . th dport map @node-ports`
+  // A redirect of the node's own packets goes to loopback, but a UDP answer to an address of the node leaves from that very
+  // address, and conntrack would not know it. So these packets are sent to where they came from.
+  const toSelf = bound === undefined ? `dnat to ${header} saddr :` : toProxy
   return `table ${tableName(layout)} {
   comment "kpng: portals of the userspace backend"
   set inside { type ${address}; flags interval; }
@@ -91,11 +97,12 @@ export function skeleton(layout: TableLayout): string {
   }
   chain nat-prerouting {
     type nat hook prerouting priority -100; policy accept;
-${steer}
+${steer('{ tcp, udp }', toProxy)}
   }
   chain nat-output {
     type nat hook output priority -100; policy accept;
-${steer}
+${steer('tcp', toProxy)}
+${steer('udp', toSelf)}
   }
 }
 `
