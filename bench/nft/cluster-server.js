@@ -1,0 +1,73 @@
+// The API server of a cluster of any size, in the network namespace that the parent started it in. Told by messages:
+// { change: service } gives the first endpoint of a service another address; { waitSynced } waits for the proxy's first sync.
+import { get } from 'node:http'
+import { startPlayground } from '@kpng/playground'
+
+const [services, endpoints] = process.argv.slice(2).map(Number)
+const playground = await startPlayground({
+  runPods: false,
+  nodeNames: ['bench'],
+  serviceCidrs: ['10.96.0.0/12'],
+  changeLogSize: 100_000,
+})
+const { objects } = playground
+const generation = new Map()
+let changes = 0
+
+const ip = (first, index) => `${first}.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`
+
+const slice = (service, firstAddress) => ({
+  apiVersion: 'discovery.k8s.io/v1',
+  kind: 'EndpointSlice',
+  metadata: { name: `svc-${service}-1`, labels: { 'kubernetes.io/service-name': `svc-${service}` } },
+  addressType: 'IPv4',
+  ports: [{ name: 'http', port: 8080 }],
+  endpoints: Array.from({ length: endpoints }, (_, index) => ({
+    addresses: [index === 0 && firstAddress ? firstAddress : ip(20, service * endpoints + index)],
+    conditions: { ready: true },
+  })),
+})
+
+for (let service = 0; service < services; service++) {
+  objects.apply({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: `svc-${service}` },
+    spec: { ports: [{ name: 'http', port: 80, targetPort: 8080 }] },
+  })
+  objects.apply(slice(service))
+}
+
+/** The time of the proxy's last sync, as kube-proxy and kpng say it in their metrics; 0 before the first. */
+const lastSync = () =>
+  new Promise((resolve) => {
+    const request = get('http://127.0.0.1:10249/metrics', { agent: false, timeout: 500 }, (response) => {
+      let text = ''
+      response.on('data', (chunk) => {
+        text += chunk
+      })
+      response.on('end', () =>
+        resolve(Number(/^kubeproxy_sync_proxy_rules_last_timestamp_seconds(?:\{[^}]*\})? (\S+)/m.exec(text)?.[1] ?? 0)),
+      )
+    })
+    request.on('timeout', () => request.destroy())
+    request.on('error', () => resolve(0))
+  })
+
+process.on('message', async ({ change, waitSynced }) => {
+  if (change !== undefined) {
+    const address = ip(21, ++changes)
+    generation.set(change, address)
+    objects.apply(slice(change, address))
+    process.send({ changed: address, at: performance.timeOrigin + performance.now() })
+  }
+  if (waitSynced) {
+    let at = 0
+    while (at === 0) {
+      at = await lastSync()
+      if (at === 0) await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    process.send({ synced: at * 1000 })
+  }
+})
+process.send({ ready: true, kubeconfig: playground.kubeconfigPath })
