@@ -17,8 +17,49 @@ async function backends({ log }: Context, stateFile: string | undefined): Promis
   ])
 }
 
-/** Takes away what kpng's backends left: their own tables and chains, and nothing of anybody else. */
+/**
+ * Takes away what kpng's backends left: their own tables and chains, and nothing of anybody else. With `--kube-proxy` it
+ * is what kube-proxy left, and what kpng left only where `--backend` names it: kpng's rules are the ones in use then.
+ */
 export async function cleanUp(flags: Flags, context: Context): Promise<void> {
+  const failed: string[] = []
+  const own = textFlag(flags, 'backend') !== undefined || !flags.kubeProxy
+  if (flags.dryRun && own) {
+    throw new KpngError('usage', '--dry-run shows what --kube-proxy would take away: give both, without --backend.')
+  }
+  const chosen = own ? await chosenBackends(flags, context) : new Map<string, Backend>()
+  if (flags.kubeProxy) await attempt('kube-proxy', () => cleanUpAfterKubeProxy(flags, context), failed)
+  for (const [name, backend] of chosen) {
+    const clean = async () => {
+      await backend.cleanup()
+      context.log.info('Cleaned up', { backend: name })
+    }
+    await attempt(name, clean, failed)
+  }
+  if (failed.length > 0) throw new KpngError('unavailable', `Not everything could be taken away. ${failed.join(' ')}`)
+}
+
+async function attempt(name: string, clean: () => Promise<void>, failed: string[]): Promise<void> {
+  try {
+    await clean()
+  } catch (error) {
+    failed.push(`${name}: ${messageOf(error)}`)
+  }
+}
+
+async function cleanUpAfterKubeProxy(flags: Flags, { log }: Context): Promise<void> {
+  if (process.platform !== 'linux') {
+    throw new KpngError(
+      'unsupported',
+      "kube-proxy's leftovers are known on Linux only; use `kube-proxy --cleanup` here.",
+    )
+  }
+  const { removeKubeProxyLeftovers } = await import('./kube-proxy-leftovers/index.js')
+  await removeKubeProxyLeftovers({ log, print: flags.dryRun ? (text) => console.log(text) : undefined })
+}
+
+/** All of them, or the one that `--backend` names. */
+async function chosenBackends(flags: Flags, context: Context): Promise<Map<string, Backend>> {
   const only = textFlag(flags, 'backend')
   const all = await backends(context, textFlag(flags, 'stateFile'))
   if (only !== undefined && !all.has(only)) {
@@ -27,15 +68,5 @@ export async function cleanUp(flags: Flags, context: Context): Promise<void> {
       `There is no backend "${only}" to clean up after. There are ${[...all.keys()].join(', ')}.`,
     )
   }
-  const failed: string[] = []
-  for (const [name, backend] of all) {
-    if (only !== undefined && only !== name) continue
-    try {
-      await backend.cleanup()
-      context.log.info('Cleaned up', { backend: name })
-    } catch (error) {
-      failed.push(`${name}: ${messageOf(error)}`)
-    }
-  }
-  if (failed.length > 0) throw new KpngError('unavailable', `Not everything could be taken away. ${failed.join(' ')}`)
+  return only === undefined ? all : new Map([...all].filter(([name]) => name === only))
 }

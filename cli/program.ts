@@ -122,7 +122,12 @@ function addCleanup(program: Command, makeContext: MakeContext): void {
     .description("take away what kpng's backends left on this machine, and nothing of anybody else")
     .option('--backend <name>', 'only of this one: nft, userspacelin, userspacelin-iptables; on Windows winuserspace')
     .option('--state-file <path>', 'on Windows: the file that to-winuserspace was given')
-    .addHelpText('after', '\nExample:\n  $ kpng cleanup')
+    .option(
+      '--kube-proxy',
+      "take away what kube-proxy left, of all its modes, instead of what kpng left; with --backend: kube-proxy's and that backend's",
+    )
+    .option('--dry-run', 'with --kube-proxy: print the commands instead of running them')
+    .addHelpText('after', '\nExamples:\n  $ kpng cleanup\n  $ kpng cleanup --kube-proxy --dry-run')
   command.action(async () => {
     const flags = command.optsWithGlobals()
     const { cleanUp } = await import('./cleanup.js')

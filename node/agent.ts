@@ -1,7 +1,14 @@
 import type { Log } from '@kpng/api'
 import { configz, flagz, type IPFamily, type ResolvedSettings } from './config/index.js'
 import { HealthCheckNodePorts, healthHandler, ProxyHealth } from './health/index.js'
-import { type MetricsMode, ProxyMetrics, type Readings, type ServicePortCounters } from './metrics/index.js'
+import {
+  type BackendHooks,
+  countHooks,
+  type MetricsMode,
+  ProxyMetrics,
+  type Readings,
+  type ServicePortCounters,
+} from './metrics/index.js'
 import { NodeObserver } from './observer.js'
 import { listen, statusHandler, type Verbosity } from './server/index.js'
 import { EventRecorder } from './system/index.js'
@@ -22,6 +29,8 @@ export interface NodeAgentOptions {
   readonly readings?: Readings
   /** Of a backend that carries traffic itself. */
   readonly servicePortCounters?: ServicePortCounters
+  /** What it tells is counted, where it has hooks for that. */
+  readonly backend?: object & BackendHooks
   /** Sends an object to the API server, for Events. Default: there are none. */
   readonly post?: (path: string, body: object) => Promise<unknown>
   /** The families that are served. Default both. */
@@ -59,6 +68,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     ...(readings ? { readings } : {}),
     ...(servicePortCounters ? { servicePortCounters } : {}),
   })
+  if (options.backend) countHooks(options.backend, metrics)
   const isWildcard = settings.bindAddress === '0.0.0.0' || settings.bindAddress === '::'
   const healthCheckNodePorts = new HealthCheckNodePorts({
     health,

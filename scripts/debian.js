@@ -11,6 +11,7 @@ const packages = {
   conntrack: 'conntrack',
   jq: 'jq',
   openssl: 'openssl',
+  promtool: 'prometheus',
 }
 
 const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin']

@@ -12,12 +12,13 @@ import { change, endpoint, ips, type TestService, type TestView, tcp, thisNode, 
 import type { Transaction } from './transaction.js'
 
 const settings = settingsOf({ detectLocal: { mode: 'NodeCIDR' } })
-const contextOf = ({ node }: TestView) => nodeContext(node, { families, hostAddresses: () => [] }, settings)
+const contextOf = ({ node }: TestView, given = settings) =>
+  nodeContext(node, { families, hostAddresses: () => [] }, given)
 
-function started(services: readonly TestService[]) {
+function started(services: readonly TestService[], given = settings) {
   const of = view(services)
   const state = new DesiredState(silentLog)
-  const elements = state.rebuild(of, contextOf(of))
+  const elements = state.rebuild(of, contextOf(of, given))
   const apply = (name: string, after: TestService | undefined): string[] => {
     const transaction = state.change(of, change(of, name, after), contextOf(of))
     if (!transaction) throw new Error('The change touched everything.')
@@ -222,16 +223,41 @@ function serviceFrom(any: typeof anyService extends fc.Arbitrary<infer T> ? T : 
   } as TestService
 }
 
-test('any sequence of changes ends where a full recompute does', () => {
+describe('with counters', () => {
+  const counting = settingsOf({ counters: true })
+  const ports = [tcp(80, { nodePort: 30080 })]
+
+  test('each address and port, and each node port, has an element that counts', () => {
+    const { elements, state } = started([web(pods(1), { ports })], counting)
+    const counted = elementLines(elements).filter((line) => line.includes(' counted'))
+    expect(counted).toEqual(['ip counted 10.96.0.1 . tcp . 80', 'ip counted-node-ports tcp . 30080'])
+    for (const path of ['ip counted', 'ip counted-node-ports'] as const) {
+      for (const key of elements.get(path)?.keys() ?? []) expect(state.ownerOf(path, key)).toBe('default/web')
+    }
+  })
+  test('which stays when endpoints change, and goes with the service', () => {
+    const { apply } = started([web(pods(1), { ports })], counting)
+    expect(apply('web', web([], { ports })).filter((line) => line.includes('counted'))).toEqual([])
+    expect(apply('web', undefined).filter((line) => line.includes('counted'))).toEqual([
+      '- ip counted 10.96.0.1 . tcp . 80',
+      '- ip counted-node-ports tcp . 30080',
+    ])
+  })
+})
+
+test.each([
+  ['', settings],
+  [', with counters', settingsOf({ counters: true })],
+])('any sequence of changes ends where a full recompute does%s', (_, given) => {
   fc.assert(
     fc.property(fc.array(anyService, { maxLength: 30 }), (steps) => {
-      const { of, state, elements } = started([])
+      const { of, state, elements } = started([], given)
       for (const step of steps) {
         const after = step.gone ? undefined : serviceFrom(step)
-        const transaction = state.change(of, change(of, step.name, after), contextOf(of))
+        const transaction = state.change(of, change(of, step.name, after), contextOf(of, given))
         if (!transaction) throw new Error('The change touched everything.')
         applyTo(elements, transaction)
-        const whole = new DesiredState(silentLog).rebuild(of, contextOf(of))
+        const whole = new DesiredState(silentLog).rebuild(of, contextOf(of, given))
         expect(canonical(elements)).toEqual(canonical(whole))
       }
     }),

@@ -3,9 +3,9 @@ import type { Changes, NodeView } from '@kpng/client'
 import { Claims } from './claims.js'
 import { type Elements, put, slotOf } from './element.js'
 import { type Frontend, frontendsOf } from './frontends.js'
-import { allListKinds, listKinds, maxEndpoints, type SetPath, setPath } from './names.js'
+import { allListKinds, listKinds, maxEndpoints, type SetPath, setPath, shapeOf, splitSetPath } from './names.js'
 import { type NodeContext, nodeElements, sameContext } from './node-context.js'
-import { type Arrange, putOwn, sharedOf } from './service-elements.js'
+import { type Arrange, putCounted, putOwn, sharedOf } from './service-elements.js'
 import { SharedElements } from './shared-elements.js'
 import { listId, nextSlots, type SlotTable, splitListId } from './slots.js'
 import { addDifference, emptyTransaction, type Transaction } from './transaction.js'
@@ -48,7 +48,7 @@ export class DesiredState {
     const arrange = this.#assign(slotsIn(known))
     for (const [path, own] of frontends) {
       const owned = this.#owned(path, own)
-      putOwn(all, owned, arrange)
+      this.#put(all, owned, arrange)
       this.#shared.count(sharedOf(owned), 1)
     }
     for (const [set, key] of this.#shared.all()) put(all, set, key)
@@ -67,7 +67,7 @@ export class DesiredState {
     for (const [path, change] of affected) {
       const owned = this.#owned(path, change.before)
       for (const frontend of owned) for (const list of listsOf(frontend)) left.add(list)
-      putOwn(before, owned, (list) => this.#slots.get(list) ?? [])
+      this.#put(before, owned, (list) => this.#slots.get(list) ?? [])
       this.#shared.count(sharedOf(owned), -1)
     }
     for (const path of changes.services.keys()) {
@@ -79,7 +79,7 @@ export class DesiredState {
     for (const [path, change] of affected) {
       const owned = this.#owned(path, change.after)
       for (const frontend of owned) for (const list of listsOf(frontend)) left.delete(list)
-      putOwn(after, owned, arrange)
+      this.#put(after, owned, arrange)
       this.#shared.count(sharedOf(owned), 1)
     }
     for (const list of left) this.#slots.delete(list)
@@ -98,6 +98,18 @@ export class DesiredState {
   /** Every list that has endpoints: its map and its key. */
   *lists(): Generator<[SetPath, string]> {
     for (const list of this.#slots.keys()) yield splitListId(list)
+  }
+
+  /** The service that is served under a key of a set: `namespace/name`. */
+  ownerOf(path: SetPath, key: string): string | undefined {
+    const { family, name } = splitSetPath(path)
+    const kind = shapeOf(name).key.length === 2 ? 'nodePort' : 'cluster'
+    return this.#claims.owner(claimOf({ kind, family, key }))
+  }
+
+  #put(elements: Elements, owned: readonly Frontend[], arrange: Arrange): void {
+    putOwn(elements, owned, arrange)
+    if (this.#context?.settings.counters) putCounted(elements, owned)
   }
 
   /** The services that changed, and those that share an address with one of them. */
@@ -147,7 +159,8 @@ export class DesiredState {
 }
 
 /** Service keys of the two families differ in length; node-port keys do not. */
-const claimOf = ({ kind, family, key }: Frontend): string => (kind === 'nodePort' ? `${family} ${key}` : key)
+const claimOf = ({ kind, family, key }: Pick<Frontend, 'kind' | 'family' | 'key'>): string =>
+  kind === 'nodePort' ? `${family} ${key}` : key
 
 /** The lists that a frontend may have. */
 function listsOf({ family, kind, key, local }: Frontend): string[] {

@@ -1,5 +1,4 @@
 import { silentLog } from '@kpng/api'
-import type { Backend } from '@kpng/client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Family } from './address.js'
 import { nftBackend } from './backend.js'
@@ -21,7 +20,7 @@ const nameIn = (address: string): string =>
 
 describe.skipIf(whyNoKernel() !== undefined)('packets in the kernel', () => {
   const lab = new Lab()
-  let backend: Backend
+  let backend: ReturnType<typeof nftBackend>
   const view = labView()
 
   beforeAll(async () => {
@@ -88,7 +87,12 @@ describe.skipIf(whyNoKernel() !== undefined)('packets in the kernel', () => {
       const endpoint = first.split(' ')[0] as Name
       expect(await lab.ask('podA2', request)).toEqual([first])
       const rest = web.endpoints.filter(({ ips }) => !ips?.v4.includes(addresses[endpoint][0]))
+      const deleted = { ip: 0, ip6: 0 }
+      backend.onStaleFlows = (family, _, flows) => {
+        deleted[family] += flows
+      }
       await backend.sync(view, change(view, 'web', { ...web.service, name: 'web', endpoints: rest }))
+      expect(deleted[family]).toBeGreaterThanOrEqual(1)
       const [moved = ''] = await lab.ask('podA2', request)
       expect(['podA1', 'podB1'].filter((name) => name !== endpoint)).toContain(moved.split(' ')[0])
       await backend.sync(view, change(view, 'web', { ...web.service, name: 'web', endpoints: [] }))

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { silentLog } from '@kpng/api'
-import type { Backend } from '@kpng/client'
+import type { Backend, SyncStep } from '@kpng/client'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { families } from './address.js'
 import { nftBackend } from './backend.js'
@@ -16,7 +16,7 @@ import { type NftOptions, settingsOf } from './options.js'
 import { elementLines } from './render.js'
 import { labView, options } from './testing/cases.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
-import { change, endpoint, fullSync, ips, item, type TestView } from './testing/objects.js'
+import { change, endpoint, fullSync, ips, item, type TestView, udp, view as viewOf } from './testing/objects.js'
 import type { Writer } from './writer.js'
 
 // What is in the kernel after a start, a restart, a change by others, an upgrade. No packets: those are in kernel-flow.test.ts.
@@ -31,7 +31,7 @@ const reasons: string[] = []
 const runner = { requestFullSync: (reason: string) => reasons.push(reason) }
 const running: Backend[] = []
 
-async function start(given: NftOptions): Promise<Backend> {
+async function start(given: NftOptions): Promise<ReturnType<typeof nftBackend>> {
   const backend = nftBackend({ ...options, log: silentLog, driftCheckIntervalMs: 20, ...given })
   running.push(backend)
   await backend.setup(runner)
@@ -101,6 +101,41 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
       expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
       await backend.sync(view, change(view, 'web', undefined))
       expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    })
+
+    test('each transaction is a step of a traced sync, and so is the search for stale flows', async () => {
+      const dns = { name: 'dns', ips: { clusterIps: ips('10.96.0.10') }, ports: [udp(53)] }
+      const view = viewOf([{ ...dns, endpoints: [endpoint('10.244.1.1')] }])
+      const backend = await start({ writer, ipv6: false })
+      const looked: unknown[] = []
+      backend.onStaleFlows = (family, durationMs, deleted) => looked.push([family, durationMs >= 0, deleted])
+      const traced = async (changes: typeof fullSync) => {
+        const steps: SyncStep[] = []
+        const from = Date.now()
+        await backend.sync(view, changes, steps)
+        for (const { startedAtMs, endedAtMs } of steps) {
+          expect(startedAtMs).toBeGreaterThan(from - 1000)
+          expect(endedAtMs).toBeGreaterThanOrEqual(startedAtMs)
+          expect(endedAtMs).toBeLessThan(Date.now() + 1000)
+        }
+        return steps.map(({ name, attributes }) => [name, ...Object.values(attributes)])
+      }
+      const elements = elementLines(wanted(view)).filter((line) => line.startsWith('ip ')).length
+      expect(await traced(fullSync)).toEqual([
+        ['transaction', 0, 'nft'],
+        ['transaction', elements, writer],
+        ['conntrack', 0],
+      ])
+      const moved = change(view, 'dns', { ...dns, endpoints: [endpoint('10.244.1.2')] })
+      expect(await traced(moved)).toEqual([
+        ['transaction', 2, writer],
+        ['conntrack', 0],
+      ])
+      expect(await traced(change(view, 'none', undefined))).toEqual([])
+      expect(looked).toEqual([
+        ['ip', true, 0],
+        ['ip', true, 0],
+      ])
     })
 
     test('a restart adopts what is there and writes nothing (81)', async () => {

@@ -1,14 +1,17 @@
 import { KpngError, messageOf } from '@kpng/api'
+import type { SyncStep } from '@kpng/client'
 import type { Family } from './address.js'
-import type { Elements } from './element.js'
+import { countElements, type Elements } from './element.js'
+import { counterSets, type SetPath, setPath, shapesWith, tableName } from './names.js'
 import { DriftWatch } from './netlink/drift-watch.js'
 import { type Libc, loadLibc } from './netlink/libc.js'
 import { NetlinkWriter } from './netlink/writer.js'
 import { NftCommand } from './nft-command.js'
-import { NftWriter } from './nft-writer.js'
+import { NftWriter, packetsIn } from './nft-writer.js'
 import type { Settings } from './options.js'
 import { chainsNeeded } from './render.js'
 import { canWriteRememberChains, checkRequirements, usableFamilies } from './requirements.js'
+import { asStep } from './steps.js'
 import { Tables, withoutChainMaps } from './tables.js'
 import { operationCount, type Transaction } from './transaction.js'
 import type { ChainPath, Writer } from './writer.js'
@@ -23,6 +26,7 @@ export class Kernel {
   readonly libc: Libc | undefined
   readonly #writer: Writer
   readonly #tables: Tables
+  readonly #nft: NftCommand
   readonly #watch: DriftWatch | undefined
   /** Chains beyond the skeleton that exist. */
   #chains = new Set<ChainPath>()
@@ -35,12 +39,14 @@ export class Kernel {
     libc: Libc | undefined
     writer: Writer
     tables: Tables
+    nft: NftCommand
   }) {
     this.families = parts.families
     this.affinityFamilies = parts.affinityFamilies
     this.libc = parts.libc
     this.#writer = parts.writer
     this.#tables = parts.tables
+    this.#nft = parts.nft
     const ownPort = parts.writer instanceof NetlinkWriter ? parts.writer.port : undefined
     this.#watch = parts.libc && new DriftWatch(parts.libc, ownPort)
   }
@@ -52,7 +58,8 @@ export class Kernel {
     const families = usableFamilies(settings, log)
     await checkRequirements(nft, families, settings)
     const libc = await libcFor(settings)
-    const writer = libc && settings.writer !== 'nft' ? new NetlinkWriter(libc) : new NftWriter(nft)
+    const writer =
+      libc && settings.writer !== 'nft' ? new NetlinkWriter(libc, shapesWith(settings)) : new NftWriter(nft)
     const affinityFamilies: Family[] = []
     for (const family of families) {
       if (writer.name === 'netlink' || (await canWriteRememberChains(nft, family, settings)))
@@ -60,7 +67,7 @@ export class Kernel {
       else log.warn('This nft cannot make session affinity for a family; install 1.0.7 or newer, or koffi', { family })
     }
     log.info('nftables is ready', { writer: writer.name, families: families.join(' ') })
-    return new Kernel({ families, affinityFamilies, libc, writer, tables: new Tables(nft, families, settings) })
+    return new Kernel({ families, affinityFamilies, libc, writer, tables: new Tables(nft, families, settings), nft })
   }
 
   get writerName(): Writer['name'] {
@@ -71,14 +78,18 @@ export class Kernel {
    * Makes our tables what they should be, and returns what their sets hold then. Tables that are ours stay as they are; those of
    * another version are replaced together with their elements, which is what `wanted` works out from what was found.
    */
-  async adopt(wanted: (known: Elements) => Elements): Promise<{ known: Elements; wanted: Elements }> {
+  async adopt(
+    wanted: (known: Elements) => Elements,
+    steps?: SyncStep[],
+  ): Promise<{ known: Elements; wanted: Elements }> {
     this.#watch?.pause()
     this.#noticed = undefined
     const { states, extraChains } = await this.#tables.inspect(this.#writer)
     const inState = (state: string) => this.families.filter((family) => states.get(family) === state)
     const others = inState('other')
     this.#chains = new Set([...extraChains].filter((path) => !others.some((family) => path.startsWith(`${family} `))))
-    await this.#tables.make(inState('missing'))
+    const missing = inState('missing')
+    if (missing.length > 0) await asStep(steps, ...byCommand(0), () => this.#tables.make(missing))
     // Before anything is read, so that nothing that others do afterwards is missed.
     this.#watch?.listen()
     const known: Elements = new Map()
@@ -87,21 +98,25 @@ export class Kernel {
     }
     const all = wanted(known)
     if (others.length > 0) {
-      await this.#tables.replace(others, all)
+      const brought = withoutChainMaps(all, others)
+      await asStep(steps, ...byCommand(countElements(brought)), () => this.#tables.replace(others, all))
       this.#watch?.ignore()
-      for (const [path, map] of withoutChainMaps(all, others)) known.set(path, map)
+      for (const [path, map] of brought) known.set(path, map)
     }
     return { known, wanted: all }
   }
 
   /** All of it or nothing. Chains that elements go to are made with them. */
-  async commit(transaction: Transaction): Promise<void> {
-    const isLarge = operationCount(transaction) >= pauseWatchFrom
-    if (isLarge) this.#watch?.pause()
+  async commit(transaction: Transaction, steps?: SyncStep[]): Promise<void> {
+    const operations = operationCount(transaction)
+    if (operations >= pauseWatchFrom) this.#watch?.pause()
     const newChains = [...chainsNeeded(transaction.add)].filter(
       (path) => !this.#chains.has(path as ChainPath),
     ) as ChainPath[]
-    await this.#writer.commit(transaction, newChains)
+    // Nothing reaches the kernel for an empty one.
+    await asStep(operations > 0 ? steps : undefined, ...transactionStep(operations, this.#writer.name), () =>
+      this.#writer.commit(transaction, newChains),
+    )
     for (const path of newChains) this.#chains.add(path)
     // What a command did on our behalf looks like somebody else's doing.
     if (this.#writer.name === 'nft') this.#watch?.ignore()
@@ -110,6 +125,17 @@ export class Kernel {
   }
 
   read: Writer['read'] = (path) => this.#writer.read(path)
+
+  /** What the sets that count have counted. By the command: the writer's socket may be in the middle of a sync. */
+  async packets(): Promise<Map<SetPath, Map<string, number>>> {
+    const read = new Map<SetPath, Map<string, number>>()
+    for (const family of this.families) {
+      for (const name of counterSets) {
+        read.set(setPath(family, name), packetsIn(await this.#nft.list('set', family, tableName, name)))
+      }
+    }
+    return read
+  }
 
   /** From now on, changes by others count. */
   listen(): void {
@@ -137,6 +163,12 @@ export class Kernel {
     this.#writer.close()
   }
 }
+
+const transactionStep = (operations: number, writer: Writer['name']) =>
+  ['transaction', { 'kpng.operations': operations, 'kpng.writer': writer }] as const
+
+/** Rules always come from the nft command. */
+const byCommand = (operations: number) => transactionStep(operations, 'nft')
 
 async function libcFor({ writer, log }: Settings): Promise<Libc | undefined> {
   try {

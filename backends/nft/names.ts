@@ -42,6 +42,10 @@ export const names = {
   unmasqueraded: 'unmasqueraded', //          ranges: sources that reach cluster IPs under their own address
   nodePortAddresses: 'node-port-addresses', // ranges: addresses of this node that serve node ports
   serviceCidrs: 'service-cidrs', //           ranges: what cluster IPs are allocated from
+
+  // Connections by service, where that is asked for.
+  counted: 'counted', //                      service key, with a counter of first packets
+  countedNodePorts: 'counted-node-ports', //  node-port key, the same
 } as const
 
 export type FieldKind = 'address' | 'protocol' | 'port' | 'slot'
@@ -55,6 +59,8 @@ export interface SetShape {
   readonly interval?: true
   /** Packets write it; we only take elements away. */
   readonly dynamic?: true
+  /** Each element counts the packets that are looked up and are it. */
+  readonly counter?: true
   /** More than one service may ask for the same element. */
   readonly shared?: true
 }
@@ -93,7 +99,7 @@ export const overName = (kind: ListKind, size: number): string => `${kind.name}o
 /** The chain that remembers clients for so long. One a distinct time-out; made when it is first needed. */
 export const rememberChain = (seconds: number): string => `remember-${seconds}`
 
-/** Every set and map, by name. */
+/** Every set and map that is there whatever the options, by name. */
 export const setShapes: ReadonlyMap<string, SetShape> = new Map<string, SetShape>([
   [names.clusterIps, { key: ['address'], shared: true }],
   [names.externalServices, { key: serviceKey }],
@@ -121,8 +127,25 @@ export const setShapes: ReadonlyMap<string, SetShape> = new Map<string, SetShape
   [names.serviceCidrs, { key: ['address'], interval: true }],
 ])
 
+const counterShapes: ReadonlyMap<string, SetShape> = new Map<string, SetShape>([
+  [names.counted, { key: serviceKey, counter: true }],
+  [names.countedNodePorts, { key: nodePortKey, counter: true }],
+])
+
+/** The names of the sets that count. */
+export const counterSets: readonly string[] = [...counterShapes.keys()]
+
+const allShapes: ReadonlyMap<string, SetShape> = new Map([...setShapes, ...counterShapes])
+
+/** Every set and map that is there with these options, by name. */
+export const shapesWith = ({ counters }: { readonly counters: boolean }): ReadonlyMap<string, SetShape> =>
+  counters ? allShapes : setShapes
+
+/** Undefined for a set that is not ours. */
+export const findShape = (name: string): SetShape | undefined => allShapes.get(name)
+
 export function shapeOf(name: string): SetShape {
-  const shape = setShapes.get(name)
+  const shape = findShape(name)
   if (!shape) throw new Error(`There is no set or map "${name}" in the ruleset.`)
   return shape
 }

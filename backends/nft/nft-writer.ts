@@ -1,7 +1,7 @@
 import { type Family, parseCidr } from './address.js'
 import type { ElementMap, Elements } from './element.js'
 import { elementCommands, endpointBytes, fieldBytes } from './element-text.js'
-import { type SetPath, type SetShape, setPath, setShapes, shapeOf, splitSetPath, tableName } from './names.js'
+import { findShape, type SetPath, type SetShape, setPath, shapeOf, splitSetPath, tableName } from './names.js'
 import type { NftCommand } from './nft-command.js'
 import { rememberChainText } from './render.js'
 import { isEmpty, type Transaction } from './transaction.js'
@@ -55,7 +55,7 @@ export function objectsIn(listed: unknown): Map<string, ElementMap> {
   for (const entry of list(property(listed, 'nftables'))) {
     const object = property(entry, 'set') ?? property(entry, 'map')
     const name = property(object, 'name')
-    const shape = typeof name === 'string' ? setShapes.get(name) : undefined
+    const shape = typeof name === 'string' ? findShape(name) : undefined
     if (!shape || property(object, 'table') !== tableName) continue
     found.set(name as string, elementsIn(list(property(object, 'elem')), shape))
   }
@@ -72,6 +72,24 @@ function elementsIn(listed: readonly unknown[], shape: SetShape): ElementMap {
     if (key !== undefined && data !== undefined) elements.set(key, data)
   }
   return elements
+}
+
+/** What the elements of one set of ours have counted, in the JSON of `nft -j list set`. */
+export function packetsIn(listed: unknown): Map<string, number> {
+  const packets = new Map<string, number>()
+  for (const entry of list(property(listed, 'nftables'))) {
+    const set = property(entry, 'set')
+    const name = property(set, 'name')
+    const shape = typeof name === 'string' ? findShape(name) : undefined
+    if (!shape) continue
+    for (const element of list(property(set, 'elem'))) {
+      const counted = property(element, 'elem')
+      const key = keyIn(property(counted, 'val'), shape)
+      const count = property(property(counted, 'counter'), 'packets')
+      if (key !== undefined && typeof count === 'number') packets.set(key, count)
+    }
+  }
+  return packets
 }
 
 function keyIn(value: unknown, shape: SetShape): string | undefined {

@@ -37,6 +37,11 @@ export interface NftOptions {
   readonly driftCheckIntervalMs?: number
   /** Whether UDP flows to endpoints that no longer serve are deleted. Default true. */
   readonly deleteStaleFlows?: boolean
+  /**
+   * Whether new connections are counted by service port, which costs the first packet of each a lookup and each address and port
+   * an element. Default false.
+   */
+  readonly counters?: boolean
   /** Default `nft`, found through PATH. */
   readonly nftCommand?: string
   /** Used for stale flows where the kernel cannot be asked directly. Default `conntrack`, found through PATH. */
@@ -63,6 +68,7 @@ export function settingsOf(options: NftOptions = {}): Settings {
     ipv6 = 'auto',
     driftCheckIntervalMs = 1000,
     deleteStaleFlows = true,
+    counters = false,
     nftCommand = 'nft',
     conntrackCommand = 'conntrack',
     log = silentLog,
@@ -87,6 +93,7 @@ export function settingsOf(options: NftOptions = {}): Settings {
     ipv6,
     driftCheckIntervalMs,
     deleteStaleFlows,
+    counters,
     nftCommand,
     conntrackCommand,
     log,

@@ -5,7 +5,7 @@ import { DesiredState } from './desired-state.js'
 import type { Elements } from './element.js'
 import { protocols } from './element.js'
 import { elementCommands, elementText } from './element-text.js'
-import { setPath, setShapes, splitSetPath, tableName } from './names.js'
+import { findShape, setPath, shapesWith, splitSetPath, tableName } from './names.js'
 import { nodeContext } from './node-context.js'
 import { type NftOptions, type Settings, settingsOf } from './options.js'
 import { rememberRule, skeletonText } from './skeleton.js'
@@ -22,7 +22,7 @@ export function chainsNeeded(elements: Elements): Set<string> {
   const chains = new Set<string>()
   for (const [path, map] of elements) {
     const { family, name } = splitSetPath(path)
-    if (setShapes.get(name)?.data === 'chain') for (const chain of map.values()) chains.add(`${family} ${chain}`)
+    if (findShape(name)?.data === 'chain') for (const chain of map.values()) chains.add(`${family} ${chain}`)
   }
   return chains
 }
@@ -49,7 +49,7 @@ export function rulesetText(families: readonly Family[], settings: Settings, ele
     parts.push(rememberChainText(family, name))
   }
   for (const family of families) {
-    for (const name of setShapes.keys()) {
+    for (const name of shapesWith(settings).keys()) {
       const path = setPath(family, name)
       const map = elements.get(path)
       if (map) parts.push(...elementCommands('add', path, map))

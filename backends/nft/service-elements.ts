@@ -14,6 +14,13 @@ export function putOwn(elements: Elements, frontends: readonly Frontend[], arran
   }
 }
 
+/** Adds the elements that count the connections to a service. */
+export function putCounted(elements: Elements, frontends: readonly Frontend[]): void {
+  for (const { kind, family, key } of frontends) {
+    put(elements, setPath(family, kind === 'nodePort' ? names.countedNodePorts : names.counted), key)
+  }
+}
+
 /** The elements that other services may ask for as well. */
 export function sharedOf(frontends: readonly Frontend[]): Elements {
   const elements: Elements = new Map()

@@ -19,12 +19,16 @@ const expressions = (family: Family): Readonly<Record<FieldKind, string>> => ({
 })
 
 /** A set or map as `nft -f` reads it. */
-export function setDefinition(family: Family, name: string, { key, data, interval, dynamic }: SetShape): string {
+export function setDefinition(
+  family: Family,
+  name: string,
+  { key, data, interval, dynamic, counter }: SetShape,
+): string {
   // Slots and endpoints have no named type, only the type of an expression.
   const type =
     data === 'endpoint'
       ? `typeof ${key.map((field) => expressions(family)[field]).join(' . ')} : ${family} daddr . th dport;`
       : `type ${key.map((field) => types(family)[field]).join(' . ')}${data === 'chain' ? ' : verdict' : ''};`
   const flags = interval ? ' flags interval;' : dynamic ? ` flags dynamic,timeout; size ${affinityEntries};` : ''
-  return `  ${data ? 'map' : 'set'} ${name} { ${type}${flags} }`
+  return `  ${data ? 'map' : 'set'} ${name} { ${type}${flags}${counter ? ' counter;' : ''} }`
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { families } from './address.js'
 import { drawsOf } from './draw.js'
-import { listSizes, setShapes } from './names.js'
+import { counterSets, listSizes, setShapes, shapesWith } from './names.js'
 import { settingsOf } from './options.js'
 import { chainsOf, rememberRule, skeletonText, skeletonVersion } from './skeleton.js'
 
@@ -142,12 +142,41 @@ describe('the rules', () => {
   })
 })
 
+describe('with counters', () => {
+  const counting = settingsOf({ counters: true })
+  /** The lines that one text has and the other does not. */
+  const added = (text: string, other: string) => {
+    const known = new Set(other.split('\n'))
+    return text.split('\n').filter((line) => !known.has(line) && !line.includes('set skeleton-'))
+  }
+
+  test.each([
+    ['ip', 'ipv4_addr'],
+    ['ip6', 'ipv6_addr'],
+  ] as const)('%s: two sets more, and a rule before each list', (family, type) => {
+    expect(added(skeletonText(family, counting), skeletonText(family, settingsOf()))).toEqual([
+      `  set counted { type ${type} . inet_proto . inet_service; counter; }`,
+      '  set counted-node-ports { type inet_proto . inet_service; counter; }',
+      '    meta l4proto . th dport @counted-node-ports',
+      '    meta l4proto . th dport @counted-node-ports',
+      `    ${family} daddr . meta l4proto . th dport @counted`,
+      `    ${family} daddr . meta l4proto . th dport @counted`,
+    ])
+    expect(added(skeletonText(family, settingsOf()), skeletonText(family, counting))).toEqual([])
+  })
+  test('the sets are there only then', () => {
+    expect([...shapesWith(settingsOf()).keys()].filter((name) => counterSets.includes(name))).toEqual([])
+    expect([...shapesWith(counting).keys()]).toEqual([...setShapes.keys(), ...counterSets])
+  })
+})
+
 describe('the version of the rules', () => {
   test('is another one for other options that change a rule', () => {
     const versions = [
       settings,
       settingsOf({ masqueradeBit: 15 }),
       settingsOf({ masqueradeAll: true }),
+      settingsOf({ counters: true }),
       settingsOf({ detectLocal: { mode: 'BridgeInterface', name: 'cni0' } }),
       settingsOf({ detectLocal: { mode: 'InterfaceNamePrefix', prefix: 'cali' } }),
     ].map((options) => skeletonVersion('ip', options))

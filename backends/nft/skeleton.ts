@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Family } from './address.js'
 import { drawsOf } from './draw.js'
 import { type Protocol, protocols } from './element.js'
-import { allListKinds, type ListKind, listKinds, listSizes, names, overName, setShapes, tableName } from './names.js'
+import { allListKinds, type ListKind, listKinds, listSizes, names, overName, shapesWith, tableName } from './names.js'
 import type { Settings } from './options.js'
 import { setDefinition } from './set-definition.js'
 
@@ -65,7 +65,14 @@ function dispatchChains(family: Family, settings: Settings): Chain[] {
   const { isPod, isNoPod } = podMatch(family, settings)
   const mark = `meta mark set meta mark | ${markText(settings)}`
   const firewall = `${service} @${names.firewalled} ${service} . ${family} saddr != @${names.allowed} drop`
-  const orNone = (kind: ListKind) => [`jump ${drawChain(kind)}`, `goto ${noneChain(kind)}`]
+  // Every packet for a service comes through one of these, and once, after the source ranges: here it is counted.
+  const count = ({ key }: ListKind) =>
+    key.length === 2 ? `${nodePort} @${names.countedNodePorts}` : `${service} @${names.counted}`
+  const orNone = (kind: ListKind) => [
+    ...(settings.counters ? [count(kind)] : []),
+    `jump ${drawChain(kind)}`,
+    `goto ${noneChain(kind)}`,
+  ]
   // Under policy Local, pods and the node itself reach every endpoint, as if their packets went out to the load balancer and
   // came back. The node's own packets may have the load balancer's address as their source: those are masqueraded.
   const byWhoAsks = (all: string, localKind: ListKind) => [
@@ -181,7 +188,7 @@ const chainText = ({ name, hook, rules }: Chain): string =>
 
 /** The table without its elements, as `nft -f` reads it. */
 export function skeletonText(family: Family, settings: Settings): string {
-  const sets = [...setShapes].map(([name, shape]) => setDefinition(family, name, shape))
+  const sets = [...shapesWith(settings)].map(([name, shape]) => setDefinition(family, name, shape))
   const chains = chainsOf(family, settings).map(chainText)
   const marker = `  set ${skeletonVersion(family, settings)} { type mark; }`
   return `table ${family} ${tableName} {\n${[...sets, marker, ...chains].join('\n')}\n}\n`
@@ -192,7 +199,7 @@ export function skeletonText(family: Family, settings: Settings): string {
  * options, is replaced as a whole.
  */
 export function skeletonVersion(family: Family, settings: Settings): string {
-  const sets = [...setShapes].map(([name, shape]) => setDefinition(family, name, shape))
+  const sets = [...shapesWith(settings)].map(([name, shape]) => setDefinition(family, name, shape))
   const text = [...sets, ...chainsOf(family, settings).map(chainText)].join('\n')
   return `skeleton-${createHash('sha256').update(text).digest('hex').slice(0, 12)}`
 }

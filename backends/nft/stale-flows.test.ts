@@ -4,7 +4,7 @@ import { parseAddress } from './address.js'
 import { DesiredState } from './desired-state.js'
 import { nodeContext } from './node-context.js'
 import { settingsOf } from './options.js'
-import { conntrackArguments, type Flow, staleness, udpChanges } from './stale-flows.js'
+import { conntrackArguments, deletedIn, type Flow, staleness, udpChanges } from './stale-flows.js'
 import { change, endpoint, ips, type TestService, udp, view } from './testing/objects.js'
 
 const bytes = (text: string) => parseAddress(text)?.bytes ?? ''
@@ -69,5 +69,10 @@ describe('stale UDP flows (53, 54)', () => {
       '-D -f ipv4 -p udp --orig-dst 10.96.0.10 --dport 53 --dst-nat 10.0.0.1',
       '-D -f ipv4 -p udp --dport 30053 --dst-nat 10.0.0.1',
     ])
+  })
+  test('how many the conntrack command deleted', () => {
+    expect(deletedIn('conntrack v1.4.7 (conntrack-tools): 2 flow entries have been deleted.')).toBe(2)
+    expect(deletedIn('conntrack v1.4.7 (conntrack-tools): 0 flow entries have been deleted.')).toBe(0)
+    expect(deletedIn('')).toBe(0)
   })
 })

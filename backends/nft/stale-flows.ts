@@ -97,11 +97,19 @@ export function conntrackArguments({ family, key, gone }: ListChange): string[] 
   ]
 }
 
-/** Deletes stale flows with the `conntrack` command, for machines where the kernel cannot be asked directly. */
-export async function deleteFlowsByCommand(command: string, changes: readonly ListChange[]): Promise<void> {
+/**
+ * Deletes stale flows with the `conntrack` command, for machines where the kernel cannot be asked directly. Resolves with their
+ * number, as far as the command tells it.
+ */
+export async function deleteFlowsByCommand(command: string, changes: readonly ListChange[]): Promise<number> {
+  let deleted = 0
   for (const change of changes) {
     const args = conntrackArguments(change)
     // It exits with 1 when there is no such flow, which is the usual case.
-    if (args) await runCommand(command, args)
+    if (args) deleted += deletedIn((await runCommand(command, args)).errors)
   }
+  return deleted
 }
+
+/** `conntrack v1.4.7 (conntrack-tools): 2 flow entries have been deleted.` */
+export const deletedIn = (said: string): number => Number(/(\d+) flow entries have been deleted/.exec(said)?.[1] ?? 0)

@@ -2,7 +2,7 @@ import type { Family } from './address.js'
 import { families as allFamilies } from './address.js'
 import type { Elements } from './element.js'
 import { elementCommands } from './element-text.js'
-import { names, type SetPath, setShapes, splitSetPath, tableName } from './names.js'
+import { names, type SetPath, shapesWith, splitSetPath, tableName } from './names.js'
 import type { NftCommand } from './nft-command.js'
 import type { Settings } from './options.js'
 import { type Chain, chainsOf, skeletonText, skeletonVersion } from './skeleton.js'
@@ -44,7 +44,7 @@ export class Tables {
   #stateOf(family: Family, { sets, chains }: TableOutline): TableState {
     const isWhole =
       sets.has(this.#versions.get(family) ?? '') &&
-      [...setShapes.keys()].every((name) => sets.has(name)) &&
+      [...shapesWith(this.#settings).keys()].every((name) => sets.has(name)) &&
       (this.#chains.get(family) ?? []).every(({ name, rules }) => chains.get(name) === rules.length)
     return isWhole ? 'ours' : 'other'
   }

@@ -1,5 +1,6 @@
 import { messageOf } from '@kpng/api'
 import type { Backend, Changes, NodeView, ServiceEndpoints } from '@kpng/client'
+import type { OnConnection } from './connection-record.js'
 import { Counters, type ServicePortCounters } from './counters.js'
 import { Descriptors } from './descriptors.js'
 import { Insiders } from './insiders.js'
@@ -17,12 +18,20 @@ export interface UserspaceBackend extends Backend {
   readonly counters: ReadonlyMap<string, Readonly<ServicePortCounters>>
   /** By portal (`namespace/name:port|address`): why it is not open though it should be. */
   failures(): ReadonlyMap<string, string>
+  /**
+   * Told once about each TCP connection and UDP session that ends, those that reached no endpoint included; may be set at any
+   * time and holds for those that begin afterwards. Default: undefined, which costs nothing. It must not throw.
+   */
+  onConnection: OnConnection | undefined
 }
 
 /** A Service proxy in user space: accepts connections, connects to an endpoint, and copies. */
 export function userspaceBackend(options: UserspaceOptions = {}): UserspaceBackend {
   return new Proxier(settingsOf(options))
 }
+
+/** More than sockets need to close after a reset. */
+const closingMs = 1000
 
 interface MergedService {
   readonly ports: ReadonlyMap<string, ServicePort>
@@ -49,12 +58,21 @@ class Proxier implements UserspaceBackend {
       descriptors: new Descriptors(settings.log),
       insiders: new Insiders(settings.clusterCidrs),
       ownSockets: new OwnSockets(),
+      onConnection: undefined,
     }
     this.#portals = new PortalTable(settings.capture, this.#surroundings)
   }
 
   get counters(): ReadonlyMap<string, Readonly<ServicePortCounters>> {
     return this.#counters.byServicePort
+  }
+
+  get onConnection(): OnConnection | undefined {
+    return this.#surroundings.onConnection
+  }
+
+  set onConnection(tell: OnConnection | undefined) {
+    this.#surroundings.onConnection = tell
   }
 
   failures(): ReadonlyMap<string, string> {
@@ -90,10 +108,13 @@ class Proxier implements UserspaceBackend {
     this.#closed = true
     clearInterval(this.#ensureTimer)
     await this.#inTurn(async () => {
-      for (const { ports } of this.#services.values()) for (const port of ports.values()) port.flows.abortAll()
+      const flows = [...this.#services.values()].flatMap(({ ports }) => [...ports.values()].map((port) => port.flows))
+      for (const some of flows) some.abortAll()
       this.#services.clear()
       this.#surroundings.descriptors.close()
       await this.#portals.closeAll()
+      // Sockets close a little later; who is told about connections is told about these too.
+      await withinMs(closingMs, Promise.all(flows.map((some) => some.none())))
     })
   }
 
@@ -142,4 +163,14 @@ class Proxier implements UserspaceBackend {
     this.#last = turn.catch(() => {})
     return turn
   }
+}
+
+/** Waits for something, but not longer. */
+async function withinMs(ms: number, something: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([something, over])
+  clearTimeout(timer)
 }

@@ -1,4 +1,5 @@
-import { parseIp } from './address.js'
+import { hostPort, parseIp } from './address.js'
+import { ConnectionNotes } from './connection-record.js'
 import type { PortalPlan, ServicePort } from './service-port.js'
 import type { Surroundings } from './surroundings.js'
 import { type EndpointAddress, type Scope, scopeOf } from './usable-endpoints.js'
@@ -33,6 +34,12 @@ export class Entrance {
     const fate = inside ? fates.inside : fates.outside
     if (fate === 'forward') return { admitted: true, scope: scopeOf(kind, inside) }
     return { admitted: false, reason: fate === 'drop' ? 'no-local-endpoint' : 'no-endpoint' }
+  }
+
+  /** The notes on a connection that begins now, when somebody wants to be told about it. */
+  notes(clientIp: string, clientPort: number): ConnectionNotes | undefined {
+    const { onConnection } = this.surroundings
+    return onConnection && new ConnectionNotes(onConnection, this.servicePort.name, hostPort(clientIp, clientPort))
   }
 
   /** The endpoint for a client, past those that it failed at already. Undefined: there is none. */

@@ -10,6 +10,7 @@ export interface Flow {
 export class Flows {
   readonly #byEndpoint = new Map<string, Set<Flow>>()
   readonly #undecided = new Set<Flow>()
+  readonly #waiting: (() => void)[] = []
 
   /** A flow that has no endpoint yet. */
   begin(flow: Flow): void {
@@ -19,6 +20,7 @@ export class Flows {
   /** It found one, or it never will. */
   end(flow: Flow): void {
     this.#undecided.delete(flow)
+    this.#checkNone()
   }
 
   add(endpointKey: string, flow: Flow): void {
@@ -31,6 +33,7 @@ export class Flows {
     const flows = this.#byEndpoint.get(endpointKey)
     flows?.delete(flow)
     if (flows?.size === 0) this.#byEndpoint.delete(endpointKey)
+    this.#checkNone()
   }
 
   endpointsGone(endpointKeys: Iterable<string>): void {
@@ -44,5 +47,18 @@ export class Flows {
   abortAll(): void {
     for (const flow of [...this.#undecided]) flow.abort()
     for (const flows of [...this.#byEndpoint.values()]) for (const flow of [...flows]) flow.abort()
+  }
+
+  /** Waits until none is left. */
+  none(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve)
+      this.#checkNone()
+    })
+  }
+
+  #checkNone(): void {
+    if (this.#waiting.length === 0 || this.#undecided.size > 0 || this.#byEndpoint.size > 0) return
+    for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }

@@ -1,5 +1,6 @@
 import type { Log } from '@kpng/api'
 import type { BalancerClock } from './balancer/balancer.js'
+import type { OnConnection } from './connection-record.js'
 import type { Counters } from './counters.js'
 import type { Descriptors } from './descriptors.js'
 import type { Insiders } from './insiders.js'
@@ -21,4 +22,6 @@ export interface Surroundings {
   readonly maxUdpSessions: number
   /** Infinity: connections to a removed endpoint may take as long as they like. */
   readonly drainMs: number
+  /** Told about each connection that ends; may be set while the backend runs. */
+  onConnection: OnConnection | undefined
 }

@@ -21,6 +21,8 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
     return nothing
   }
   const [agent, tracing] = await Promise.all([startServers(backend, mode, context), startTraces(flags, context)])
+  // Backends that carry traffic themselves can tell about each connection.
+  if (tracing && 'onConnection' in backend) backend.onConnection = tracing.recordConnection
   await followConfig(flags, context)
   return {
     runner: {
@@ -52,6 +54,7 @@ async function startServers(backend: Backend, mode: string, context: Context): P
     verbosity,
     readings: { apiEvents: () => events.apiEvents, nodeLocalEvents: () => events.nodeLocalEvents },
     ...given('servicePortCounters', counters),
+    backend,
     ...(kube ? { post: (path: string, body: object) => kube.post(path, body) } : {}),
   })
 }

@@ -10,6 +10,7 @@ export const nftCommand: BackendCommand = {
   addFlags: (command) =>
     command
       .option('--external-ips [bool]', 'serve spec.externalIPs', 'true')
+      .option('--service-counters [bool]', 'count new connections by service port, for the metrics', 'false')
       .option('--writer <how>', 'how elements reach the kernel: netlink, nft or auto', 'auto')
       .option('--dry-run', 'print the ruleset instead of making it, and end'),
   create: async (flags, context) => {
@@ -30,6 +31,7 @@ async function optionsFrom(flags: Flags, { log, resolved }: Context): Promise<Nf
     ...options,
     log,
     externalIps: booleanFlag(flags, 'externalIps', true),
+    counters: booleanFlag(flags, 'serviceCounters', false),
     // An unknown word is refused by the backend, in a sentence that names those there are.
     ...given('writer', textFlag(flags, 'writer') as NftOptions['writer']),
   }

@@ -1,7 +1,7 @@
-import { create, type Message, toBinary } from '@bufbuild/protobuf'
+import { type Message, toBinary } from '@bufbuild/protobuf'
 import type { GenMessage } from '@bufbuild/protobuf/codegenv2'
 import { globalv1, localv1 } from '@kpng/api'
-import { type EndpointRecord, none } from '../store/index.js'
+import { none } from '../store/index.js'
 import { Scope, type SelectedEndpoint } from './selection.js'
 
 /** A thing that a change set adds or changes. Items are shared by all watchers that get the same thing. */
@@ -63,19 +63,28 @@ export class EndpointItem implements SetItem {
     return this.#local
   }
 
+  /** Written out rather than made by `create`: this is the one message there are tens of thousands of at the start. */
   get message(): localv1.Endpoint {
     const { endpoint, local, scopes, portScopes } = this.selected
-    return create(localv1.EndpointSchema, {
+    const message: localv1.Endpoint = {
+      $typeName: 'localv1.Endpoint',
       hostname: endpoint.hostname,
-      ips: { v4: [...endpoint.v4], v6: [...endpoint.v6] },
+      ips: { $typeName: 'localv1.IPSet', v4: [...endpoint.v4], v6: [...endpoint.v6] },
       local,
       portOverrides: (endpoint.ports ?? none).map(({ name, port }) => {
+        const portName: localv1.PortName = { $typeName: 'localv1.PortName', name, port }
         const own = portScopes?.[this.#ports.findIndex((candidate) => candidate.name === name)]
-        return own === undefined || own === scopes ? { name, port } : { name, port, scopes: scopesMessage(own) }
+        if (own !== undefined && own !== scopes) portName.scopes = scopesMessage(own)
+        return portName
       }),
       scopes: scopesMessage(scopes),
-      ...conditionsField(endpoint),
-    })
+    }
+    const { ready, serving, terminating } = endpoint.conditions
+    // Plainly ready endpoints, nearly all, leave the field out.
+    if (!ready || !serving || terminating) {
+      message.conditions = { $typeName: 'localv1.EndpointConditions', ready, serving, terminating }
+    }
+    return message
   }
 
   encode(): Uint8Array {
@@ -88,16 +97,12 @@ export class EndpointItem implements SetItem {
   }
 }
 
-const scopesMessage = (bits: number) => ({
+const scopesMessage = (bits: number): localv1.EndpointScopes => ({
+  $typeName: 'localv1.EndpointScopes',
   internal: (bits & Scope.internal) !== 0,
   external: (bits & Scope.external) !== 0,
   cluster: (bits & Scope.cluster) !== 0,
 })
-
-/** Plainly ready endpoints, nearly all, leave the field out. */
-function conditionsField({ conditions }: EndpointRecord): { conditions?: EndpointRecord['conditions'] } {
-  return conditions.ready && conditions.serving && !conditions.terminating ? {} : { conditions }
-}
 
 export const serviceItem = (path: string, service: localv1.Service): SetItem =>
   new MessageItem(localv1.Set.SERVICES, path, localv1.ServiceSchema, service)

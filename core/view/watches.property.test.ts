@@ -1,4 +1,4 @@
-import { toBinary } from '@bufbuild/protobuf'
+import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -226,4 +226,22 @@ test('the messages of items are what they encode', () => {
     const schema = item.set === localv1.Set.SERVICES ? localv1.ServiceSchema : localv1.EndpointSchema
     expect(toBinary<typeof schema>(schema, item.message as never)).toEqual(item.encode())
   }
+})
+
+test('an endpoint that is written out is the message that the library would make', () => {
+  fc.assert(
+    fc.property(fc.array(anEndpoint, { minLength: 1, maxLength: 4 }), aService, (endpoints, service) => {
+      const store = new Store()
+      store.update((tx) => {
+        tx.setService(service)
+        tx.setEndpoints({ namespace: 'default', name: 's1', service: service.name, endpoints })
+        tx.setSynced('services', 'endpoints', 'nodes')
+      })
+      for (const item of new NodeWatch(store, { nodeName: 'node-a' }).poll()?.sets ?? []) {
+        if (item.set === localv1.Set.ENDPOINTS)
+          expect(fromBinary(localv1.EndpointSchema, item.encode())).toEqual(item.message)
+      }
+    }),
+    { numRuns: 200 },
+  )
 })

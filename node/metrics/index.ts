@@ -1,3 +1,5 @@
+export { type BackendHooks, countHooks } from './backend-hooks.js'
+export type { ServicePortConnections } from './connection-metrics.js'
 export type { MetricsMode } from './kube-proxy-metrics.js'
 export type { Readings } from './own-metrics.js'
 export { ProxyMetrics, type ProxyMetricsOptions } from './proxy-metrics.js'

@@ -44,11 +44,15 @@ async function receiver() {
   return { spans, endpoint: `http://127.0.0.1:${port}` }
 }
 
-/** `name` with what is inside it, in the order of their starts. */
+/** `name` with what is inside it, in the order of their starts and ends. */
 function tree(spans: readonly OtlpSpan[], parent?: string): unknown[] {
   return spans
     .filter((span) => (span.parentSpanId || undefined) === parent)
-    .sort((a, b) => (BigInt(a.startTimeUnixNano) < BigInt(b.startTimeUnixNano) ? -1 : 1))
+    .sort(
+      (a, b) =>
+        Number(BigInt(a.startTimeUnixNano) - BigInt(b.startTimeUnixNano)) ||
+        Number(BigInt(a.endTimeUnixNano) - BigInt(b.endTimeUnixNano)),
+    )
     .map((span) => {
       const inside = tree(spans, span.spanId)
       return inside.length > 0 ? [span.name, inside] : span.name
@@ -136,16 +140,17 @@ describe('a service that is added', () => {
 })
 
 test('a connection that was served: accept, pick, connect, copy with its bytes', async () => {
+  const now = Date.now()
   const { spans, endpoint } = await receiver()
   const tracing = await startTracing({ endpoint, nodeName: 'node-a', log: silentLog })
   tracing.recordConnection({
     servicePort: 'default/web:http',
     client: '10.0.0.1:4711',
     endpoint: '10.1.0.1:8080',
-    acceptedAtMs: 1000,
-    pickedAtMs: 1001,
-    connectedAtMs: 1003,
-    endedAtMs: 1010,
+    acceptedAtMs: now,
+    pickedAtMs: now + 1,
+    connectedAtMs: now + 3,
+    endedAtMs: now + 10,
     bytesToEndpoint: 81,
     bytesToClient: 2385,
   })

@@ -35,17 +35,21 @@ export async function startTracing(options: TracingOptions): Promise<Tracing> {
 
   const emit = (tree: SpanTree, parent: Context): void => {
     const span = startSpan(tracer, tree, parent, SpanKind.INTERNAL)
-    // A trace that is not sampled has no children either.
-    if (span.isRecording()) {
-      const inside = trace.setSpan(parent, span)
-      for (const child of tree.children ?? []) emit(child, inside)
-      if (tree.error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: tree.error })
-    }
+    const inside = trace.setSpan(parent, span)
+    for (const child of tree.children ?? []) emit(child, inside)
+    if (tree.error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: tree.error })
     span.end(tree.endMs)
   }
+  // Decided before anything is made of it: of a thousand changes a second, those that are not kept must cost nothing.
+  const ratio = ratioOf(options)
+  const isKept = () => ratio >= 1 || Math.random() < ratio
   return {
-    recordSync: (report) => emit(syncSpans(report), ROOT_CONTEXT),
-    recordConnection: (connection) => emit(connectionSpans(connection), ROOT_CONTEXT),
+    recordSync: (report) => {
+      if (isKept()) emit(syncSpans(report), ROOT_CONTEXT)
+    },
+    recordConnection: (connection) => {
+      if (isKept()) emit(connectionSpans(connection), ROOT_CONTEXT)
+    },
     close: () => provider.shutdown(),
   }
 }
@@ -54,27 +58,19 @@ function startSpan(tracer: Tracer, { name, startMs, attributes = {} }: SpanTree,
   return tracer.startSpan(name, { startTime: startMs, attributes, kind }, parent)
 }
 
-async function makeProvider({ endpoint, sampleRatio, nodeName, log, exportIntervalMs = 5000 }: TracingOptions) {
-  const [
-    { BasicTracerProvider, BatchSpanProcessor, ParentBasedSampler, TraceIdRatioBasedSampler },
-    { OTLPTraceExporter },
-    { resourceFromAttributes },
-  ] = await Promise.all([
-    import('@opentelemetry/sdk-trace-base'),
-    import('@opentelemetry/exporter-trace-otlp-http'),
-    import('@opentelemetry/resources'),
-  ])
+async function makeProvider({ endpoint, nodeName, log, exportIntervalMs = 5000 }: TracingOptions) {
+  const [{ BasicTracerProvider, BatchSpanProcessor }, { OTLPTraceExporter }, { resourceFromAttributes }] =
+    await Promise.all([
+      import('@opentelemetry/sdk-trace-base'),
+      import('@opentelemetry/exporter-trace-otlp-http'),
+      import('@opentelemetry/resources'),
+    ])
   const exporter = new OTLPTraceExporter(endpoint === undefined ? {} : { url: tracesUrl(endpoint) })
-  const ratio = sampleRatio ?? ratioFromEnvironment()
-  if (!(ratio >= 0 && ratio <= 1)) {
-    throw new KpngError('usage', `The part of traces to keep is ${ratio}. Give a number from 0 (none) to 1 (all).`)
-  }
   return new BasicTracerProvider({
     resource: resourceFromAttributes({
       'service.name': process.env.OTEL_SERVICE_NAME || 'kpng',
       'k8s.node.name': nodeName,
     }),
-    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
     spanProcessors: [new BatchSpanProcessor(sayingFailures(exporter, log), { scheduledDelayMillis: exportIntervalMs })],
   })
 }
@@ -117,7 +113,9 @@ export function tracesUrl(endpoint: string): string {
   return url.href
 }
 
-function ratioFromEnvironment(): number {
+function ratioOf({ sampleRatio }: TracingOptions): number {
   const text = process.env.OTEL_TRACES_SAMPLER_ARG
-  return text === undefined || text === '' ? 1 : Number(text)
+  const ratio = sampleRatio ?? (text === undefined || text === '' ? 1 : Number(text))
+  if (ratio >= 0 && ratio <= 1) return ratio
+  throw new KpngError('usage', `The part of traces to keep is ${ratio}. Give a number from 0 (none) to 1 (all).`)
 }

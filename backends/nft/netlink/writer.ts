@@ -1,7 +1,7 @@
 import { KpngError } from '@kpng/api'
 import type { Family } from '../address.js'
 import type { ElementMap, Elements } from '../element.js'
-import { type SetPath, setPath, setShapes, splitSetPath } from '../names.js'
+import { type SetPath, type SetShape, setPath, setShapes, splitSetPath } from '../names.js'
 import { isEmpty, operationCount, type Transaction } from '../transaction.js'
 import type { ChainPath, TableOutline, Writer } from '../writer.js'
 import { errnoText, NLM_F_ACK, NLM_F_DUMP } from './constants.js'
@@ -21,10 +21,13 @@ const dumpAttempts = 5
 export class NetlinkWriter implements Writer {
   readonly name = 'netlink'
   readonly #socket: NetlinkSocket
+  readonly #shapes: ReadonlyMap<string, SetShape>
   #sequence = 1
 
-  constructor(libc: Libc) {
+  /** @param shapes the sets that our tables have */
+  constructor(libc: Libc, shapes = setShapes) {
     this.#socket = new NetlinkSocket(libc)
+    this.#shapes = shapes
   }
 
   /** How the kernel names who made our changes. */
@@ -92,7 +95,7 @@ export class NetlinkWriter implements Writer {
 
   async readAll(family: Family): Promise<Elements> {
     const elements: Elements = new Map()
-    for (const [name, { dynamic }] of setShapes) {
+    for (const [name, { dynamic }] of this.#shapes) {
       const map = dynamic ? undefined : await this.read(setPath(family, name))
       if (map && map.size > 0) elements.set(setPath(family, name), map)
     }

@@ -60,10 +60,11 @@ describe('iptables rules, as `iptables-save | grep` showed them in kube-proxy', 
       ],
     ],
     [
-      'nobody anywhere, UDP node port',
+      'nobody anywhere, UDP node port; clients in mid-flow are told too',
       { protocol: 'udp', ip: '', port: 30_053 },
       { inside: 'refuse', outside: 'refuse' },
       [
+        '-A KUBE-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 33059 -j REJECT',
         '-A KUBE-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 30053 -m addrtype --dst-type LOCAL -m conntrack --ctstate NEW -j REJECT',
       ],
     ],

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { ConnectionNotes } from '../connection-record.js'
 import { isOutOfDescriptors } from '../descriptors.js'
 import type { Entrance } from '../entrance.js'
 import type { Flow } from '../flows.js'
@@ -18,21 +19,23 @@ export class TcpConnection implements Flow {
   readonly #client: Socket
   readonly #clientIp: string
   readonly #scope: Scope
+  readonly #notes: ConnectionNotes | undefined
   readonly #tried = new Set<string>()
   #attempts = 0
   #stopDialing: () => void = () => {}
   #drainTimer: NodeJS.Timeout | undefined
 
-  constructor(entrance: Entrance, client: Socket, clientIp: string, scope: Scope) {
+  constructor(entrance: Entrance, client: Socket, clientIp: string, scope: Scope, notes: ConnectionNotes | undefined) {
     this.#entrance = entrance
     this.#client = client
     this.#clientIp = clientIp
     this.#scope = scope
+    this.#notes = notes
   }
 
   start(): void {
     // An error ends in 'close'; without a listener it would end the process.
-    this.#client.on('error', () => {})
+    this.#client.on('error', (error) => this.#notes?.failed(`client: ${error.message}`))
     this.#client.once('close', this.#clientGone)
     this.#client.once('close', this.#entrance.surroundings.descriptors.opened())
     this.#entrance.servicePort.flows.begin(this)
@@ -49,6 +52,7 @@ export class TcpConnection implements Flow {
 
   /** The byte mover passes the reset on to the endpoint. */
   abort(): void {
+    this.#notes?.failed('the proxy ended it: its endpoint, its service or the proxy itself is gone')
     this.#client.resetAndDestroy()
   }
 
@@ -68,6 +72,7 @@ export class TcpConnection implements Flow {
       this.#giveUp(endpoint || this.#tried.size > 0 ? 'the endpoints do not answer' : 'there is no endpoint')
       return
     }
+    this.#notes?.picked()
     const { byteMover, descriptors } = this.#entrance.surroundings
     this.#stopDialing = dial(byteMover.connect(endpoint), timeoutMs, {
       closed: descriptors.opened(),
@@ -105,22 +110,33 @@ export class TcpConnection implements Flow {
     const { flows, counters } = servicePort
     const { log, byteMover } = surroundings
     this.#client.off('close', this.#clientGone)
-    flows.end(this)
     flows.add(endpoint.key, this)
+    flows.end(this)
     counters.connections++
     counters.active++
+    if (this.#notes) {
+      this.#notes.connected(endpoint.key)
+      socket.on('error', (error) => this.#notes?.failed(`endpoint: ${error.message}`))
+    }
     const copied = log.shows(4) ? logCopying(log, this.#client, socket) : undefined
     byteMover.move({ client: this.#client, endpoint: socket, counters }, (moved) => {
       clearTimeout(this.#drainTimer)
       flows.remove(endpoint.key, this)
       counters.active--
       copied?.(moved)
+      if (this.#notes) {
+        this.#notes.bytesToEndpoint = moved.toEndpoint
+        this.#notes.bytesToClient = moved.toClient
+        this.#notes.ended()
+      }
     })
   }
 
   readonly #clientGone = () => {
     this.#stopDialing()
     this.#entrance.servicePort.flows.end(this)
+    this.#notes?.failed('the client left before an endpoint answered')
+    this.#notes?.ended()
   }
 
   #waitForDescriptor(): void {
@@ -138,5 +154,7 @@ export class TcpConnection implements Flow {
     servicePort.counters.failures++
     servicePort.warn('Failed to connect to balancer', { remoteAddress: remoteOf(this.#client), reason })
     this.#client.resetAndDestroy()
+    this.#notes?.failed(reason)
+    this.#notes?.ended()
   }
 }

@@ -56,6 +56,7 @@ function accept(entrance: Entrance, client: Socket): void {
     client.destroy()
     return
   }
+  const notes = entrance.notes(clientIp, client.remotePort ?? 0)
   const { log } = entrance.surroundings
   const { servicePort } = entrance
   if (log.shows(3)) {
@@ -66,7 +67,7 @@ function accept(entrance: Entrance, client: Socket): void {
   }
   const admission = entrance.admit(clientIp)
   if (admission.admitted) {
-    new TcpConnection(entrance, client, clientIp, admission.scope).start()
+    new TcpConnection(entrance, client, clientIp, admission.scope, notes).start()
     return
   }
   servicePort.counters.refused++
@@ -77,4 +78,6 @@ function accept(entrance: Entrance, client: Socket): void {
   })
   client.on('error', () => {})
   client.resetAndDestroy()
+  notes?.failed(`the client was refused: ${admission.reason}`)
+  notes?.ended()
 }

@@ -4,7 +4,7 @@ import type { Place } from '../capture/capture.js'
 import { isOutOfDescriptors } from '../descriptors.js'
 import { clientIpOf, type Entrance } from '../entrance.js'
 import type { ProxySocket } from '../proxy-socket.js'
-import { UdpSession } from './session.js'
+import { type SessionEvents, UdpSession } from './session.js'
 
 /** Takes the datagrams of one portal. Each client (address and port) has a session with one endpoint until it falls silent. */
 export class UdpProxySocket implements ProxySocket {
@@ -53,6 +53,7 @@ export class UdpProxySocket implements ProxySocket {
     if (!session) return
     session.lastUsedMs = surroundings.clock.now()
     servicePort.counters.bytesToEndpoint += datagram.length
+    if (session.notes) session.notes.bytesToEndpoint += datagram.length
     session.send(datagram)
   }
 
@@ -71,24 +72,28 @@ export class UdpProxySocket implements ProxySocket {
       log.detail(1, 'Dropping a datagram: there are too many UDP clients or open files', { service: servicePort.name })
       return undefined
     }
+    const notes = this.#entrance.notes(clientIp, client.port)
     const endpoint = this.#entrance.nextEndpoint(admission.scope, clientIp, client.port, new Set())
     if (!endpoint) {
       counters.failures++
       return undefined
     }
+    notes?.picked()
     log.detail(3, 'New UDP connection from client', { address: hostPort(client.address, client.port) })
     const closed = surroundings.descriptors.opened()
-    const session = new UdpSession(endpoint, plan.portal.family, clock.now(), {
+    const events: SessionEvents = {
       answer: (datagram) => {
         session.lastUsedMs = clock.now()
         counters.bytesToClient += datagram.length
+        if (notes) notes.bytesToClient += datagram.length
         this.#socket.send(datagram, client.port, client.address, () => {})
       },
       ended: (error) => {
         closed()
         this.#ended(key, session, error)
       },
-    })
+    }
+    const session = new UdpSession(endpoint, plan.portal.family, clock.now(), events, notes)
     this.#sessions.set(key, session)
     servicePort.flows.add(endpoint.key, session)
     counters.connections++

@@ -1,5 +1,6 @@
 import { createSocket, type Socket } from 'node:dgram'
 import type { Family } from '../address.js'
+import type { ConnectionNotes } from '../connection-record.js'
 import type { Flow } from '../flows.js'
 import type { EndpointAddress } from '../usable-endpoints.js'
 
@@ -20,15 +21,24 @@ const maxQueued = 64
 export class UdpSession implements Flow {
   readonly endpoint: EndpointAddress
   lastUsedMs: number
+  /** Undefined: nobody wants to be told about it. */
+  readonly notes: ConnectionNotes | undefined
   readonly #socket: Socket
   readonly #events: SessionEvents
   #queue: Buffer[] | undefined = []
   #ended = false
 
-  constructor(endpoint: EndpointAddress, family: Family, nowMs: number, events: SessionEvents) {
+  constructor(
+    endpoint: EndpointAddress,
+    family: Family,
+    nowMs: number,
+    events: SessionEvents,
+    notes: ConnectionNotes | undefined,
+  ) {
     this.endpoint = endpoint
     this.lastUsedMs = nowMs
     this.#events = events
+    this.notes = notes
     // The address is an IP address: without this Node would ask its resolver, in a thread.
     const lookup = (host: string, _options: unknown, found: (e: null, ip: string, family: number) => void) =>
       process.nextTick(found, null, host, family === 'v4' ? 4 : 6)
@@ -37,7 +47,11 @@ export class UdpSession implements Flow {
     >[0])
     this.#socket.on('error', (error) => this.#end(error))
     this.#socket.on('message', (datagram) => events.answer(datagram))
-    this.#socket.connect(endpoint.port, endpoint.ip, () => this.#flush())
+    this.#socket.connect(endpoint.port, endpoint.ip, (error?: NodeJS.ErrnoException) => {
+      // Node passes what failed to this callback and emits no 'error' then: no route to the endpoint, for instance.
+      if (error) this.#end(error)
+      else this.#opened()
+    })
   }
 
   send(datagram: Buffer): void {
@@ -57,7 +71,8 @@ export class UdpSession implements Flow {
     this.#end()
   }
 
-  #flush(): void {
+  #opened(): void {
+    this.notes?.connected(this.endpoint.key)
     const queue = this.#queue ?? []
     this.#queue = undefined
     for (const datagram of queue) this.send(datagram)
@@ -72,5 +87,7 @@ export class UdpSession implements Flow {
       // Not open any more: what failed was opening it.
     }
     this.#events.ended(error)
+    if (error) this.notes?.failed(`endpoint: ${error.message}`)
+    this.notes?.ended()
   }
 }

@@ -1,0 +1,82 @@
+// What tracing costs: a backend fed with a thousand changes a second, with tracing off, and with one trace in a hundred kept and
+// sent to a collector. CPU of this process; the two are interleaved, so that what else the machine does hits both alike.
+import { createServer } from 'node:http'
+import { parseArgs } from 'node:util'
+import { silentLog } from '@kpng/api'
+import { runBackend } from '@kpng/client'
+import { changeSetsOf } from '@kpng/core/sinks/local'
+import { startTracing } from '@kpng/node/tracing'
+import { makeCluster } from './cluster.js'
+import { sleep } from './process.js'
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '5' },
+    rounds: { type: 'string', default: '6' },
+    ratio: { type: 'string', default: '0.01' },
+  },
+})
+const collector = createServer((request, response) => {
+  request.resume()
+  request.on('end', () => response.setHeader('content-type', 'application/json').end('{}'))
+})
+await new Promise((resolve) => collector.listen(0, '127.0.0.1', resolve))
+const endpoint = `http://127.0.0.1:${collector.address().port}`
+const cluster = makeCluster({ services: 1000, endpoints: 10, nodes: 100 })
+
+/** CPU milliseconds for so many seconds of a thousand changes each. */
+async function run(traced) {
+  const tracing = traced
+    ? await startTracing({ endpoint, sampleRatio: Number(values.ratio), nodeName: 'node-1', log: silentLog })
+    : undefined
+  const stop = new AbortController()
+  let syncs = 0
+  const backend = {
+    setup: async () => {},
+    sync: async (_view, _changes, steps) => {
+      syncs++
+      const now = performance.timeOrigin + performance.now()
+      steps?.push({ name: 'transaction', startedAtMs: now, endedAtMs: now, attributes: { 'kpng.operations': 2 } })
+    },
+    cleanup: async () => {},
+  }
+  const running = runBackend(backend, {
+    changeSets: changeSetsOf(cluster.store),
+    nodeName: 'node-1',
+    log: silentLog,
+    signal: stop.signal,
+    withSteps: traced,
+    ...(tracing ? { onSync: tracing.recordSync } : {}),
+  })
+  await sleep(500)
+  const before = process.cpuUsage()
+  const first = syncs
+  for (let second = 0; second < Number(values.seconds); second++) {
+    const began = performance.now()
+    for (let change = 0; change < 1000; change++) {
+      cluster.changeOne()
+      // One turn each, or changes would come together and be one sync.
+      await new Promise((resolve) => setImmediate(resolve))
+      const ahead = change + 1 - (performance.now() - began)
+      if (ahead > 2) await sleep(ahead)
+    }
+  }
+  const { user, system } = process.cpuUsage(before)
+  stop.abort()
+  await running
+  await tracing?.close()
+  return { cpuMs: (user + system) / 1000, syncs: syncs - first }
+}
+
+await run(false)
+await run(true)
+const off = []
+const on = []
+for (let round = 0; round < Number(values.rounds); round++) {
+  off.push(await run(false))
+  on.push(await run(true))
+  console.log(JSON.stringify({ off: off.at(-1), on: on.at(-1) }))
+}
+const median = (rows) => rows.map(({ cpuMs }) => cpuMs).sort((a, b) => a - b)[Math.floor(rows.length / 2)]
+console.log(`CPU with tracing (${values.ratio} kept) against without: × ${(median(on) / median(off)).toFixed(3)}`)
+process.exit(0)

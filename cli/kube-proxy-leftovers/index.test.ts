@@ -1,0 +1,97 @@
+import { KpngError, type Log, silentLog } from '@kpng/api'
+import { expect, test } from 'vitest'
+import { removeKubeProxyLeftovers } from './index.js'
+import type { RunProgram } from './program.js'
+
+// Which programs are run, in which order, on machines that this one is not.
+
+type Answers = Readonly<Record<string, string | Error>>
+
+/** A machine where programs print this, and where all others are missing. */
+function machine(answers: Answers) {
+  const lines: string[] = []
+  const ran: string[] = []
+  const said = (message: string, fields = {}) => lines.push([message, ...Object.values(fields)].join(' '))
+  const log: Log = { ...silentLog, info: said, warn: said }
+  const run: RunProgram = async (program, args) => {
+    const command = [program, ...args].join(' ')
+    const answer = answers[command]
+    if (answer === undefined) return undefined
+    ran.push(command)
+    if (answer instanceof Error) throw answer
+    return answer
+  }
+  return { lines, ran, log, run }
+}
+
+const services = '*nat\n:OUTPUT ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n-A OUTPUT -j KUBE-SERVICES\nCOMMIT\n'
+const restore = '--noflush -w 10'
+
+test('a machine without any of the programs: all are skipped, each with a line', async () => {
+  const { lines, ran, log, run } = machine({})
+  await removeKubeProxyLeftovers({ log, run })
+  expect(ran).toEqual([])
+  for (const program of ['iptables-nft-save', 'iptables-legacy-save', 'ip6tables-save', 'nft', 'ip', 'ipset']) {
+    expect(lines).toContain(`Skipped: the program is not installed ${program}`)
+  }
+  expect(lines.at(-1)).toBe('Found nothing of kube-proxy to remove')
+})
+
+test('where iptables has no variants, the unnamed program is taken', async () => {
+  const { ran, log, run } = machine({ 'iptables-save': services, [`iptables-restore ${restore}`]: '' })
+  await removeKubeProxyLeftovers({ log, run })
+  expect(ran).toEqual(['iptables-save', `iptables-restore ${restore}`])
+})
+
+test("mode ipvs: chains before sets; only kube-proxy's sets", async () => {
+  const { ran, log, run } = machine({
+    'iptables-nft-save': services,
+    [`iptables-nft-restore ${restore}`]: '',
+    'ip -o link show': '1: lo: <LOOPBACK> mtu 65536\n7: kube-ipvs0: <BROADCAST,NOARP> mtu 1500\n',
+    'ip link delete kube-ipvs0': '',
+    'ipset list -n': 'KUBE-SRC-ABC\nKUBE-CLUSTER-IP\nKUBE-6-LOAD-BALANCER-SOURCE-CID\nmine\n',
+    'ipset destroy KUBE-CLUSTER-IP': '',
+    'ipset destroy KUBE-6-LOAD-BALANCER-SOURCE-CID': '',
+  })
+  await removeKubeProxyLeftovers({ log, run })
+  expect(ran.filter((command) => !/save|list|show/.test(command))).toEqual([
+    `iptables-nft-restore ${restore}`,
+    'ip link delete kube-ipvs0',
+    'ipset destroy KUBE-CLUSTER-IP',
+    'ipset destroy KUBE-6-LOAD-BALANCER-SOURCE-CID',
+  ])
+})
+
+test('what fails does not stop the rest, and is told', async () => {
+  const { ran, lines, log, run } = machine({
+    'iptables-nft-save': services,
+    [`iptables-nft-restore ${restore}`]: new KpngError('refused', 'iptables says no'),
+    'iptables-legacy-save': new KpngError('unsupported', 'Protocol not supported'),
+    'nft list tables':
+      'table ip kube-proxy\ntable ip6 kube-proxy\ntable inet kube-proxy\ntable ip kube-proxy2\ntable ip kpng\n',
+    'nft delete table ip kube-proxy': new KpngError('refused', 'nft says no'),
+    'nft delete table ip6 kube-proxy': '',
+    'nft delete table inet kube-proxy': '',
+    'ip -o link show': new KpngError('refused', 'ip says no'),
+  })
+  const failure = removeKubeProxyLeftovers({ log, run })
+  await expect(failure).rejects.toThrow('iptables says no; nft says no; ip says no')
+  expect(ran.filter((command) => command.startsWith('nft delete'))).toHaveLength(3)
+  expect(lines).toContain("Removed kube-proxy's table nftables ip6 kube-proxy")
+  expect(lines).toContain('Skipped: the kernel does not support it iptables-legacy-save Protocol not supported')
+})
+
+test('a dry run prints the commands and runs none', async () => {
+  const { ran, log, run } = machine({ 'iptables-nft-save': services, 'nft list tables': 'table ip kube-proxy\n' })
+  const printed: string[] = []
+  await removeKubeProxyLeftovers({ log, run, print: (text) => printed.push(text) })
+  expect(ran).toEqual(['iptables-nft-save', 'nft list tables'])
+  expect(printed.join('\n')).toBe(`iptables-nft-restore --noflush -w 10 <<'END'
+*nat
+:KUBE-SERVICES - [0:0]
+-D OUTPUT -j KUBE-SERVICES
+-X KUBE-SERVICES
+COMMIT
+END
+nft delete table ip kube-proxy`)
+})

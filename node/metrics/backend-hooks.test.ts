@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { type BackendHooks, countHooks } from './backend-hooks.js'
+import { ProxyMetrics } from './proxy-metrics.js'
+
+test('what a backend tells is counted by family', async () => {
+  const metrics = new ProxyMetrics({ mode: 'nftables', version: '1.2.3', processMetrics: false })
+  const backend: BackendHooks = { onStaleFlows: undefined, onCleanupFailure: undefined }
+  countHooks(backend, metrics)
+  backend.onStaleFlows?.('ip', 8, 3)
+  backend.onStaleFlows?.('ip', 4, 1)
+  backend.onCleanupFailure?.(['ip6'])
+  const text = await metrics.registry.metrics()
+  expect(text).toContain('kubeproxy_conntrack_reconciler_deleted_entries_total{ip_family="IPv4"} 4')
+  expect(text).toContain('kubeproxy_conntrack_reconciler_sync_duration_seconds_count{ip_family="IPv4"} 2')
+  expect(text).toContain('kubeproxy_conntrack_reconciler_deleted_entries_total{ip_family="IPv6"} 0')
+  expect(text).toContain('kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total{ip_family="IPv6"} 1')
+  expect(text).toContain('kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total{ip_family="IPv4"} 0')
+})
+
+test('connections are asked for at each scrape, and what is gone is not shown', async () => {
+  const metrics = new ProxyMetrics({ mode: 'nftables', version: '1.2.3', processMetrics: false })
+  let counts = [{ namespace: 'default', service: 'web', port: 'http', connections: 5 }]
+  countHooks({ connectionCounts: async () => counts }, metrics)
+  const line = 'kpng_nft_connections_total{namespace="default",service="web",port="http"} 5'
+  expect(await metrics.registry.metrics()).toContain(line)
+  expect(await metrics.registry.metrics()).toContain(line)
+  counts = []
+  expect(await metrics.registry.metrics()).not.toContain('kpng_nft_connections_total{')
+})
+
+test('a backend without hooks is left as it is', () => {
+  const backend = {}
+  countHooks(backend, new ProxyMetrics({ mode: 'other', version: '1.2.3', processMetrics: false }))
+  expect(backend).toEqual({})
+})
