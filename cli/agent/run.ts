@@ -43,7 +43,8 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
 async function startServers(backend: Backend, mode: string, context: Context): Promise<NodeAgent> {
   const { startNodeAgent } = await import('@kpng/node')
   const { resolved, log, signal, nodeName, version, verbosity, events, kube } = context
-  const counters = (backend as { counters?: ServicePortCounters }).counters
+  // Only the backends that carry traffic themselves have any.
+  const { counters } = backend as { counters?: ServicePortCounters['byServicePort'] }
   return await startNodeAgent({
     resolved: resolved as NonNullable<typeof resolved>,
     nodeName,
@@ -53,7 +54,7 @@ async function startServers(backend: Backend, mode: string, context: Context): P
     signal,
     verbosity,
     readings: { apiEvents: () => events.apiEvents, nodeLocalEvents: () => events.nodeLocalEvents },
-    ...given('servicePortCounters', counters),
+    ...given('servicePortCounters', counters && { byServicePort: counters }),
     backend,
     ...(kube ? { post: (path: string, body: object) => kube.post(path, body) } : {}),
   })

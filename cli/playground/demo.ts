@@ -30,6 +30,8 @@ export function makeDemo({ objects }: Playground): void {
   }
 }
 
+const isRoot = process.getuid?.() === 0
+
 /** What there is to try. */
 export function guide(kubeconfig: string, api: string, address: string): string {
   return `
@@ -47,6 +49,6 @@ kpng watches it, proxies ${address}:${demoPort}, and calls it once a second. In 
                                                                     kpng leaves it alone; "…proxy-name-" takes that back
   npx kpng-json --node-name playground${api === 'tcp://127.0.0.1:12090' ? '' : ` --api ${api.replace('tcp://', '')}`}                              what kpng tells the node
 
-Ctrl-C stops everything.
+${isRoot ? '' : "Without root, ports below 1024 cannot be opened: the API server's own Service, 127.96.0.1:443, is reported as failed.\n"}Ctrl-C stops everything.
 `
 }

@@ -69,9 +69,8 @@ export function registerServicePortCounters(registry: Registry, { byServicePort 
   )
 }
 
+/** A port without a name has no colon. */
 function labelsOf(key: string): { namespace: string; service: string; port: string } {
-  const slash = key.indexOf('/')
-  const colon = key.indexOf(':', slash)
-  if (slash < 0 || colon < 0) return { namespace: '', service: key, port: '' }
-  return { namespace: key.slice(0, slash), service: key.slice(slash + 1, colon), port: key.slice(colon + 1) }
+  const [, namespace = '', service = key, port = ''] = /^([^/]*)\/([^:]*)(?::(.*))?$/.exec(key) ?? []
+  return { namespace, service, port }
 }

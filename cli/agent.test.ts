@@ -1,0 +1,129 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { Commands } from './testing/commands.js'
+
+// A backend with its node agent, as the command runs it.
+
+const commands = new Commands()
+afterEach(() => commands.cleanUp())
+
+const freePort = () =>
+  new Promise<number>((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+
+const state = `
+services:
+- service:
+    namespace: default
+    name: web
+    type: ClusterIP
+    ips: { clusterips: { v4: [ 127.97.1.1 ] } }
+    ports: [ { name: http, protocol: 1, port: 18080, targetport: 8080 } ]
+  endpoints: []
+`
+
+/** Starts the userspace proxy on a state file and a kube-proxy configuration, with health and metrics on free ports. */
+async function start(configuration = '') {
+  const folder = commands.folder()
+  const [healthz, metrics] = await Promise.all([freePort(), freePort()])
+  const file = join(folder, 'state.yaml')
+  const config = join(folder, 'config.conf')
+  writeFileSync(file, state)
+  writeFileSync(
+    config,
+    `apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nhostnameOverride: node-of-the-file\nhealthzBindAddress: 127.0.0.1:${healthz}\nmetricsBindAddress: 127.0.0.1:${metrics}\noomScoreAdj: 0\nconntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s }\n${configuration}`,
+  )
+  const proxy = commands.start(
+    'kpng',
+    'file',
+    '-i',
+    file,
+    'to-local',
+    'to-userspacelin',
+    '--capture',
+    'none',
+    '--config',
+    config,
+    '-v',
+    '2',
+  )
+  await proxy.says('Synced')
+  const get = async (port: number, path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).text()
+  return {
+    proxy,
+    file,
+    config,
+    health: (path: string) => get(healthz, path),
+    page: (path: string) => get(metrics, path),
+    metrics,
+  }
+}
+
+test('health, metrics and the pages beside them are served where the configuration file says', async () => {
+  const { health, page, file, proxy } = await start('bogusField: 1\n')
+  expect(proxy.stderr).toContain('bogusField')
+  expect(JSON.parse(await health('/healthz'))).toMatchObject({ nodeEligible: true })
+  expect(JSON.parse(await health('/livez'))).toHaveProperty('lastUpdated')
+  expect(await page('/proxyMode')).toBe('userspace')
+  expect(await page('/configz')).toContain('node-of-the-file')
+
+  const before = await page('/metrics')
+  expect(before).toMatch(/^kubeproxy_sync_proxy_rules_service_changes_total.* 1$/m)
+  // The portal refuses, since nobody serves it, and counts it.
+  await fetch('http://127.97.1.1:18080/').catch(() => {})
+  writeFileSync(file, readFileSync(file, 'utf8').replace('port: 18080', 'port: 18081'))
+  await expect.poll(() => page('/metrics')).toMatch(/^kubeproxy_sync_proxy_rules_service_changes_total.* 2$/m)
+  expect(await page('/metrics')).toMatch(/^kpng_userspace_connections_total\{.*service="web".*\} 0$/m)
+})
+
+test('the verbosity can be changed while it runs', async () => {
+  const { page, metrics, proxy, file } = await start()
+  expect(await page('/debug/flags/v')).toContain('2')
+  await fetch(`http://127.0.0.1:${metrics}/debug/flags/v`, { method: 'PUT', body: '0' })
+  const said = proxy.stderr.length
+  writeFileSync(file, readFileSync(file, 'utf8').replace('name: web', 'name: other'))
+  await expect.poll(() => page('/metrics')).toMatch(/^kubeproxy_sync_proxy_rules_service_changes_total.* 3$/m)
+  expect(proxy.stderr.slice(said)).not.toContain('Synced')
+})
+
+test('a changed configuration file ends the process, for whoever started it to start it again', async () => {
+  const { config, proxy } = await start()
+  writeFileSync(config, `${readFileSync(config, 'utf8')}enableProfiling: true\n`)
+  expect(await proxy.finished).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('configuration file has changed'),
+  })
+})
+
+test.each([
+  ['mode: iptables', 'to-nft', /mode is "iptables"/, 1],
+  ['healthzBindAddress: nowhere', 'to-nft', /healthzBindAddress/, 1],
+  ['syncPeriod: soon', 'to-userspacelin', /syncPeriod/, 1],
+])('%s in the file is a clear error', async (line, backend, expected, code) => {
+  const folder = commands.folder()
+  const config = join(folder, 'config.conf')
+  writeFileSync(
+    config,
+    `apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n${line.startsWith('sync') ? `nftables:\n  ${line}\n` : `${line}\n`}`,
+  )
+  writeFileSync(join(folder, 'state.yaml'), state)
+  const result = await commands.run(
+    'kpng',
+    'file',
+    '-i',
+    join(folder, 'state.yaml'),
+    'to-local',
+    backend,
+    '--config',
+    config,
+    '--once',
+  )
+  expect(result.stderr).toMatch(expected)
+  expect(result.code).toBe(code)
+})
