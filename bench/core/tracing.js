@@ -1,13 +1,13 @@
 // What tracing costs: a backend fed with a thousand changes a second, with tracing off, and with one trace in a hundred kept and
 // sent to a collector. CPU of this process; the two are interleaved, so that what else the machine does hits both alike.
-import { createServer } from 'node:http'
+import { fork } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import { silentLog } from '@kpng/api'
 import { runBackend } from '@kpng/client'
 import { changeSetsOf } from '@kpng/core/sinks/local'
 import { startTracing } from '@kpng/node/tracing'
 import { makeCluster } from './cluster.js'
-import { sleep } from './process.js'
+import { message, sleep } from './process.js'
 
 const { values } = parseArgs({
   options: {
@@ -16,12 +16,9 @@ const { values } = parseArgs({
     ratio: { type: 'string', default: '0.01' },
   },
 })
-const collector = createServer((request, response) => {
-  request.resume()
-  request.on('end', () => response.setHeader('content-type', 'application/json').end('{}'))
-})
-await new Promise((resolve) => collector.listen(0, '127.0.0.1', resolve))
-const endpoint = `http://127.0.0.1:${collector.address().port}`
+const collector = fork(new URL('collector.js', import.meta.url).pathname)
+const { port } = await message(collector, 'port')
+const endpoint = `http://127.0.0.1:${port}`
 const cluster = makeCluster({ services: 1000, endpoints: 10, nodes: 100 })
 
 /** CPU milliseconds for so many seconds of a thousand changes each. */
@@ -79,4 +76,5 @@ for (let round = 0; round < Number(values.rounds); round++) {
 }
 const median = (rows) => rows.map(({ cpuMs }) => cpuMs).sort((a, b) => a - b)[Math.floor(rows.length / 2)]
 console.log(`CPU with tracing (${values.ratio} kept) against without: × ${(median(on) / median(off)).toFixed(3)}`)
+collector.kill()
 process.exit(0)
