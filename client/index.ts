@@ -20,6 +20,7 @@ export type {
   Timeline,
   Trigger,
 } from './change-set.js'
+export type { ConnectionRecord } from './connection-record.js'
 export { operationsOf, type StreamOptions } from './grpc/connect.js'
 export { changeSetsOverGrpc } from './grpc/local.js'
 export type { Operations } from './grpc/stream.js'

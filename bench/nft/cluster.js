@@ -135,6 +135,14 @@ async function floodFor(seconds, services, server, monitor) {
   return { 'flood: furthest behind (ms)': Math.round(worst) }
 }
 
+// The namespace goes with the process, however that ends.
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.on(signal, () => {
+    spawnSync('ip', ['netns', 'del', `kpng-bench-${process.pid}`], { stdio: 'ignore' })
+    process.exit(1)
+  })
+}
+
 const rows = []
 for (const services of values.services.split(',').map(Number)) {
   for (const proxy of proxies) {

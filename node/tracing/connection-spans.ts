@@ -1,25 +1,8 @@
+import type { ConnectionRecord } from '@kpng/client'
 import type { SpanTree } from './span-tree.js'
 
-/** A connection that a userspace proxy carried. Unix times in milliseconds. */
-export interface ConnectionTrace {
-  /** `namespace/name:port` */
-  readonly servicePort: string
-  readonly client: string
-  /** The endpoint that was reached; missing when none was. */
-  readonly endpoint?: string
-  readonly acceptedAtMs: number
-  /** An endpoint was chosen. */
-  readonly pickedAtMs: number
-  /** It answered, or all tries were over. */
-  readonly connectedAtMs: number
-  readonly endedAtMs: number
-  readonly bytesToEndpoint: number
-  readonly bytesToClient: number
-  readonly error?: string
-}
-
 /** connection: accept, pick, connect, copy. */
-export function connectionSpans(connection: ConnectionTrace): SpanTree {
+export function connectionSpans(connection: ConnectionRecord): SpanTree {
   const { servicePort, client, endpoint, acceptedAtMs, pickedAtMs, connectedAtMs, endedAtMs, error } = connection
   const reached = endpoint === undefined ? {} : { 'kpng.endpoint': endpoint }
   return {

@@ -1,7 +1,7 @@
 import { KpngError, type Log, messageOf } from '@kpng/api'
-import type { SyncReport } from '@kpng/client'
+import type { ConnectionRecord, SyncReport } from '@kpng/client'
 import type { Context, Span, Tracer } from '@opentelemetry/api'
-import { type ConnectionTrace, connectionSpans } from './connection-spans.js'
+import { connectionSpans } from './connection-spans.js'
 import type { SpanTree } from './span-tree.js'
 import { syncSpans } from './sync-spans.js'
 
@@ -22,7 +22,7 @@ export interface TracingOptions {
 /** Turns what happened into spans. Everything is told afterwards, with its times, so that nothing waits for tracing. */
 export interface Tracing {
   recordSync(report: SyncReport): void
-  recordConnection(connection: ConnectionTrace): void
+  recordConnection(connection: ConnectionRecord): void
   /** Sends what is still waiting, and ends. */
   close(): Promise<void>
 }
