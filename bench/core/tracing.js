@@ -11,8 +11,8 @@ import { message, sleep } from './process.js'
 
 const { values } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '5' },
-    rounds: { type: 'string', default: '6' },
+    seconds: { type: 'string', default: '2' },
+    rounds: { type: 'string', default: '40' },
     ratio: { type: 'string', default: '0.01' },
   },
 })
@@ -65,16 +65,25 @@ async function run(traced) {
   return { cpuMs: (user + system) / 1000, syncs: syncs - first }
 }
 
-await run(false)
-await run(true)
-const off = []
-const on = []
-for (let round = 0; round < Number(values.rounds); round++) {
-  off.push(await run(false))
-  on.push(await run(true))
-  console.log(JSON.stringify({ off: off.at(-1), on: on.at(-1) }))
+/** One right after the other, each first in every second round. */
+async function pair(round) {
+  if (round % 2 === 0) return { off: await run(false), on: await run(true) }
+  const on = await run(true)
+  return { off: await run(false), on }
 }
-const median = (rows) => rows.map(({ cpuMs }) => cpuMs).sort((a, b) => a - b)[Math.floor(rows.length / 2)]
-console.log(`CPU with tracing (${values.ratio} kept) against without: × ${(median(on) / median(off)).toFixed(3)}`)
+
+await pair(0)
+const pairs = []
+for (let round = 0; round < Number(values.rounds); round++) {
+  pairs.push(await pair(round))
+  console.log(JSON.stringify(pairs.at(-1)))
+}
+const ratios = pairs.map(({ off, on }) => on.cpuMs / off.cpuMs).sort((a, b) => a - b)
+const at = (share) => ratios[Math.floor(share * (ratios.length - 1))].toFixed(3)
+const sum = (side) => pairs.reduce((total, one) => total + one[side].cpuMs, 0)
+console.log(`CPU with tracing (${values.ratio} kept) against without, ${pairs.length} pairs:`)
+console.log(
+  `× ${at(0.5)} median of the pairs (quartiles ${at(0.25)} and ${at(0.75)}), × ${(sum('on') / sum('off')).toFixed(3)} in all`,
+)
 collector.kill()
 process.exit(0)

@@ -1,4 +1,4 @@
-import { type Manifest, nameOf } from './schema.js'
+import { type Manifest, nameOf } from './manifest.js'
 
 // What one object says of another, or of another part of itself: the API server takes it all, and then nothing works.
 
@@ -15,6 +15,7 @@ export interface Container {
   }[]
   readonly ports?: readonly { readonly name?: string; readonly containerPort: number; readonly hostPort?: number }[]
   readonly volumeMounts?: readonly { readonly name: string }[]
+  readonly resources?: { readonly requests?: Record<string, string>; readonly limits?: Record<string, string> }
   readonly securityContext?: {
     readonly runAsUser?: number
     readonly runAsNonRoot?: boolean

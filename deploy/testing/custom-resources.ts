@@ -1,0 +1,60 @@
+import { type Check, duration, flag, list, map, object, oneOf, text, whole } from './checks.js'
+import type { Manifest } from './manifest.js'
+import { nameOf } from './manifest.js'
+
+// The kinds that others bring to a cluster: the fields of theirs that the manifests use, and no others. A field that they
+// do not know is dropped without a word, so each new one is put in here, by whoever has looked it up.
+
+const top = {
+  'apiVersion!': text,
+  'kind!': text,
+  'metadata!': object({ 'name!': text, 'namespace!': text, labels: map(text), annotations: map(text) }),
+}
+
+const certificate = object({
+  'secretName!': text,
+  'issuerRef!': object({ 'kind!': oneOf('Issuer', 'ClusterIssuer'), 'name!': text, group: text }),
+  commonName: text,
+  isCA: flag,
+  duration,
+  renewBefore: duration,
+  privateKey: object({
+    algorithm: oneOf('ECDSA', 'RSA', 'Ed25519'),
+    size: whole,
+    rotationPolicy: oneOf('Always', 'Never'),
+  }),
+  usages: list(oneOf('digital signature', 'key encipherment', 'server auth', 'client auth')),
+  dnsNames: list(text),
+  ipAddresses: list(text),
+})
+
+const serviceMonitor = object({
+  'selector!': object({ 'matchLabels!': map(text) }),
+  namespaceSelector: object({ matchNames: list(text) }),
+  'endpoints!': list(
+    object({
+      'port!': text,
+      path: text,
+      interval: duration,
+      relabelings: list(
+        object({ 'action!': oneOf('replace'), sourceLabels: list(text), targetLabel: text, replacement: text }),
+      ),
+    }),
+  ),
+})
+
+/** By `apiVersion kind`. */
+const kinds: Record<string, Check> = {
+  'monitoring.coreos.com/v1 ServiceMonitor': object({ ...top, 'spec!': serviceMonitor }),
+  'cert-manager.io/v1 Certificate': object({ ...top, 'spec!': certificate }),
+  'cert-manager.io/v1 Issuer': object({
+    ...top,
+    'spec!': object({ selfSigned: object({}), ca: object({ 'secretName!': text }) }),
+  }),
+}
+
+/** What an object has that its kind does not allow, or lacks. */
+export function customResourceFaults(manifest: Manifest): string[] {
+  const check = kinds[`${manifest.apiVersion} ${manifest.kind}`]
+  return check ? check(manifest, nameOf(manifest)) : [`${manifest.apiVersion} ${manifest.kind} is no kind known here`]
+}
