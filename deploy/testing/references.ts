@@ -21,6 +21,7 @@ export interface Container {
     readonly runAsNonRoot?: boolean
     readonly allowPrivilegeEscalation?: boolean
     readonly readOnlyRootFilesystem?: boolean
+    readonly privileged?: boolean
     readonly capabilities?: { readonly drop?: readonly string[]; readonly add?: readonly string[] }
   }
   readonly [probe: `${string}Probe`]: Probe | undefined
@@ -49,6 +50,7 @@ interface PodSpec {
     readonly seccompProfile?: { readonly type: string }
     readonly windowsOptions?: { readonly hostProcess?: boolean }
   }
+  readonly initContainers?: readonly Container[]
   readonly containers: readonly Container[]
   readonly volumes?: readonly {
     readonly name: string
@@ -81,7 +83,8 @@ export function referenceFaults(all: readonly Manifest[], secrets: readonly stri
 
 function workloadFaults(workload: Workload): string[] {
   const { selector, template } = workload.spec
-  const { containers, volumes = [] } = template.spec
+  const { initContainers = [], volumes = [] } = template.spec
+  const containers = [...initContainers, ...template.spec.containers]
   const where = nameOf(workload)
   const ports = containers.flatMap((container) => container.ports ?? [])
   const mounted = new Set(containers.flatMap((container) => (container.volumeMounts ?? []).map(({ name }) => name)))
