@@ -1,5 +1,4 @@
 import { renameSync, writeFileSync } from 'node:fs'
-import { createServer as createHttpServer, type Server } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { silentLog } from '@kpng/api'
@@ -9,69 +8,13 @@ import { afterEach, expect, test } from 'vitest'
 import { Cluster, endpoint } from '../backends/userspace/testing/cluster.js'
 import { ask, outcome, tcpServer } from '../backends/userspace/testing/peers.js'
 import { until } from '../core/testing/until.js'
+import { attributeOf, otlpReceiver, spanTree, tracesFrom } from '../node/testing/otlp-receiver.js'
 import { Commands } from './testing/commands.js'
 
-// Against a real OTLP receiver: an HTTP server that takes the exporter's JSON.
-
-interface OtlpSpan {
-  readonly name: string
-  readonly traceId: string
-  readonly spanId: string
-  readonly parentSpanId?: string
-  readonly startTimeUnixNano: string
-  readonly endTimeUnixNano: string
-  readonly status?: { code?: number; message?: string }
-  readonly attributes: { key: string; value: Record<string, unknown> }[]
-}
-
 const commands = new Commands()
-const servers: Server[] = []
 afterEach(async () => {
   await commands.cleanUp()
-  for (const server of servers.splice(0)) server.close()
 })
-
-async function receiver() {
-  const spans: OtlpSpan[] = []
-  const paths = new Set<string | undefined>()
-  const server = createHttpServer((request, response) => {
-    const chunks: Buffer[] = []
-    paths.add(request.url)
-    request.on('data', (chunk) => chunks.push(chunk))
-    request.on('end', () => {
-      const body = JSON.parse(Buffer.concat(chunks).toString())
-      for (const resource of body.resourceSpans) for (const scope of resource.scopeSpans) spans.push(...scope.spans)
-      response.setHeader('content-type', 'application/json').end('{}')
-    })
-  }).listen(0, '127.0.0.1')
-  servers.push(server)
-  await new Promise((resolve) => server.once('listening', resolve))
-  return { spans, paths, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
-}
-
-const after = (a: string, b: string): number => Number(BigInt(a) - BigInt(b))
-
-/** `name` with what is inside it, in the order of their starts; of two that start together, the one that ends first. */
-function tree(spans: readonly OtlpSpan[], parent?: string): unknown[] {
-  return spans
-    .filter((span) => (span.parentSpanId || undefined) === parent)
-    .sort((a, b) => after(a.startTimeUnixNano, b.startTimeUnixNano) || after(a.endTimeUnixNano, b.endTimeUnixNano))
-    .map((span) => {
-      const inside = tree(spans, span.spanId)
-      return inside.length > 0 ? [span.name, inside] : span.name
-    })
-}
-
-/** All spans of the traces whose first span has this name. */
-const traces = (spans: readonly OtlpSpan[], root: string): OtlpSpan[][] =>
-  spans
-    .filter(({ name, parentSpanId }) => name === root && !parentSpanId)
-    .map(({ traceId }) => spans.filter((span) => span.traceId === traceId))
-
-const attribute = (spans: readonly OtlpSpan[], name: string, key: string) => {
-  const span = spans.find((one) => one.name === name)
-  return Object.values(span?.attributes.find((one) => one.key === key)?.value ?? {})[0]
-}
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
@@ -98,7 +41,7 @@ const state = (sourceRange: string, ...names: string[]) =>
   })
 
 test('kpng to-userspacelin: an edited state is one trace, a connection another', async () => {
-  const { spans, paths, url } = await receiver()
+  const { spans, paths, endpoint: url } = await otlpReceiver()
   const file = join(commands.folder(), 'state.json')
   const write = (text: string) => {
     writeFileSync(`${file}.new`, text)
@@ -122,12 +65,12 @@ test('kpng to-userspacelin: an edited state is one trace, a connection another',
   expect(await kpng.stop()).toMatchObject({ code: 0 })
 
   expect([...paths]).toEqual(['/v1/traces'])
-  const change = traces(spans, 'service change').find(
-    (trace) => JSON.stringify(attribute(trace, 'service change', 'kpng.services'))?.includes('default/shop') ?? false,
+  const change = tracesFrom(spans, 'service change').find(
+    (trace) => JSON.stringify(attributeOf(trace, 'service change', 'kpng.services'))?.includes('default/shop') ?? false,
   )
-  expect(tree(change ?? [])).toEqual([['service change', ['source event', 'store revision', 'view', 'sync']]])
-  const connections = traces(spans, 'connection')
-  expect(connections.map((trace) => attribute(trace, 'connection', 'kpng.service.port'))).toEqual([
+  expect(spanTree(change ?? [])).toEqual([['service change', ['source event', 'store revision', 'view', 'sync']]])
+  const connections = tracesFrom(spans, 'connection')
+  expect(connections.map((trace) => attributeOf(trace, 'connection', 'kpng.service.port'))).toEqual([
     'default/web:http',
     'default/shop:http',
   ])
@@ -140,8 +83,32 @@ test('kpng to-userspacelin: an edited state is one trace, a connection another',
   }
 })
 
+test('a core in another process: its part of the way is in the trace', async () => {
+  const { spans, endpoint: url } = await otlpReceiver()
+  const file = join(commands.folder(), 'state.json')
+  const socket = `unix://${join(commands.folder(), 'kpng.sock')}`
+  writeFileSync(file, state('198.51.100.0/24', 'web'))
+  const core = commands.start('kpng', 'file', '-i', file, 'to-api', '--listen', socket)
+  await core.says('Serving')
+  const node = commands.start(
+    'kpng',
+    ...['local', '--api', socket, '--node-name', 'node-a', 'to-userspacelin', '--capture', 'none'],
+    ...['--otlp-endpoint', url],
+    ...['--healthz-bind-address', `127.0.0.1:${await freePort()}`],
+    ...['--metrics-bind-address', `127.0.0.1:${await freePort()}`],
+  )
+  await node.says('Connected')
+  writeFileSync(`${file}.new`, state('198.51.100.0/24', 'web', 'shop'))
+  renameSync(`${file}.new`, file)
+  await expect.poll(() => outcome('127.12.9.2', 8080), { timeout: 10_000 }).toBe('ECONNRESET')
+  expect(await node.stop()).toMatchObject({ code: 0 })
+  const [change = []] = tracesFrom(spans, 'service change')
+  expect(spanTree(change)).toEqual([['service change', ['source event', 'store revision', 'view', 'sync']]])
+  expect(attributeOf(change, 'store revision', 'kpng.revision')).toBeGreaterThan(0)
+})
+
 test('a connection through the userspace backend is a trace of accept, pick, connect and copy', async () => {
-  const { spans, url } = await receiver()
+  const { spans, endpoint: url } = await otlpReceiver()
   const tracing = await startTracing({ endpoint: url, nodeName: 'node-a', log: silentLog })
   // Pods of a test are on loopback, where the command never leads.
   const backend = userspaceBackend({ allowLoopbackEndpoints: true, syncPeriodMs: 0 })
@@ -160,8 +127,8 @@ test('a connection through the userspace backend is a trace of accept, pick, con
     await pod.close()
     await tracing.close()
   }
-  expect(tree(spans)).toEqual([['connection', ['accept', 'pick', 'connect', 'copy']]])
-  expect(attribute(spans, 'connection', 'kpng.endpoint')).toBe(`127.20.9.9:${pod.port}`)
-  expect(attribute(spans, 'copy', 'kpng.bytes.to_endpoint')).toBe(3)
-  expect(attribute(spans, 'copy', 'kpng.bytes.to_client')).toBe(6)
+  expect(spanTree(spans)).toEqual([['connection', ['accept', 'pick', 'connect', 'copy']]])
+  expect(attributeOf(spans, 'connection', 'kpng.endpoint')).toBe(`127.20.9.9:${pod.port}`)
+  expect(attributeOf(spans, 'copy', 'kpng.bytes.to_endpoint')).toBe(3)
+  expect(attributeOf(spans, 'copy', 'kpng.bytes.to_client')).toBe(6)
 })

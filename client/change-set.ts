@@ -27,7 +27,7 @@ export interface ChangeSet {
   readonly sets: Iterable<SetItem>
   readonly deletes: Iterable<DeleteItem>
   readonly triggers: readonly Trigger[]
-  /** Where the time went so far, when the core is in this process; not for the whole state. */
+  /** Where the time went so far, by the core's clock; not for the whole state. */
   readonly timeline?: Timeline
 }
 
@@ -47,6 +47,8 @@ export interface ChangeSetRequest {
   readonly nodeName: string
   /** Sets beyond services and endpoints. Default none. */
   readonly extraSets?: readonly localv1.Set[]
+  /** Whether a server should say where the time went. Default: it does not. A store in this process always does. */
+  readonly timeline?: boolean
 }
 
 /**

@@ -75,9 +75,9 @@ class BackendRun implements Runner {
   }
 
   async run(): Promise<void> {
-    const { changeSets, nodeName, signal } = this.#options
+    const { changeSets, nodeName, signal, withSteps = false } = this.#options
     await this.#backend.setup(this)
-    const stream = changeSets({ nodeName, extraSets: everySet }, signal)[Symbol.asyncIterator]()
+    const stream = changeSets({ nodeName, extraSets: everySet, timeline: withSteps }, signal)[Symbol.asyncIterator]()
     let lost: unknown
     let next = this.#take(stream).catch((error) => {
       lost = error

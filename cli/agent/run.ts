@@ -1,5 +1,6 @@
 import type { Backend, RunnerOptions, SyncReport } from '@kpng/client'
 import type { NodeAgent, ServicePortCounters } from '@kpng/node'
+import { tracingAskedFor, tracingForbidden } from '@kpng/node/tracing-environment'
 import { type Context, type Flags, given, textFlag } from '../context.js'
 import { prepareSystem } from './settings.js'
 
@@ -62,8 +63,7 @@ async function startServers(backend: Backend, mode: string, context: Context): P
 
 async function startTraces(flags: Flags, { log, nodeName }: Context) {
   const endpoint = textFlag(flags, 'otlpEndpoint')
-  const fromEnvironment = process.env.OTEL_EXPORTER_OTLP_ENDPOINT || process.env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
-  if (endpoint === undefined && !fromEnvironment) return undefined
+  if (tracingForbidden(process.env) || (endpoint === undefined && !tracingAskedFor(process.env))) return undefined
   const { startTracing } = await import('@kpng/node/tracing')
   const ratio = textFlag(flags, 'traceRatio')
   return await startTracing({

@@ -1,16 +1,16 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { globalv1, type Log, localv1, messageOf, silentLog } from '@kpng/api'
-import type { ChangeSet, ChangeSetSource, SetItem } from '../change-set.js'
+import type { ChangeSet, ChangeSetSource, SetItem, Timeline } from '../change-set.js'
 import type { ClientOptions } from '../options.js'
 import { operationsOf } from './connect.js'
 
 /** Change sets of one node from a server over gRPC. */
 export function changeSetsOverGrpc(options: ClientOptions): ChangeSetSource {
-  return async function* ({ nodeName, extraSets = [] }, signal): AsyncGenerator<ChangeSet> {
+  return async function* ({ nodeName, extraSets = [], timeline = false }, signal): AsyncGenerator<ChangeSet> {
     const log = options.log ?? silentLog
     const request = toBinary(
       localv1.WatchReqSchema,
-      create(localv1.WatchReqSchema, { nodeName, extraSets: [...extraSets] }),
+      create(localv1.WatchReqSchema, { nodeName, extraSets: [...extraSets], timeline }),
     )
     for await (const operations of operationsOf({ ...options, log, signal, method: '/localv1.Sets/Watch', request })) {
       yield {
@@ -18,10 +18,18 @@ export function changeSetsOverGrpc(options: ClientOptions): ChangeSetSource {
         sets: operations.sets.flatMap((value) => decode(value, log) ?? []),
         deletes: operations.deletes,
         triggers: operations.triggers.map(({ service, unixMs }) => ({ service, unixMs: Number(unixMs) })),
+        ...(operations.timeline && !operations.reset ? { timeline: timelineOf(operations.timeline) } : {}),
       }
     }
   }
 }
+
+const timelineOf = ({ revision, receivedAtMs, committedAtMs, viewedAtMs }: localv1.Timeline): Timeline => ({
+  revision: Number(revision),
+  receivedAtMs: receivedAtMs || undefined,
+  committedAtMs,
+  viewedAtMs,
+})
 
 function decode({ ref, bytes }: localv1.Value, log: Log): SetItem | undefined {
   if (!ref) return undefined

@@ -8,6 +8,7 @@ export interface Operations {
   readonly sets: readonly localv1.Value[]
   readonly deletes: readonly localv1.Ref[]
   readonly triggers: readonly localv1.Trigger[]
+  readonly timeline: localv1.Timeline | undefined
 }
 
 /**
@@ -60,11 +61,11 @@ export class WatchCall {
       this.#reset = true
       this.#sets = []
       this.#deletes = []
-    } else if (op.case === 'sync') this.#complete(op.value.triggers)
+    } else if (op.case === 'sync') this.#complete(op.value)
   }
 
-  #complete(triggers: readonly localv1.Trigger[]): void {
-    const operations = { reset: this.#reset, sets: this.#sets, deletes: this.#deletes, triggers }
+  #complete({ triggers, timeline }: localv1.EmptyOp): void {
+    const operations = { reset: this.#reset, sets: this.#sets, deletes: this.#deletes, triggers, timeline }
     this.#reset = false
     this.#sets = []
     this.#deletes = []

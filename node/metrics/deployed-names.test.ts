@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { countHooks } from './backend-hooks.js'
 import { ProxyMetrics } from './proxy-metrics.js'
 
 // Alerts and dashboards that name a metric which does not exist stay silent for ever.
@@ -10,15 +11,16 @@ import { ProxyMetrics } from './proxy-metrics.js'
 const deploy = (path: string) => fileURLToPath(new URL(`../../deploy/${path}`, import.meta.url))
 
 const zero = () => 0
-const registries = (['nftables', 'iptables'] as const).map(
-  (mode) =>
-    new ProxyMetrics({
-      mode,
-      version: '1.2.3',
-      readings: { apiEvents: zero, nodeLocalEvents: zero, skippedObjects: zero, storeRevision: zero },
-      servicePortCounters: { byServicePort: new Map() },
-    }).registry,
-)
+const registries = (['nftables', 'iptables'] as const).map((mode) => {
+  const metrics = new ProxyMetrics({
+    mode,
+    version: '1.2.3',
+    readings: { apiEvents: zero, nodeLocalEvents: zero, skippedObjects: zero, storeRevision: zero },
+    servicePortCounters: { byServicePort: new Map() },
+  })
+  countHooks({ connectionCounts: async () => [] }, metrics)
+  return metrics.registry
+})
 
 const existing = new Map(
   registries.flatMap((registry) =>

@@ -15,7 +15,8 @@ const namedServices = 10
  *   └─ sync              the backend makes the data plane match
  *      └─ transaction …  what the backend notes
  *
- * Without a timeline (the start, or a core in another process) there is only the sync.
+ * Without a timeline (the start, or a core that tells none) there is only the sync. A core on another machine has another clock:
+ * what it says of later than the sync's start is taken as then.
  */
 export function syncSpans({ changes, startedAtMs, durationMs, steps, error }: SyncReport): SpanTree {
   const endMs = startedAtMs + durationMs
@@ -42,7 +43,9 @@ export function syncSpans({ changes, startedAtMs, durationMs, steps, error }: Sy
   }
   const { timeline } = changes
   if (!timeline) return sync
-  const { receivedAtMs = timeline.committedAtMs, committedAtMs, viewedAtMs } = timeline
+  const viewedAtMs = Math.min(timeline.viewedAtMs, startedAtMs)
+  const committedAtMs = Math.min(timeline.committedAtMs, viewedAtMs)
+  const receivedAtMs = Math.min(timeline.receivedAtMs ?? committedAtMs, committedAtMs)
   return {
     name: 'service change',
     startMs: receivedAtMs,

@@ -1,70 +1,17 @@
-import { createServer, type Server } from 'node:http'
 import { create } from '@bufbuild/protobuf'
 import { localv1, silentLog } from '@kpng/api'
 import { NodeState, runBackend } from '@kpng/client'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { changeSetsOf } from '../../core/sinks/local/index.js'
 import { Store } from '../../core/store/index.js'
 import { recordingLog, until } from '../../core/testing/until.js'
+import { attributeOf, otlpReceiver, resourceValue, spanTree, tracesFrom } from '../testing/otlp-receiver.js'
 import { startTracing } from './index.js'
 import { tracesUrl } from './tracing.js'
 
-// Against a real OTLP receiver: an HTTP server that takes the exporter's JSON.
-
-interface OtlpSpan {
-  readonly name: string
-  readonly spanId: string
-  readonly parentSpanId?: string
-  readonly traceId: string
-  readonly startTimeUnixNano: string
-  readonly endTimeUnixNano: string
-  readonly status?: { code?: number; message?: string }
-  readonly attributes: { key: string; value: Record<string, unknown> }[]
-}
-
-const servers: Server[] = []
-afterEach(() => {
-  for (const server of servers.splice(0)) server.close()
-})
-
-async function receiver() {
-  const spans: OtlpSpan[] = []
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk) => chunks.push(chunk))
-    request.on('end', () => {
-      const body = JSON.parse(Buffer.concat(chunks).toString())
-      for (const resource of body.resourceSpans) for (const scope of resource.scopeSpans) spans.push(...scope.spans)
-      response.setHeader('content-type', 'application/json').end('{}')
-    })
-  }).listen(0, '127.0.0.1')
-  servers.push(server)
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  return { spans, endpoint: `http://127.0.0.1:${port}` }
-}
-
-/** `name` with what is inside it, in the order of their starts and ends. */
-function tree(spans: readonly OtlpSpan[], parent?: string): unknown[] {
-  return spans
-    .filter((span) => (span.parentSpanId || undefined) === parent)
-    .sort(
-      (a, b) =>
-        Number(BigInt(a.startTimeUnixNano) - BigInt(b.startTimeUnixNano)) ||
-        Number(BigInt(a.endTimeUnixNano) - BigInt(b.endTimeUnixNano)),
-    )
-    .map((span) => {
-      const inside = tree(spans, span.spanId)
-      return inside.length > 0 ? [span.name, inside] : span.name
-    })
-}
-
-const attribute = (span: OtlpSpan | undefined, key: string) =>
-  Object.values(span?.attributes.find((one) => one.key === key)?.value ?? {})[0]
-
 describe('a service that is added', () => {
   test('is one trace from the event to the transaction', async () => {
-    const { spans, endpoint } = await receiver()
+    const { spans, endpoint } = await otlpReceiver()
     const tracing = await startTracing({ endpoint, nodeName: 'node-a', log: silentLog })
     const store = new Store()
     store.update((tx) => tx.setSynced('services', 'endpoints', 'nodes'))
@@ -106,24 +53,21 @@ describe('a service that is added', () => {
     await running
     await tracing.close()
 
-    const root = spans.find(({ name }) => name === 'service change')
-    const trace = spans.filter(({ traceId }) => traceId === root?.traceId)
-    expect(tree(trace)).toEqual([
+    const [trace = []] = tracesFrom(spans, 'service change')
+    expect(spanTree(trace)).toEqual([
       ['service change', ['source event', 'store revision', 'view', ['sync', ['transaction']]]],
     ])
-    expect(attribute(root, 'kpng.services')).toEqual({ values: [{ stringValue: 'default/web' }] })
-    expect(attribute(root, 'kpng.revision')).toBe(1)
-    expect(Number(root?.startTimeUnixNano) / 1e6).toBeCloseTo(receivedAtMs, 0)
-    expect(
-      attribute(
-        trace.find(({ name }) => name === 'transaction'),
-        'kpng.operations',
-      ),
-    ).toBe(3)
+    expect(attributeOf(trace, 'service change', 'kpng.services')).toEqual({ values: [{ stringValue: 'default/web' }] })
+    expect(attributeOf(trace, 'service change', 'kpng.revision')).toBe(1)
+    expect(Number(trace.find(({ parentSpanId }) => !parentSpanId)?.startTimeUnixNano) / 1e6).toBeCloseTo(
+      receivedAtMs,
+      0,
+    )
+    expect(attributeOf(trace, 'transaction', 'kpng.operations')).toBe(3)
   })
 
   test('a sync that failed says why', async () => {
-    const { spans, endpoint } = await receiver()
+    const { spans, endpoint } = await otlpReceiver()
     const tracing = await startTracing({ endpoint, nodeName: 'node-a', log: silentLog })
     const changes = { full: true, services: new Map(), node: false, serviceCidrs: false, triggers: [] }
     tracing.recordSync({
@@ -141,7 +85,7 @@ describe('a service that is added', () => {
 
 test('a connection that was served: accept, pick, connect, copy with its bytes', async () => {
   const now = Date.now()
-  const { spans, endpoint } = await receiver()
+  const { spans, endpoint } = await otlpReceiver()
   const tracing = await startTracing({ endpoint, nodeName: 'node-a', log: silentLog })
   tracing.recordConnection({
     servicePort: 'default/web:http',
@@ -155,17 +99,30 @@ test('a connection that was served: accept, pick, connect, copy with its bytes',
     bytesToClient: 2385,
   })
   await tracing.close()
-  expect(tree(spans)).toEqual([['connection', ['accept', 'pick', 'connect', 'copy']]])
-  expect(
-    attribute(
-      spans.find(({ name }) => name === 'copy'),
-      'kpng.bytes.to_client',
-    ),
-  ).toBe(2385)
+  expect(spanTree(spans)).toEqual([['connection', ['accept', 'pick', 'connect', 'copy']]])
+  expect(attributeOf(spans, 'copy', 'kpng.bytes.to_client')).toBe(2385)
+})
+
+test('what the environment says of the process goes with the traces', async () => {
+  vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'k8s.cluster.name=blue,service.namespace=net')
+  vi.stubEnv('OTEL_SERVICE_NAME', 'proxy')
+  const { resources, endpoint } = await otlpReceiver()
+  const tracing = await startTracing({ endpoint, nodeName: 'node-a', log: silentLog })
+  vi.unstubAllEnvs()
+  const changes = { full: true, services: new Map(), node: false, serviceCidrs: false, triggers: [] }
+  tracing.recordSync({ view: new NodeState('n'), changes, startedAtMs: 1000, durationMs: 5, steps: [] })
+  await tracing.close()
+  const of = (key: string) => resourceValue(resources[0], key)
+  expect([of('service.name'), of('service.namespace'), of('k8s.cluster.name'), of('k8s.node.name')]).toEqual([
+    'proxy',
+    'net',
+    'blue',
+    'node-a',
+  ])
 })
 
 test('only the part that is asked for is kept', async () => {
-  const { spans, endpoint } = await receiver()
+  const { spans, endpoint } = await otlpReceiver()
   const tracing = await startTracing({ endpoint, nodeName: 'node-a', log: silentLog, sampleRatio: 0 })
   const changes = { full: true, services: new Map(), node: false, serviceCidrs: false, triggers: [] }
   for (let i = 0; i < 100; i++)

@@ -2,6 +2,7 @@ import { KpngError, type Log, messageOf } from '@kpng/api'
 import type { ConnectionRecord, SyncReport } from '@kpng/client'
 import type { Context, Span, Tracer } from '@opentelemetry/api'
 import { connectionSpans } from './connection-spans.js'
+import { ratioFrom } from './environment.js'
 import type { SpanTree } from './span-tree.js'
 import { syncSpans } from './sync-spans.js'
 
@@ -11,7 +12,7 @@ export interface TracingOptions {
    * variables of the environment.
    */
   readonly endpoint?: string
-  /** The part of all traces that is kept, 0 to 1. Default: OTEL_TRACES_SAMPLER_ARG of the environment, else 1. */
+  /** The part of all traces that is kept, 0 to 1. Default: what OTEL_TRACES_SAMPLER of the environment says, else 1. */
   readonly sampleRatio?: number
   readonly nodeName: string
   readonly log: Log
@@ -59,18 +60,17 @@ function startSpan(tracer: Tracer, { name, startMs, attributes = {} }: SpanTree,
 }
 
 async function makeProvider({ endpoint, nodeName, log, exportIntervalMs = 5000 }: TracingOptions) {
-  const [{ BasicTracerProvider, BatchSpanProcessor }, { OTLPTraceExporter }, { resourceFromAttributes }] =
-    await Promise.all([
-      import('@opentelemetry/sdk-trace-base'),
-      import('@opentelemetry/exporter-trace-otlp-http'),
-      import('@opentelemetry/resources'),
-    ])
+  const [{ BasicTracerProvider, BatchSpanProcessor }, { OTLPTraceExporter }, resources] = await Promise.all([
+    import('@opentelemetry/sdk-trace-base'),
+    import('@opentelemetry/exporter-trace-otlp-http'),
+    import('@opentelemetry/resources'),
+  ])
+  // OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME come before what kpng says of itself.
+  const fromEnvironment = resources.detectResources({ detectors: [resources.envDetector] })
+  const own = resources.resourceFromAttributes({ 'service.name': 'kpng', 'k8s.node.name': nodeName })
   const exporter = new OTLPTraceExporter(endpoint === undefined ? {} : { url: tracesUrl(endpoint) })
   return new BasicTracerProvider({
-    resource: resourceFromAttributes({
-      'service.name': process.env.OTEL_SERVICE_NAME || 'kpng',
-      'k8s.node.name': nodeName,
-    }),
+    resource: own.merge(fromEnvironment),
     spanProcessors: [new BatchSpanProcessor(sayingFailures(exporter, log), { scheduledDelayMillis: exportIntervalMs })],
   })
 }
@@ -114,8 +114,7 @@ export function tracesUrl(endpoint: string): string {
 }
 
 function ratioOf({ sampleRatio }: TracingOptions): number {
-  const text = process.env.OTEL_TRACES_SAMPLER_ARG
-  const ratio = sampleRatio ?? (text === undefined || text === '' ? 1 : Number(text))
+  const ratio = sampleRatio ?? ratioFrom(process.env)
   if (ratio >= 0 && ratio <= 1) return ratio
   throw new KpngError('usage', `The part of traces to keep is ${ratio}. Give a number from 0 (none) to 1 (all).`)
 }

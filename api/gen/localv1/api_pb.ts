@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file localv1/api.proto.
  */
 export const file_localv1_api: GenFile = /*@__PURE__*/
-  fileDesc("ChFsb2NhbHYxL2FwaS5wcm90bxIHbG9jYWx2MSI/CghXYXRjaFJlcRIRCglub2RlX25hbWUYASABKAkSIAoKZXh0cmFfc2V0cxgCIAMoDjIMLmxvY2FsdjEuU2V0IpIBCgZPcEl0ZW0SIAoEc3luYxgBIAEoCzIQLmxvY2FsdjEuRW1wdHlPcEgAEh0KA3NldBgCIAEoCzIOLmxvY2FsdjEuVmFsdWVIABIeCgZkZWxldGUYAyABKAsyDC5sb2NhbHYxLlJlZkgAEiEKBXJlc2V0GAQgASgLMhAubG9jYWx2MS5FbXB0eU9wSABCBAoCb3AiLQoHRW1wdHlPcBIiCgh0cmlnZ2VycxgBIAMoCzIQLmxvY2FsdjEuVHJpZ2dlciIrCgdUcmlnZ2VyEg8KB3NlcnZpY2UYASABKAkSDwoHdW5peF9tcxgCIAEoAyIuCgNSZWYSGQoDc2V0GAEgASgOMgwubG9jYWx2MS5TZXQSDAoEcGF0aBgCIAEoCSIxCgVWYWx1ZRIZCgNyZWYYASABKAsyDC5sb2NhbHYxLlJlZhINCgVieXRlcxgCIAEoDCKpBAoHU2VydmljZRIRCgluYW1lc3BhY2UYASABKAkSDAoEbmFtZRgCIAEoCRIMCgR0eXBlGAMgASgJEiAKA2lwcxgEIAEoCzITLmxvY2FsdjEuU2VydmljZUlQcxIOCgZtYXBfaXAYBSABKAgSIwoFcG9ydHMYBiADKAsyFC5sb2NhbHYxLlBvcnRNYXBwaW5nEiEKGWV4dGVybmFsX3RyYWZmaWNfdG9fbG9jYWwYByABKAgSLAoGbGFiZWxzGAggAygLMhwubG9jYWx2MS5TZXJ2aWNlLkxhYmVsc0VudHJ5EjYKC2Fubm90YXRpb25zGAkgAygLMiEubG9jYWx2MS5TZXJ2aWNlLkFubm90YXRpb25zRW50cnkSJQoKaXBfZmlsdGVycxgKIAMoCzIRLmxvY2FsdjEuSVBGaWx0ZXISLgoJY2xpZW50X2lwGAsgASgLMhkubG9jYWx2MS5DbGllbnRJUEFmZmluaXR5SAASIQoZaW50ZXJuYWxfdHJhZmZpY190b19sb2NhbBgMIAEoCBIeChZoZWFsdGhfY2hlY2tfbm9kZV9wb3J0GA0gASgFGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhIKEHNlc3Npb25fYWZmaW5pdHkixQEKClNlcnZpY2VJUHMSIwoLY2x1c3Rlcl9pcHMYASABKAsyDi5sb2NhbHYxLklQU2V0EiQKDGV4dGVybmFsX2lwcxgCIAEoCzIOLmxvY2FsdjEuSVBTZXQSEAoIaGVhZGxlc3MYAyABKAgSKQoRbG9hZF9iYWxhbmNlcl9pcHMYBCABKAsyDi5sb2NhbHYxLklQU2V0Ei8KF2xvYWRfYmFsYW5jZXJfcHJveHlfaXBzGAUgASgLMg4ubG9jYWx2MS5JUFNldCIfCgVJUFNldBIKCgJ2NBgBIAMoCRIKCgJ2NhgCIAMoCSJFCghJUEZpbHRlchIiCgp0YXJnZXRfaXBzGAEgASgLMg4ubG9jYWx2MS5JUFNldBIVCg1zb3VyY2VfcmFuZ2VzGAIgAygJIr0BCgtQb3J0TWFwcGluZxIMCgRuYW1lGAEgASgJEiMKCHByb3RvY29sGAIgASgOMhEubG9jYWx2MS5Qcm90b2NvbBIMCgRwb3J0GAMgASgFEhEKCW5vZGVfcG9ydBgEIAEoBRITCgt0YXJnZXRfcG9ydBgFIAEoBRIYChB0YXJnZXRfcG9ydF9uYW1lGAYgASgJEisKDWhhc19lbmRwb2ludHMYByABKAsyFC5sb2NhbHYxLkZhbWlseUZsYWdzIiUKC0ZhbWlseUZsYWdzEgoKAnY0GAEgASgIEgoKAnY2GAIgASgIIisKEENsaWVudElQQWZmaW5pdHkSFwoPdGltZW91dF9zZWNvbmRzGAEgASgFIs0BCghFbmRwb2ludBIQCghob3N0bmFtZRgBIAEoCRIbCgNpcHMYAiABKAsyDi5sb2NhbHYxLklQU2V0Eg0KBWxvY2FsGAMgASgIEikKDnBvcnRfb3ZlcnJpZGVzGAQgAygLMhEubG9jYWx2MS5Qb3J0TmFtZRInCgZzY29wZXMYBSABKAsyFy5sb2NhbHYxLkVuZHBvaW50U2NvcGVzEi8KCmNvbmRpdGlvbnMYBiABKAsyGy5sb2NhbHYxLkVuZHBvaW50Q29uZGl0aW9ucyJPCghQb3J0TmFtZRIMCgRuYW1lGAEgASgJEgwKBHBvcnQYAiABKAUSJwoGc2NvcGVzGAMgASgLMhcubG9jYWx2MS5FbmRwb2ludFNjb3BlcyJFCg5FbmRwb2ludFNjb3BlcxIQCghpbnRlcm5hbBgBIAEoCBIQCghleHRlcm5hbBgCIAEoCBIPCgdjbHVzdGVyGAMgASgIIkkKEkVuZHBvaW50Q29uZGl0aW9ucxINCgVyZWFkeRgBIAEoCBIPCgdzZXJ2aW5nGAIgASgIEhMKC3Rlcm1pbmF0aW5nGAMgASgIIioKC1NlcnZpY2VDSURSEgwKBG5hbWUYASABKAkSDQoFY2lkcnMYAiADKAkq1wEKA1NldBIPCgtTRVRfVU5LTk9XThAAEhAKDFNFVF9TRVJWSUNFUxABEhEKDVNFVF9FTkRQT0lOVFMQAhIVChFTRVRfU0VSVklDRV9DSURSUxADEg0KCVNFVF9OT0RFUxAEEhwKGFNFVF9HTE9CQUxfU0VSVklDRV9JTkZPUxAKEh0KGVNFVF9HTE9CQUxfRU5EUE9JTlRfSU5GT1MQCxIZChVTRVRfR0xPQkFMX05PREVfSU5GT1MQDBIcChhTRVRfR0xPQkFMX1NFUlZJQ0VfQ0lEUlMQDSpXCghQcm90b2NvbBIUChBQUk9UT0NPTF9VTktOT1dOEAASEAoMUFJPVE9DT0xfVENQEAESEAoMUFJPVE9DT0xfVURQEAISEQoNUFJPVE9DT0xfU0NUUBADMjcKBFNldHMSLwoFV2F0Y2gSES5sb2NhbHYxLldhdGNoUmVxGg8ubG9jYWx2MS5PcEl0ZW0oATABYgZwcm90bzM");
+  fileDesc("ChFsb2NhbHYxL2FwaS5wcm90bxIHbG9jYWx2MSJRCghXYXRjaFJlcRIRCglub2RlX25hbWUYASABKAkSIAoKZXh0cmFfc2V0cxgCIAMoDjIMLmxvY2FsdjEuU2V0EhAKCHRpbWVsaW5lGAMgASgIIpIBCgZPcEl0ZW0SIAoEc3luYxgBIAEoCzIQLmxvY2FsdjEuRW1wdHlPcEgAEh0KA3NldBgCIAEoCzIOLmxvY2FsdjEuVmFsdWVIABIeCgZkZWxldGUYAyABKAsyDC5sb2NhbHYxLlJlZkgAEiEKBXJlc2V0GAQgASgLMhAubG9jYWx2MS5FbXB0eU9wSABCBAoCb3AiUgoHRW1wdHlPcBIiCgh0cmlnZ2VycxgBIAMoCzIQLmxvY2FsdjEuVHJpZ2dlchIjCgh0aW1lbGluZRgCIAEoCzIRLmxvY2FsdjEuVGltZWxpbmUiYwoIVGltZWxpbmUSEAoIcmV2aXNpb24YASABKAQSFgoOcmVjZWl2ZWRfYXRfbXMYAiABKAESFwoPY29tbWl0dGVkX2F0X21zGAMgASgBEhQKDHZpZXdlZF9hdF9tcxgEIAEoASIrCgdUcmlnZ2VyEg8KB3NlcnZpY2UYASABKAkSDwoHdW5peF9tcxgCIAEoAyIuCgNSZWYSGQoDc2V0GAEgASgOMgwubG9jYWx2MS5TZXQSDAoEcGF0aBgCIAEoCSIxCgVWYWx1ZRIZCgNyZWYYASABKAsyDC5sb2NhbHYxLlJlZhINCgVieXRlcxgCIAEoDCKpBAoHU2VydmljZRIRCgluYW1lc3BhY2UYASABKAkSDAoEbmFtZRgCIAEoCRIMCgR0eXBlGAMgASgJEiAKA2lwcxgEIAEoCzITLmxvY2FsdjEuU2VydmljZUlQcxIOCgZtYXBfaXAYBSABKAgSIwoFcG9ydHMYBiADKAsyFC5sb2NhbHYxLlBvcnRNYXBwaW5nEiEKGWV4dGVybmFsX3RyYWZmaWNfdG9fbG9jYWwYByABKAgSLAoGbGFiZWxzGAggAygLMhwubG9jYWx2MS5TZXJ2aWNlLkxhYmVsc0VudHJ5EjYKC2Fubm90YXRpb25zGAkgAygLMiEubG9jYWx2MS5TZXJ2aWNlLkFubm90YXRpb25zRW50cnkSJQoKaXBfZmlsdGVycxgKIAMoCzIRLmxvY2FsdjEuSVBGaWx0ZXISLgoJY2xpZW50X2lwGAsgASgLMhkubG9jYWx2MS5DbGllbnRJUEFmZmluaXR5SAASIQoZaW50ZXJuYWxfdHJhZmZpY190b19sb2NhbBgMIAEoCBIeChZoZWFsdGhfY2hlY2tfbm9kZV9wb3J0GA0gASgFGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhIKEHNlc3Npb25fYWZmaW5pdHkixQEKClNlcnZpY2VJUHMSIwoLY2x1c3Rlcl9pcHMYASABKAsyDi5sb2NhbHYxLklQU2V0EiQKDGV4dGVybmFsX2lwcxgCIAEoCzIOLmxvY2FsdjEuSVBTZXQSEAoIaGVhZGxlc3MYAyABKAgSKQoRbG9hZF9iYWxhbmNlcl9pcHMYBCABKAsyDi5sb2NhbHYxLklQU2V0Ei8KF2xvYWRfYmFsYW5jZXJfcHJveHlfaXBzGAUgASgLMg4ubG9jYWx2MS5JUFNldCIfCgVJUFNldBIKCgJ2NBgBIAMoCRIKCgJ2NhgCIAMoCSJFCghJUEZpbHRlchIiCgp0YXJnZXRfaXBzGAEgASgLMg4ubG9jYWx2MS5JUFNldBIVCg1zb3VyY2VfcmFuZ2VzGAIgAygJIr0BCgtQb3J0TWFwcGluZxIMCgRuYW1lGAEgASgJEiMKCHByb3RvY29sGAIgASgOMhEubG9jYWx2MS5Qcm90b2NvbBIMCgRwb3J0GAMgASgFEhEKCW5vZGVfcG9ydBgEIAEoBRITCgt0YXJnZXRfcG9ydBgFIAEoBRIYChB0YXJnZXRfcG9ydF9uYW1lGAYgASgJEisKDWhhc19lbmRwb2ludHMYByABKAsyFC5sb2NhbHYxLkZhbWlseUZsYWdzIiUKC0ZhbWlseUZsYWdzEgoKAnY0GAEgASgIEgoKAnY2GAIgASgIIisKEENsaWVudElQQWZmaW5pdHkSFwoPdGltZW91dF9zZWNvbmRzGAEgASgFIs0BCghFbmRwb2ludBIQCghob3N0bmFtZRgBIAEoCRIbCgNpcHMYAiABKAsyDi5sb2NhbHYxLklQU2V0Eg0KBWxvY2FsGAMgASgIEikKDnBvcnRfb3ZlcnJpZGVzGAQgAygLMhEubG9jYWx2MS5Qb3J0TmFtZRInCgZzY29wZXMYBSABKAsyFy5sb2NhbHYxLkVuZHBvaW50U2NvcGVzEi8KCmNvbmRpdGlvbnMYBiABKAsyGy5sb2NhbHYxLkVuZHBvaW50Q29uZGl0aW9ucyJPCghQb3J0TmFtZRIMCgRuYW1lGAEgASgJEgwKBHBvcnQYAiABKAUSJwoGc2NvcGVzGAMgASgLMhcubG9jYWx2MS5FbmRwb2ludFNjb3BlcyJFCg5FbmRwb2ludFNjb3BlcxIQCghpbnRlcm5hbBgBIAEoCBIQCghleHRlcm5hbBgCIAEoCBIPCgdjbHVzdGVyGAMgASgIIkkKEkVuZHBvaW50Q29uZGl0aW9ucxINCgVyZWFkeRgBIAEoCBIPCgdzZXJ2aW5nGAIgASgIEhMKC3Rlcm1pbmF0aW5nGAMgASgIIioKC1NlcnZpY2VDSURSEgwKBG5hbWUYASABKAkSDQoFY2lkcnMYAiADKAkq1wEKA1NldBIPCgtTRVRfVU5LTk9XThAAEhAKDFNFVF9TRVJWSUNFUxABEhEKDVNFVF9FTkRQT0lOVFMQAhIVChFTRVRfU0VSVklDRV9DSURSUxADEg0KCVNFVF9OT0RFUxAEEhwKGFNFVF9HTE9CQUxfU0VSVklDRV9JTkZPUxAKEh0KGVNFVF9HTE9CQUxfRU5EUE9JTlRfSU5GT1MQCxIZChVTRVRfR0xPQkFMX05PREVfSU5GT1MQDBIcChhTRVRfR0xPQkFMX1NFUlZJQ0VfQ0lEUlMQDSpXCghQcm90b2NvbBIUChBQUk9UT0NPTF9VTktOT1dOEAASEAoMUFJPVE9DT0xfVENQEAESEAoMUFJPVE9DT0xfVURQEAISEQoNUFJPVE9DT0xfU0NUUBADMjcKBFNldHMSLwoFV2F0Y2gSES5sb2NhbHYxLldhdGNoUmVxGg8ubG9jYWx2MS5PcEl0ZW0oATABYgZwcm90bzM");
 
 /**
  * @generated from message localv1.WatchReq
@@ -31,6 +31,13 @@ export type WatchReq = Message<"localv1.WatchReq"> & {
    * @generated from field: repeated localv1.Set extra_sets = 2;
    */
   extraSets: Set[];
+
+  /**
+   * kpng: send the timeline of each change set, for traces.
+   *
+   * @generated from field: bool timeline = 3;
+   */
+  timeline: boolean;
 };
 
 /**
@@ -95,6 +102,13 @@ export type EmptyOp = Message<"localv1.EmptyOp"> & {
    * @generated from field: repeated localv1.Trigger triggers = 1;
    */
   triggers: Trigger[];
+
+  /**
+   * kpng: on Sync, when asked for; not for the whole state.
+   *
+   * @generated from field: localv1.Timeline timeline = 2;
+   */
+  timeline?: Timeline | undefined;
 };
 
 /**
@@ -103,6 +117,49 @@ export type EmptyOp = Message<"localv1.EmptyOp"> & {
  */
 export const EmptyOpSchema: GenMessage<EmptyOp> = /*@__PURE__*/
   messageDesc(file_localv1_api, 2);
+
+/**
+ * kpng: how a change came here. Unix times in milliseconds, by the server's clock; where several changes came together, those
+ * of the first.
+ *
+ * @generated from message localv1.Timeline
+ */
+export type Timeline = Message<"localv1.Timeline"> & {
+  /**
+   * The store's revision.
+   *
+   * @generated from field: uint64 revision = 1;
+   */
+  revision: bigint;
+
+  /**
+   * The source had it; 0 where the source does not say.
+   *
+   * @generated from field: double received_at_ms = 2;
+   */
+  receivedAtMs: number;
+
+  /**
+   * It was in the store.
+   *
+   * @generated from field: double committed_at_ms = 3;
+   */
+  committedAtMs: number;
+
+  /**
+   * It was worked out for this node.
+   *
+   * @generated from field: double viewed_at_ms = 4;
+   */
+  viewedAtMs: number;
+};
+
+/**
+ * Describes the message localv1.Timeline.
+ * Use `create(TimelineSchema)` to create a new message.
+ */
+export const TimelineSchema: GenMessage<Timeline> = /*@__PURE__*/
+  messageDesc(file_localv1_api, 3);
 
 /**
  * kpng: the time at which a change of a service's endpoints began, for the programming-latency metric.
@@ -128,7 +185,7 @@ export type Trigger = Message<"localv1.Trigger"> & {
  * Use `create(TriggerSchema)` to create a new message.
  */
 export const TriggerSchema: GenMessage<Trigger> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 3);
+  messageDesc(file_localv1_api, 4);
 
 /**
  * @generated from message localv1.Ref
@@ -150,7 +207,7 @@ export type Ref = Message<"localv1.Ref"> & {
  * Use `create(RefSchema)` to create a new message.
  */
 export const RefSchema: GenMessage<Ref> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 4);
+  messageDesc(file_localv1_api, 5);
 
 /**
  * @generated from message localv1.Value
@@ -174,7 +231,7 @@ export type Value = Message<"localv1.Value"> & {
  * Use `create(ValueSchema)` to create a new message.
  */
 export const ValueSchema: GenMessage<Value> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 5);
+  messageDesc(file_localv1_api, 6);
 
 /**
  * @generated from message localv1.Service
@@ -263,7 +320,7 @@ export type Service = Message<"localv1.Service"> & {
  * Use `create(ServiceSchema)` to create a new message.
  */
 export const ServiceSchema: GenMessage<Service> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 6);
+  messageDesc(file_localv1_api, 7);
 
 /**
  * @generated from message localv1.ServiceIPs
@@ -304,7 +361,7 @@ export type ServiceIPs = Message<"localv1.ServiceIPs"> & {
  * Use `create(ServiceIPsSchema)` to create a new message.
  */
 export const ServiceIPsSchema: GenMessage<ServiceIPs> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 7);
+  messageDesc(file_localv1_api, 8);
 
 /**
  * @generated from message localv1.IPSet
@@ -326,7 +383,7 @@ export type IPSet = Message<"localv1.IPSet"> & {
  * Use `create(IPSetSchema)` to create a new message.
  */
 export const IPSetSchema: GenMessage<IPSet> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 8);
+  messageDesc(file_localv1_api, 9);
 
 /**
  * @generated from message localv1.IPFilter
@@ -352,7 +409,7 @@ export type IPFilter = Message<"localv1.IPFilter"> & {
  * Use `create(IPFilterSchema)` to create a new message.
  */
 export const IPFilterSchema: GenMessage<IPFilter> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 9);
+  messageDesc(file_localv1_api, 10);
 
 /**
  * @generated from message localv1.PortMapping
@@ -402,7 +459,7 @@ export type PortMapping = Message<"localv1.PortMapping"> & {
  * Use `create(PortMappingSchema)` to create a new message.
  */
 export const PortMappingSchema: GenMessage<PortMapping> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 10);
+  messageDesc(file_localv1_api, 11);
 
 /**
  * kpng: a fact for each address family.
@@ -426,7 +483,7 @@ export type FamilyFlags = Message<"localv1.FamilyFlags"> & {
  * Use `create(FamilyFlagsSchema)` to create a new message.
  */
 export const FamilyFlagsSchema: GenMessage<FamilyFlags> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 11);
+  messageDesc(file_localv1_api, 12);
 
 /**
  * @generated from message localv1.ClientIPAffinity
@@ -443,7 +500,7 @@ export type ClientIPAffinity = Message<"localv1.ClientIPAffinity"> & {
  * Use `create(ClientIPAffinitySchema)` to create a new message.
  */
 export const ClientIPAffinitySchema: GenMessage<ClientIPAffinity> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 12);
+  messageDesc(file_localv1_api, 13);
 
 /**
  * @generated from message localv1.Endpoint
@@ -489,7 +546,7 @@ export type Endpoint = Message<"localv1.Endpoint"> & {
  * Use `create(EndpointSchema)` to create a new message.
  */
 export const EndpointSchema: GenMessage<Endpoint> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 13);
+  messageDesc(file_localv1_api, 14);
 
 /**
  * @generated from message localv1.PortName
@@ -519,7 +576,7 @@ export type PortName = Message<"localv1.PortName"> & {
  * Use `create(PortNameSchema)` to create a new message.
  */
 export const PortNameSchema: GenMessage<PortName> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 14);
+  messageDesc(file_localv1_api, 15);
 
 /**
  * For which traffic this endpoint may be used on the node that asks. Traffic policies, topology hints and the fallback to
@@ -556,7 +613,7 @@ export type EndpointScopes = Message<"localv1.EndpointScopes"> & {
  * Use `create(EndpointScopesSchema)` to create a new message.
  */
 export const EndpointScopesSchema: GenMessage<EndpointScopes> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 15);
+  messageDesc(file_localv1_api, 16);
 
 /**
  * kpng
@@ -585,7 +642,7 @@ export type EndpointConditions = Message<"localv1.EndpointConditions"> & {
  * Use `create(EndpointConditionsSchema)` to create a new message.
  */
 export const EndpointConditionsSchema: GenMessage<EndpointConditions> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 16);
+  messageDesc(file_localv1_api, 17);
 
 /**
  * kpng: a range that cluster IPs are allocated from.
@@ -609,7 +666,7 @@ export type ServiceCIDR = Message<"localv1.ServiceCIDR"> & {
  * Use `create(ServiceCIDRSchema)` to create a new message.
  */
 export const ServiceCIDRSchema: GenMessage<ServiceCIDR> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 17);
+  messageDesc(file_localv1_api, 18);
 
 /**
  * @generated from enum localv1.Set

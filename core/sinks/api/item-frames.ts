@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
-import type { Batch, ChangeSet, DeleteItem, SetItem, Trigger } from '../../view/index.js'
+import type { Batch, ChangeSet, DeleteItem, SetItem } from '../../view/index.js'
 import { frame } from './grpc/index.js'
 
 // Items as they go over the wire. An item's frame is made when the first watcher needs it and then shared by all of them.
@@ -8,23 +8,25 @@ import { frame } from './grpc/index.js'
 export const resetFrame = frameOf({ case: 'reset', value: create(localv1.EmptyOpSchema) })
 const plainSync = frameOf({ case: 'sync', value: create(localv1.EmptyOpSchema) })
 
-export function syncFrame(triggers: readonly Trigger[]): Buffer {
-  if (triggers.length === 0) return plainSync
+function syncFrame({ triggers, timeline }: ChangeSet, withTimeline: boolean): Buffer {
+  const told = withTimeline ? timeline : undefined
+  if (triggers.length === 0 && !told) return plainSync
   const value = create(localv1.EmptyOpSchema, {
     triggers: triggers.map(({ service, unixMs }) => ({ service, unixMs: BigInt(Math.trunc(unixMs)) })),
+    ...(told ? { timeline: { ...told, revision: BigInt(told.revision), receivedAtMs: told.receivedAtMs ?? 0 } } : {}),
   })
   return frameOf({ case: 'sync', value })
 }
 
 /** The frames of a change set, in order; several may come as one buffer. */
-export function* framesOf(changeSet: ChangeSet): Generator<Buffer> {
+export function* framesOf(changeSet: ChangeSet, withTimeline = false): Generator<Buffer> {
   if (changeSet.reset) yield resetFrame
   for (const batch of changeSet.batches) {
     if (batch.shared) yield batchFrames(batch)
     else for (const item of batch.items) yield setFrame(item)
   }
   for (const item of changeSet.deletes) yield deleteFrame(item)
-  yield syncFrame(changeSet.triggers)
+  yield syncFrame(changeSet, withTimeline)
 }
 
 function batchFrames(batch: Batch): Buffer {

@@ -20,7 +20,7 @@ export function localWatchHandler(store: Store, log: Log, onSent: OnSent): Handl
         watch = new NodeWatch(store, request)
         asked = request
       }
-      await answer(call, store, watch, onSent)
+      onSent(await send(call, await nextChangeSet(store, watch, call.signal), request.timeline))
     }
   }
 }
@@ -34,7 +34,7 @@ export function globalWatchHandler(store: Store, log: Log, onSent: OnSent): Hand
         log.detail(1, 'Watch of the global state', { peer: call.peer.address })
         watch = new GlobalWatch(store, request)
       }
-      await answer(call, store, watch, onSent)
+      onSent(await send(call, await nextChangeSet(store, watch, call.signal)))
     }
   }
 }
@@ -58,22 +58,17 @@ function decode<Desc extends DescMessage>(schema: Desc, bytes: Buffer): MessageS
   }
 }
 
-async function answer(call: Call, store: Store, watch: Watch, onSent: OnSent): Promise<void> {
-  const changeSet = await nextChangeSet(store, watch, call.signal)
-  onSent(await send(call, changeSet))
-}
-
 /** Small frames go out together, in pieces that are large enough to be cheap and small enough to wait for a slow reader. */
 const pieceBytes = 64 * 1024
 /** How long a piece of work may keep the others waiting. */
 const turnMs = 10
 
-async function send(call: Call, changeSet: ChangeSet): Promise<number> {
+async function send(call: Call, changeSet: ChangeSet, withTimeline = false): Promise<number> {
   let frames: Buffer[] = []
   let bytes = 0
   let count = 0
   let turnEnds = performance.now() + turnMs
-  for (const frame of framesOf(changeSet)) {
+  for (const frame of framesOf(changeSet, withTimeline)) {
     frames.push(frame)
     bytes += frame.length
     count++
