@@ -1,5 +1,6 @@
 import { KpngError, type KpngErrorCode } from '@kpng/api'
 import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
+import { selfCommand } from './self.js'
 
 /** The kit's own kinds of errors, as ours. */
 const codes: Readonly<Record<string, KpngErrorCode>> = { usage: 'usage', unsupported: 'unsupported' }
@@ -22,6 +23,7 @@ export async function proveProxy(flags: Flags, { signal }: Context): Promise<voi
       ...given('backend', textFlag(flags, 'backend')),
       ...given('json', textFlag(flags, 'json')),
       ...given('junit', textFlag(flags, 'junit')),
+      agentCommand: [...selfCommand(), 'conformance-agent'],
       signal,
       log: console.log,
     })
@@ -37,7 +39,7 @@ async function proxyCommand(flags: Flags, feed: 'manifests' | { kubeconfig: stri
   const command = textFlag(flags, 'proxy')
   if (command !== undefined) return splitCommand(command)
   const backend = textFlag(flags, 'backend')
-  if (backend !== undefined) return proxyNamed(backend, [process.execPath, process.argv[1] as string], feed)
+  if (backend !== undefined) return proxyNamed(backend, [...selfCommand()], feed)
   throw new KpngError(
     'usage',
     "Which proxy? Give --backend nft, or a command: --proxy 'kpng file -i {manifests} to-local --node-name {node} to-nft'.",

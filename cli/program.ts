@@ -114,6 +114,10 @@ function addConformance(program: Command, makeContext: MakeContext): void {
     const { proveProxy } = await import('./conformance.js')
     await proveProxy(flags, await makeContext(flags))
   })
+  // What the kit starts in each namespace of its lab.
+  program
+    .command('conformance-agent <name> <role>', { hidden: true })
+    .action(async (name: string, role: string) => (await import('@kpng/conformance')).runAgent(name, role))
 }
 
 function addCleanup(program: Command, makeContext: MakeContext): void {

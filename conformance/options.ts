@@ -30,6 +30,8 @@ export interface ConformanceOptions {
   readonly settleMs?: number
   /** The cases. Default: the kit's own. */
   readonly cases?: readonly Case[]
+  /** What starts an agent of the lab; its name and role are added. Default: Node, with the program of this package. */
+  readonly agentCommand?: readonly string[]
   /** Gets the lines for the terminal. */
   readonly log: (line: string) => void
   /** Stops the run; the lab is removed. Default: SIGINT and SIGTERM do. */

@@ -53,7 +53,7 @@ async function inLab(settings: Settings, signal: AbortSignal) {
   // From the last to the first: what was started later may need what was started earlier until it ends.
   const closers: (() => unknown)[] = [() => rm(folder, { recursive: true, force: true })]
   try {
-    const lab = await startLab()
+    const lab = await startLab(settings.agentCommand)
     closers.push(() => lab.close())
     await serveAtGateway(lab, settings)
     const feed = await startFeed(lab, settings, folder, closers)

@@ -1,63 +1,6 @@
-import { createInterface } from 'node:readline'
-import { serve } from './echo.js'
-import type { Answer, Hello, Outcome, Place, Request } from './protocol.js'
-import { relay } from './relay.js'
-import { configureNamespace } from './system.js'
-import { TcpConversation } from './tcp-probe.js'
-import { UdpConversation } from './udp-probe.js'
+import { runAgent } from './run.js'
 
-// Lives in one network namespace of the lab: serves, asks, relays, as the kit says. Ends when its standard input does, so it
-// never outlives the kit. Usage: main.js <name> <router|gateway|host>
+// Usage: main.js <name> <router|gateway|host>
 
-const [name = 'agent', role = 'host'] = process.argv.slice(2)
-const flows = new Map<string, TcpConversation | UdpConversation>()
-
-const say = (message: Answer | Hello) => process.stdout.write(`${JSON.stringify(message)}\n`)
-
-const conversation = (to: Place) => (to.protocol === 'TCP' ? new TcpConversation(to) : new UdpConversation(to))
-
-async function probe(to: Place, timeoutMs: number, flow: string | undefined): Promise<Outcome> {
-  if (flow === undefined) {
-    const once = conversation(to)
-    try {
-      return await once.ask(timeoutMs)
-    } finally {
-      once.close()
-    }
-  }
-  const open = flows.get(flow) ?? conversation(to)
-  flows.set(flow, open)
-  try {
-    return await open.ask(timeoutMs)
-  } finally {
-    if (open instanceof UdpConversation) open.keepGoing()
-  }
-}
-
-async function handle(request: Request): Promise<Outcome | null> {
-  switch (request.op) {
-    case 'serve':
-      await Promise.all(request.places.map((place) => serve(name, place)))
-      return null
-    case 'probe':
-      return probe(request.to, request.timeoutMs, request.flow)
-    case 'relay':
-      await relay(request.at, request.path)
-      return null
-  }
-}
-
-configureNamespace(role)
-process.stdout.on('error', () => process.exit(0))
-// Signals of the terminal are the kit's to act on: it needs its agents until it has cleaned up.
-process.on('SIGINT', () => {})
-createInterface({ input: process.stdin })
-  .on('line', (line) => {
-    const { id, ...request } = JSON.parse(line) as Request & { id: number }
-    handle(request).then(
-      (result) => say({ id, result }),
-      (error: Error) => say({ id, error: error.message }),
-    )
-  })
-  .on('close', () => process.exit(0))
-say({ ready: true })
+const [name, role] = process.argv.slice(2)
+runAgent(name, role)

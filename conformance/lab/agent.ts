@@ -26,8 +26,8 @@ export class Agent {
   }
 
   /** Resolves when the agent has made the settings of its namespace. */
-  static start(name: string, namespace: string, role: Role): Promise<Agent> {
-    const args = ['netns', 'exec', namespace, process.execPath, agentProgram(), name, role]
+  static start(name: string, namespace: string, role: Role, command = agentCommand()): Promise<Agent> {
+    const args = ['netns', 'exec', namespace, ...command, name, role]
     const agent = new Agent(name, spawn('ip', args, { stdio: ['pipe', 'pipe', 'pipe'], env: {} }))
     return agent.#hello()
   }
@@ -91,7 +91,7 @@ export class Agent {
 }
 
 /** Beside this file once compiled; from the sources the compiled one is taken, since Node must be able to run it. */
-function agentProgram(): string {
+function agentCommand(): readonly string[] {
   const places = ['../agent/main.js', '../dist/agent/main.js'].map((path) =>
     fileURLToPath(new URL(path, import.meta.url)),
   )
@@ -99,5 +99,5 @@ function agentProgram(): string {
   if (found === undefined) {
     throw new ConformanceError('unsupported', `The agent ${places[1]} is not built. Run "npm run build" first.`)
   }
-  return found
+  return [process.execPath, found]
 }

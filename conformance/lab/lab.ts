@@ -18,7 +18,7 @@ export interface Lab {
 let count = 0
 
 /** Makes a lab. Needs root and `ip`; what is missing is in the error. A lab that could not be finished is removed again. */
-export async function startLab(): Promise<Lab> {
+export async function startLab(agentCommand?: readonly string[]): Promise<Lab> {
   await requireLab()
   await sweepLeftovers()
   const number = ++count
@@ -42,7 +42,7 @@ export async function startLab(): Promise<Lab> {
       hosts.map((host) => `netns add ${namespaceOf(host)}`),
     )
     const starts = hosts.map(async (host) => {
-      agents.set(host, await Agent.start(host, namespaceOf(host), roleOf(host)))
+      agents.set(host, await Agent.start(host, namespaceOf(host), roleOf(host), agentCommand))
     })
     const failed = (await Promise.allSettled(starts)).find((start) => start.status === 'rejected')
     if (failed) throw failed.reason

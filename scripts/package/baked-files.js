@@ -6,8 +6,8 @@ import { dirname, relative, resolve, sep } from 'node:path'
 const read = /readFileSync\(\s*new URL\(\s*'([^']+)'\s*,\s*import\.meta\.url\s*\)\s*,\s*'utf8'\s*,?\s*\)/g
 
 /**
- * Sources that may look beside themselves for what is not there, since they say so when they run. The conformance kit starts
- * programs of its own, by Node: it is for the npm package.
+ * Sources that may look beside themselves for what is not there. The conformance kit is told how to start its agents, and looks
+ * for their program only when it is not.
  */
 export const mayLookInVain = ['conformance/lab/agent.ts']
 
