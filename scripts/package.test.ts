@@ -177,15 +177,19 @@ describe.skipIf(!hasPostject || !isLinux)('the Linux executable', () => {
     expect(execFileSync('ls', ['-A', temporary], { encoding: 'utf8' })).toBe('')
   })
 
-  test.skipIf(!mayMakeNetworks)('it proves proxies, itself first', () => {
-    const { status, stdout } = spawnSync(program, ['conformance', '--backend', 'nft', '--only', 'cluster-ip*'], {
-      encoding: 'utf8',
-      cwd: folder,
-      timeout: 60_000,
-    })
-    expect(stdout).toMatch(/ cells: (\d+) right, 0 wrong/)
-    expect(status).toBe(0)
-  }, 60_000)
+  test.skipIf(!mayMakeNetworks)(
+    'it proves proxies, itself first',
+    () => {
+      const { status, stdout } = spawnSync(program, ['conformance', '--backend', 'nft', '--only', 'cluster-ip*'], {
+        encoding: 'utf8',
+        cwd: folder,
+        timeout: 60_000,
+      })
+      expect(stdout).toMatch(/ cells: (\d+) right, 0 wrong/)
+      expect(status).toBe(0)
+    },
+    60_000,
+  )
 
   test('made again it is the same, byte for byte', () => {
     const again = join(folder, 'again')
