@@ -95,10 +95,75 @@ test('the verbosity can be changed while it runs', async () => {
 test('a changed configuration file ends the process, for whoever started it to start it again', async () => {
   const { config, proxy } = await start()
   writeFileSync(config, `${readFileSync(config, 'utf8')}enableProfiling: true\n`)
+  // As kube-proxy: also a unit with Restart=on-failure starts it again.
   expect(await proxy.finished).toMatchObject({
-    code: 0,
-    stderr: expect.stringContaining('configuration file has changed'),
+    code: 1,
+    stderr: expect.stringMatching(/configuration file \S+ has changed: kpng ends, to be started again/),
   })
+})
+
+test('flags come before the file on /configz too, those of every command among them', async () => {
+  const { page, metrics } = await start('logging: { verbosity: 4 }\n')
+  const shown = async () => JSON.parse(await page('/configz'))
+  expect(await shown()).toMatchObject({
+    'kubeproxy.config.k8s.io': { mode: 'userspace', logging: { verbosity: 2 }, hostnameOverride: 'node-of-the-file' },
+    'kpng.origins': { mode: 'default', 'logging.verbosity': 'flag', hostnameOverride: 'file' },
+  })
+  await fetch(`http://127.0.0.1:${metrics}/debug/flags/v`, { method: 'PUT', body: '1' })
+  expect(await shown()).toMatchObject({ 'kubeproxy.config.k8s.io': { logging: { verbosity: 1 } } })
+})
+
+test('what a backend does not use of the file is said by name, and is not shown as in force', async () => {
+  const { page, proxy } = await start('mode: ipvs\nclusterCIDR: 10.244.0.0/16\nnodePortAddresses: [ 10.0.0.0/8 ]\n')
+  expect(proxy.stderr).toContain('mode is set ("ipvs"), and has no effect here: the userspace mode does not use it')
+  expect(proxy.stderr).toContain('nodePortAddresses is set (["10.0.0.0/8"]), and has no effect here')
+  expect(proxy.stderr).not.toContain('clusterCIDR is set')
+  expect(JSON.parse(await page('/configz'))['kubeproxy.config.k8s.io']).toMatchObject({
+    mode: 'userspace',
+    clusterCIDR: '10.244.0.0/16',
+    nodePortAddresses: ['primary'],
+  })
+})
+
+test('it is ready once the first rules are written; a Node that is not there is said', async () => {
+  const { health, proxy } = await start()
+  expect(JSON.parse(await health('/readyz'))).toMatchObject({ healthy: true })
+  expect(proxy.stderr).toMatch(/The cluster has no Node of this name: .*node="node-of-the-file"/)
+})
+
+const folderWithState = () => {
+  const folder = commands.folder()
+  writeFileSync(join(folder, 'state.yaml'), state)
+  return folder
+}
+
+test('a dry run opens no port and sets nothing', async () => {
+  const folder = folderWithState()
+  const { code, stdout, stderr } = await commands.run(
+    ...['kpng', 'file', '-i', join(folder, 'state.yaml'), 'to-local', 'to-nft', '--dry-run', '-v', '4'],
+  )
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('table ip kpng') })
+  expect(stderr).not.toMatch(/OOM|kernel|Serving|port/)
+})
+
+test('--init-only needs no source', async () => {
+  const { code } = await commands.run(
+    ...['kpng', 'kube', '--kubeconfig', '/nowhere', 'to-local', 'to-nft', '--init-only'],
+    ...['--conntrack-max-per-core', '0', '--conntrack-min', '0'],
+    ...['--conntrack-tcp-timeout-established', '0s', '--conntrack-tcp-timeout-close-wait', '0s'],
+  )
+  expect(code).toBe(0)
+})
+
+test('a part of traces that is no number is wrong usage', async () => {
+  const folder = folderWithState()
+  const { code, stderr } = await commands.run(
+    ...['kpng', 'file', '-i', join(folder, 'state.yaml'), 'to-local', '--once', 'to-userspacelin', '--capture', 'none'],
+    ...['--otlp-endpoint', 'http://127.0.0.1:1', '--trace-ratio', 'half', '--oom-score-adj', '0'],
+    ...['--healthz-bind-address', `127.0.0.1:${await freePort()}`],
+    ...['--metrics-bind-address', `127.0.0.1:${await freePort()}`],
+  )
+  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('not "half"') })
 })
 
 test.each([

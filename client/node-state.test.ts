@@ -1,8 +1,9 @@
 import { create } from '@bufbuild/protobuf'
 import { globalv1, localv1 } from '@kpng/api'
 import { describe, expect, test } from 'vitest'
+import type { Changes } from './backend.js'
 import type { ChangeSet, DeleteItem, SetItem } from './change-set.js'
-import { mergeChanges, NodeState } from './node-state.js'
+import { mergeChanges, NodeState, noChanges } from './node-state.js'
 
 const { SERVICES, ENDPOINTS, NODES, SERVICE_CIDRS } = localv1.Set
 
@@ -80,6 +81,15 @@ describe('a view', () => {
     expect(state.node).toBeUndefined()
     expect(state.serviceCidrs.size).toBe(0)
   })
+})
+
+test('of the triggers of a service, the earliest stays', () => {
+  const at = (service: string, unixMs: number): Changes => ({ ...noChanges, triggers: [{ service, unixMs }] })
+  const all = [at('d/a', 2), at('d/b', 7), at('d/a', 1), at('d/a', 3)].reduce(mergeChanges)
+  expect(all.triggers).toEqual([
+    { service: 'd/a', unixMs: 1 },
+    { service: 'd/b', unixMs: 7 },
+  ])
 })
 
 test('two changes in a row are one, and none when the second takes the first back', () => {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type globalv1, localv1, serviceOfEndpointPath } from '@kpng/api'
 import type { Changes, NodeView, ServiceChange, ServiceEndpoints } from './backend.js'
-import type { ChangeSet, DeleteItem, SetItem } from './change-set.js'
+import type { ChangeSet, DeleteItem, SetItem, Trigger } from './change-set.js'
 
 /** A service on its way in: its endpoints may be known before it is. */
 interface Slot {
@@ -117,9 +117,20 @@ export function mergeChanges(first: Changes, second: Changes): Changes {
     services,
     node: first.node || second.node,
     serviceCidrs: first.serviceCidrs || second.serviceCidrs,
-    triggers: [...first.triggers, ...second.triggers],
+    triggers: mergeTriggers(first.triggers, second.triggers),
     ...timelineOf(first, second),
   }
+}
+
+/** One a service, the earliest: while syncs fail, a busy service would bring one more with each change. */
+function mergeTriggers(first: readonly Trigger[], second: readonly Trigger[]): readonly Trigger[] {
+  if (first.length === 0 || second.length === 0) return first.length === 0 ? second : first
+  const earliest = new Map<string, Trigger>()
+  for (const trigger of [...first, ...second]) {
+    const known = earliest.get(trigger.service)
+    if (!known || trigger.unixMs < known.unixMs) earliest.set(trigger.service, trigger)
+  }
+  return [...earliest.values()]
 }
 
 /** The first's, up to the last: it has waited longest. */

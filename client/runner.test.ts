@@ -175,6 +175,29 @@ describe('a backend', () => {
     expect(periodic.syncs[2]).toMatchObject({ full: true, changed: [] })
   })
 
+  test('is asked again, with nothing new, when that is wanted', async () => {
+    const { push, syncs, until } = start(() => {}, { syncIntervalMs: 20 })
+    push('a')
+    await until(() => syncs.length >= 3)
+    expect(syncs.slice(0, 3)).toEqual([
+      { services: ['d/a'], changed: ['d/a'], full: true },
+      { services: ['d/a'], changed: [], full: false },
+      { services: ['d/a'], changed: [], full: false },
+    ])
+  })
+
+  test('goes on when those who look on fail', async () => {
+    const fail = () => {
+      throw new Error('no more memory for metrics')
+    }
+    const { push, syncs, until } = start(() => {}, { onSync: fail, onQueued: fail })
+    push('a')
+    await until(() => syncs.length === 1)
+    push('b')
+    await until(() => syncs.length === 2)
+    expect(syncs[1]).toEqual({ services: ['d/a', 'd/b'], changed: ['d/b'], full: false })
+  })
+
   test('is left in place when the run is stopped', async () => {
     const { push, syncs, until, stop, running } = start()
     push('a')

@@ -13,6 +13,11 @@ export interface RunnerOptions {
   readonly minSyncIntervalMs?: number
   /** How long after a sync the data plane is checked as a whole. Default 0: never. */
   readonly fullSyncIntervalMs?: number
+  /**
+   * How long after a sync the backend is asked again though nothing has changed: it may look at what it alone knows of, such as
+   * the machine's addresses. Default 0: never.
+   */
+  readonly syncIntervalMs?: number
   /** The first pause after a failed sync; it doubles with each further failure. Default 500. */
   readonly retryMs?: number
   /** The longest such pause. Default 30,000. */
@@ -93,7 +98,7 @@ class BackendRun implements Runner {
       if (arrived === 'timer') continue
       if (arrived === undefined) break
       const applied = this.#state.apply(arrived)
-      if (!isNothing(applied)) this.#options.onQueued?.(applied)
+      if (!isNothing(applied)) this.#tell(() => this.#options.onQueued?.(applied))
       this.#changes = mergeChanges(this.#changes, applied)
       this.#known = true
       next = this.#take(stream).catch((error) => {
@@ -113,8 +118,9 @@ class BackendRun implements Runner {
   #due(): number | undefined {
     if (!this.#known) return undefined
     if (!isNothing(this.#changes)) return this.#notBefore
-    const { fullSyncIntervalMs = 0 } = this.#options
-    return fullSyncIntervalMs > 0 ? this.#notBefore + fullSyncIntervalMs : undefined
+    const { fullSyncIntervalMs = 0, syncIntervalMs = 0 } = this.#options
+    const interval = fullSyncIntervalMs || syncIntervalMs
+    return interval > 0 ? this.#notBefore + interval : undefined
   }
 
   async #wait(next: Promise<ChangeSet | undefined>, due: number | undefined): Promise<ChangeSet | undefined | 'timer'> {
@@ -131,12 +137,12 @@ class BackendRun implements Runner {
   }
 
   async #sync(): Promise<void> {
-    const { log, minSyncIntervalMs = 0, onSync, withSteps = false } = this.#options
-    const changes = isNothing(this.#changes) ? { ...noChanges, full: true } : this.#changes
+    const { log, minSyncIntervalMs = 0, fullSyncIntervalMs = 0, withSteps = false } = this.#options
+    const changes = isNothing(this.#changes) ? { ...noChanges, full: fullSyncIntervalMs > 0 } : this.#changes
     // Paced by a clock that nobody sets; reported in the time that everybody knows.
     const began = performance.now()
     const steps: SyncStep[] = []
-    this.#options.onQueued?.(noChanges)
+    this.#tell(() => this.#options.onQueued?.(noChanges))
     const report = () => ({
       view: this.#state,
       changes,
@@ -147,18 +153,24 @@ class BackendRun implements Runner {
     this.#changes = noChanges
     try {
       await this.#backend.sync(this.#state, changes, ...(withSteps ? [steps] : []))
-      this.#failures = 0
-      this.#notBefore = began + minSyncIntervalMs
-      const synced = report()
-      log.detail(2, 'Synced', {
-        services: changes.services.size,
-        full: changes.full,
-        ms: Math.round(synced.durationMs),
-      })
-      onSync?.(synced)
     } catch (error) {
       this.#backOff(changes, error)
-      onSync?.({ ...report(), error })
+      this.#tell(() => this.#options.onSync?.({ ...report(), error }))
+      return
+    }
+    this.#failures = 0
+    this.#notBefore = began + minSyncIntervalMs
+    const synced = report()
+    log.detail(2, 'Synced', { services: changes.services.size, full: changes.full, ms: Math.round(synced.durationMs) })
+    this.#tell(() => this.#options.onSync?.(synced))
+  }
+
+  /** Whoever looks on must not be able to stop the proxy. */
+  #tell(observer: () => void): void {
+    try {
+      observer()
+    } catch (error) {
+      this.#options.log.error('A sync could not be recorded in metrics or traces', { error: messageOf(error) })
     }
   }
 

@@ -161,7 +161,7 @@ describe.skipIf(!hasKubectl)('manifests', () => {
       expect(backends[0]).toMatchObject({
         startupProbe: { httpGet: { path: '/livez' } },
         livenessProbe: { httpGet: { path: '/livez' } },
-        readinessProbe: { httpGet: { path: '/healthz' } },
+        readinessProbe: { httpGet: { path: '/readyz' } },
       })
     })
   })
@@ -370,20 +370,19 @@ describe('the check of an image', () => {
   test('fails, with a sentence, where nobody answers', () => {
     const { status, stderr } = ask('http://127.0.0.1:1/healthz')
     expect(status).toBe(1)
-    expect(stderr).toContain('Is --healthz-bind-address given?')
+    expect(stderr).toContain('Then set KPNG_HEALTHZ.')
   })
 })
 
 describe('guides', () => {
   const folder = join(root, 'docs')
-  test.each(['deploy.md', 'replace-kube-proxy.md', 'windows-service.md'])(
-    '%s has command lines that kpng takes',
-    async (file) => {
-      for (const line of ofGuide(folder, file)) await expectTaken(line)
-    },
-  )
+  const guides = readdirSync(folder).filter((file) => file.endsWith('.md'))
 
-  test.each(['deploy.md', 'replace-kube-proxy.md', 'windows-service.md'])('%s names files that are there', (file) => {
+  test.each(guides)('%s has command lines that kpng takes', async (file) => {
+    for (const line of ofGuide(folder, file)) await expectTaken(line)
+  })
+
+  test.each(guides)('%s names files that are there', (file) => {
     const text = readFileSync(join(folder, file), 'utf8')
     const named = [...text.matchAll(/\bdeploy\/[\w./-]*\w/g)].map(([path]) => path)
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])

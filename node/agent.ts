@@ -81,6 +81,9 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   const observer = new NodeObserver({ health, metrics, healthCheckNodePorts, log })
   const common = { log, signal, hardFail: settings.bindAddressHardFail }
   const startedMs = Date.now()
+  // The verbosity may have been changed since.
+  const inForce = (): ResolvedSettings =>
+    options.verbosity ? { ...resolved, settings: { ...settings, verbosity: options.verbosity.get() } } : resolved
   const healthServer = await listen({
     ...common,
     name: 'health',
@@ -95,8 +98,8 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     handler: statusHandler({
       mode,
       registry: metrics.registry,
-      configz: () => configz(resolved),
-      flagz: () => flagz(resolved),
+      configz: () => configz(inForce()),
+      flagz: () => flagz(inForce()),
       status: { version, startedMs, lines: () => ({ 'Node name': nodeName, Mode: mode, Healthy: health.healthy }) },
       profiling: settings.enableProfiling,
       log,

@@ -12,11 +12,15 @@ export interface NodeObserverOptions {
   readonly now?: () => number
 }
 
+const nodeWarningIntervalMs = 60_000
+
 /** Looks on while a runner syncs, and tells health, metrics and health-check node ports. Costs what changed. */
 export class NodeObserver {
   readonly #options: NodeObserverOptions
   readonly #now: () => number
   #nodeKnown = false
+  #nodeMissing = false
+  #nodeMissedAt = 0
 
   constructor(options: NodeObserverOptions) {
     this.#options = options
@@ -37,6 +41,7 @@ export class NodeObserver {
     // A source without nodes says nothing about them; a node that was there and is not has been deleted.
     health.setNodeEligible(view.node ? !view.node.deleting : !this.#nodeKnown)
     this.#nodeKnown ||= view.node !== undefined
+    this.#noteNode(view)
     if (error !== undefined) {
       health.queued(this.#now() - durationMs)
       return
@@ -45,5 +50,18 @@ export class NodeObserver {
     healthCheckNodePorts.observe(view, changes).catch((reason) => {
       log.error('The health-check node ports could not be brought up to date', { error: messageOf(reason) })
     })
+  }
+
+  /** Without its Node a proxy looks well and is not: it does not know which addresses and which endpoints are its own. */
+  #noteNode({ node, nodeName }: SyncReport['view']): void {
+    if (!node) {
+      if (this.#nodeMissing && this.#now() - this.#nodeMissedAt < nodeWarningIntervalMs) return
+      this.#nodeMissedAt = this.#now()
+      this.#options.log.warn(
+        'The cluster has no Node of this name: node ports are closed and no endpoint counts as local. Give the name of the Node object with --node-name, NODE_NAME or hostnameOverride',
+        { node: nodeName },
+      )
+    } else if (this.#nodeMissing) this.#options.log.info('The Node is there now', { node: nodeName })
+    this.#nodeMissing = !node
   }
 }

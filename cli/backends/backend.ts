@@ -1,14 +1,14 @@
 import type { Backend } from '@kpng/client'
 import type { Command } from 'commander'
-import type { AgentFlags } from '../agent/flags.js'
+import type { Agent } from '../agent/flags.js'
 import type { Context, Flags } from '../context.js'
 
 /** A word that says which data plane one node's view goes to. */
 export interface BackendCommand {
   readonly name: string
   readonly summary: string
-  /** Runs with a node agent: health, metrics, tracing, a configuration file. `mode` is the answer to /proxyMode. */
-  readonly agent?: { readonly mode: string; readonly flags: AgentFlags }
+  /** Runs with a node agent: health, metrics, tracing, a configuration file. */
+  readonly agent?: Agent
   addFlags(command: Command): void
   create(flags: Flags, context: Context): Promise<Backend>
 }

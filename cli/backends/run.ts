@@ -1,3 +1,4 @@
+import { KpngError } from '@kpng/api'
 import type { ChangeSetSource } from '@kpng/client'
 import type { Context, Flags } from '../context.js'
 import type { BackendCommand } from './backend.js'
@@ -30,6 +31,8 @@ export async function runOn(
         if (flags.once && report.error === undefined) done.abort()
       },
     })
+    // Ended from within, for a reason that whoever started it should see in the exit code.
+    if (context.signal.reason instanceof KpngError) throw context.signal.reason
   } finally {
     done.abort()
     await agent.close()

@@ -1,10 +1,13 @@
-import { type Flags, given, listFlag, textFlag } from '../context.js'
+import { type Context, type Flags, given, listFlag, textFlag } from '../context.js'
 import type { BackendCommand } from './backend.js'
 
 /** The flags that both userspace proxiers have, as in Go kpng. */
 const addFlags: BackendCommand['addFlags'] = (command) =>
   command
-    .option('--sync-period-duration <duration>', 'how often portals are ensured and stale sessions cleaned up', '30s')
+    .option(
+      '--sync-period-duration <duration>',
+      'how often portals are ensured and stale sessions cleaned up; default: --sync-period',
+    )
     .option('--udp-idle-timeout <duration>', 'how long a silent UDP client keeps its endpoint', '10s')
     .option(
       '--drain-seconds <seconds>',
@@ -13,14 +16,17 @@ const addFlags: BackendCommand['addFlags'] = (command) =>
     .option('--cluster-cidr <cidrs>', 'ranges of pods, beyond those that the node object names')
 
 /** The options that those flags stand for. */
-async function optionsFrom(flags: Flags) {
+async function optionsFrom(flags: Flags, { resolved }: Context) {
   const { milliseconds, wholeNumber } = await import('@kpng/client')
   const drain = textFlag(flags, 'drainSeconds')
+  const period = textFlag(flags, 'syncPeriodDuration')
+  const ranges = listFlag(flags, 'clusterCidr')
+  const { syncPeriodMs, clusterCidrs } = (resolved as NonNullable<typeof resolved>).settings
   return {
-    syncPeriodMs: milliseconds('--sync-period-duration', textFlag(flags, 'syncPeriodDuration') ?? '30s'),
+    syncPeriodMs: period === undefined ? syncPeriodMs : milliseconds('--sync-period-duration', period),
     udpIdleTimeoutMs: milliseconds('--udp-idle-timeout', textFlag(flags, 'udpIdleTimeout') ?? '10s'),
     ...given('drainSeconds', drain === undefined ? undefined : wholeNumber('--drain-seconds', drain)),
-    clusterCidrs: listFlag(flags, 'clusterCidr'),
+    clusterCidrs: ranges.length > 0 ? ranges : clusterCidrs,
   }
 }
 
@@ -35,7 +41,8 @@ export const userspaceLinuxCommand: BackendCommand = {
         .option('--bind-address <addresses>', 'where proxy ports are opened; default: every address')
         .option('--port-range <range>', 'proxy ports, such as 30000-30999; default: any free port'),
     ),
-  create: async (flags, { log }) => {
+  create: async (flags, context) => {
+    const { log } = context
     const { iptablesCapture, nftCapture, noCapture, parsePortRange, userspaceBackend } = await import(
       '@kpng/backend-userspace'
     )
@@ -54,7 +61,7 @@ export const userspaceLinuxCommand: BackendCommand = {
     }
     const capture = captures[how]
     if (!capture) throw new KpngError('usage', `--capture is nft, iptables or none, not "${how}".`)
-    return userspaceBackend({ ...(await optionsFrom(flags)), log, capture: capture() })
+    return userspaceBackend({ ...(await optionsFrom(flags, context)), log, capture: capture() })
   },
 }
 
@@ -68,13 +75,14 @@ export const userspaceWindowsCommand: BackendCommand = {
         .option('--forwarder-interface <name>', 'the interface; default: vEthernet (HNS Internal NIC)')
         .option('--state-file <path>', 'remembers the addresses that were added, for kpng cleanup after a crash'),
     ),
-  create: async (flags, { log }) => {
+  create: async (flags, context) => {
+    const { log } = context
     const { netshCapture, userspaceBackend } = await import('@kpng/backend-userspace')
     const capture = netshCapture({
       log,
       ...given('interfaceName', textFlag(flags, 'forwarderInterface')),
       ...given('stateFile', textFlag(flags, 'stateFile')),
     })
-    return userspaceBackend({ ...(await optionsFrom(flags)), log, capture })
+    return userspaceBackend({ ...(await optionsFrom(flags, context)), log, capture })
   },
 }

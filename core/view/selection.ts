@@ -226,7 +226,7 @@ function withoutDuplicates(endpoints: readonly EndpointRecord[]): {
   const byAddress = new Map<string, EndpointRecord>()
   const duplicates: EndpointRecord[] = []
   for (const endpoint of endpoints) {
-    const key = addressAndPorts(endpoint)
+    const key = addressesAndPorts(endpoint)
     const known = byAddress.get(key)
     if (!known) byAddress.set(key, endpoint)
     else if (known.conditions.terminating && !endpoint.conditions.terminating) {
@@ -239,7 +239,8 @@ function withoutDuplicates(endpoints: readonly EndpointRecord[]): {
     : { distinct: [...byAddress.values()], duplicates }
 }
 
-function addressAndPorts({ v4, v6, ports }: EndpointRecord): string {
+/** One text for one way to be reached. */
+export function addressesAndPorts({ v4, v6, ports }: EndpointRecord): string {
   let key = `${v4.join()}|${v6.join()}`
   for (const port of ports ?? none) key += `|${port.name}:${port.port}`
   return key

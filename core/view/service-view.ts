@@ -3,7 +3,13 @@ import { hashKey } from '../store/hash.js'
 import type { EndpointRecord, ServiceEntry } from '../store/index.js'
 import type { Batch } from './change-set.js'
 import { EndpointItem, type SetItem, serviceItem } from './items.js'
-import { type Availability, type NodeTopology, type SelectedEndpoint, selectEndpoints } from './selection.js'
+import {
+  type Availability,
+  addressesAndPorts,
+  type NodeTopology,
+  type SelectedEndpoint,
+  selectEndpoints,
+} from './selection.js'
 
 /** One service as one node sees it. */
 export interface ServiceView {
@@ -133,7 +139,7 @@ function uniquePath(service: string, endpoint: EndpointRecord, taken: ReadonlyMa
 }
 
 /** What makes an endpoint without a name the same one after its conditions changed. */
-const identityOf = ({ hostname, v4, v6, ports }: EndpointRecord): string => JSON.stringify([hostname, v4, v6, ports])
+const identityOf = (endpoint: EndpointRecord): string => `${endpoint.hostname}|${addressesAndPorts(endpoint)}`
 
 const endpointItems = new WeakMap<EndpointRecord, EndpointItem[]>()
 

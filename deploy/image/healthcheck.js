@@ -7,7 +7,9 @@ fetch(url, { signal: AbortSignal.timeout(2500) }).then(
     process.exitCode = ok ? 0 : 1
   },
   (error) => {
-    console.error(`${url} does not answer: ${error.cause?.message ?? error.message}. Is --healthz-bind-address given?`)
+    console.error(
+      `${url} does not answer: ${error.cause?.message ?? error.message}. Is kpng told another --healthz-bind-address? Then set KPNG_HEALTHZ.`,
+    )
     process.exitCode = 1
   },
 )

@@ -30,6 +30,10 @@ export function ofPowerShell(folder: string, file: string): CommandLine[] {
   }))
 }
 
+/** As a shell splits a line, as far as quotes go. */
+const wordsOf = (line: string): string[] =>
+  [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(([, single, double, bare]) => single ?? double ?? bare ?? '')
+
 /** The lines of a guide's code blocks that run kpng: by itself, after a prompt or npx, or in a container, after `--`. */
 export function ofGuide(folder: string, file: string): CommandLine[] {
   const blocks = [...readFileSync(join(folder, file), 'utf8').matchAll(/^ *```\w*\n([\s\S]*?)^ *```/gm)]
@@ -40,6 +44,6 @@ export function ofGuide(folder: string, file: string): CommandLine[] {
     )
     if (!found) return []
     const short = { '-json': ['local', 'to-json'], '-callout': ['local', 'to-callout'] }[found[1] ?? ''] ?? []
-    return [{ where: `${file}: ${line.trim()}`, words: [...short, ...(found[2] ?? '').split(/\s+/).filter(Boolean)] }]
+    return [{ where: `${file}: ${line.trim()}`, words: [...short, ...wordsOf(found[2] ?? '')] }]
   })
 }

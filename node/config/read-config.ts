@@ -3,7 +3,7 @@ import { KpngError, messageOf } from '@kpng/api'
 import { configurationIn } from './document.js'
 import { invalid } from './kinds.js'
 import { pathFor, pathsOfOtherModes } from './sections.js'
-import { everySetting, type Settings } from './settings.js'
+import { everySetting, type SettingKey, type Settings } from './settings.js'
 import { unimplementedFields } from './unimplemented.js'
 import { isZero } from './zero.js'
 
@@ -20,6 +20,8 @@ export interface FileConfig {
   readonly settings: Partial<Settings>
   /** In the order of the file, each field once. */
   readonly warnings: readonly ConfigWarning[]
+  /** Of these, the ones that hold whatever the mode is. */
+  readonly unknown: readonly ConfigWarning[]
 }
 
 /** Reads a KubeProxyConfiguration, YAML or JSON, as kube-proxy does: leniently in its fields, strictly in their values. */
@@ -55,7 +57,7 @@ export function readConfig(text: string): FileConfig {
     const read = kind.fromFile(value, path)
     if (read !== undefined) settings[key] = read
   }
-  return { settings: settings as Partial<Settings>, warnings: [...unknown, ...modeWarnings(mode, fields)] }
+  return { settings: settings as Partial<Settings>, warnings: [...unknown, ...modeWarnings(mode, fields)], unknown }
 }
 
 const settingPaths = new Set(everySetting.flatMap(([, { paths }]) => paths))
@@ -89,6 +91,30 @@ function unused(path: string, value: unknown, why: string): ConfigWarning[] {
       ? Object.keys(value ?? {}).map((gate) => `${path}.${gate}`)
       : [path]
   return names.map((field) => ({ field, message: `${field} is set, and has no effect here: ${why}.` }))
+}
+
+/** What a file sets that a backend which uses only some settings leaves alone. */
+export function unusedSettings(
+  settings: Partial<Settings>,
+  used: readonly SettingKey[],
+  backend: string,
+): ConfigWarning[] {
+  return everySetting.flatMap(
+    ([
+      key,
+      {
+        paths: [field],
+        kind,
+      },
+    ]) => {
+      const value = settings[key]
+      if (value === undefined || used.includes(key)) return []
+      const shown = JSON.stringify(kind.toFile(value))
+      return [
+        { field, message: `${field} is set (${shown}), and has no effect here: the ${backend} mode does not use it.` },
+      ]
+    },
+  )
 }
 
 /** What is set for another mode than the one that is used, and where kube-proxy would do otherwise. */

@@ -112,7 +112,7 @@ export const settingsTable = {
   syncPeriodMs: setting(
     ['nftables.syncPeriod', 'iptables.syncPeriod', 'ipvs.syncPeriod'],
     'sync-period',
-    'how often everything is checked',
+    'how often it looks again though nothing has changed',
     fullPeriod,
     30_000,
   ),

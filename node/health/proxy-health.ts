@@ -9,6 +9,8 @@ export interface ProxyHealthOptions {
   readonly now?: () => number
 }
 
+export type HealthPage = 'healthz' | 'livez' | 'readyz'
+
 /** What kube-proxy (1.33 and later) says of its health, in the order in which it says it. */
 export interface HealthStatus {
   readonly lastUpdated: string
@@ -30,6 +32,7 @@ export class ProxyHealth {
   #lastUpdated: number
   #oldestQueued: number | undefined
   #nodeEligible = true
+  #everSynced = false
 
   constructor({ timeoutMs, families = ipFamilies, now = Date.now }: ProxyHealthOptions) {
     this.#timeoutMs = timeoutMs
@@ -47,6 +50,7 @@ export class ProxyHealth {
   synced(now = this.#now()): void {
     this.#oldestQueued = undefined
     this.#lastUpdated = now
+    this.#everSynced = true
   }
 
   /** False while the node is being deleted: load balancers should leave it, though its proxy works. */
@@ -63,12 +67,15 @@ export class ProxyHealth {
     return this.#oldestQueued === undefined || this.#now() - this.#oldestQueued < this.#timeoutMs
   }
 
-  /** The answer to /livez; with `nodeEligible` also to /healthz. `ok` decides between 200 and 503. */
-  report(page: 'healthz' | 'livez'): { readonly ok: boolean; readonly status: HealthStatus } {
+  /**
+   * The answer to /livez; with `nodeEligible` also to /healthz. `ok` decides between 200 and 503. /readyz, which kube-proxy does not
+   * have, is /livez that also waits for the first rules: only then may an earlier proxy's rules go.
+   */
+  report(page: HealthPage): { readonly ok: boolean; readonly status: HealthStatus } {
     const now = new Date(this.#now()).toISOString()
     const lastUpdated = new Date(this.#lastUpdated).toISOString()
     const { healthy } = this
-    const ok = healthy && (page === 'livez' || this.#nodeEligible)
+    const ok = healthy && (page !== 'healthz' || this.#nodeEligible) && (page !== 'readyz' || this.#everSynced)
     const status = {
       // As in kube-proxy: recent whenever the answer is 200, since older releases counted syncs that had nothing to do.
       lastUpdated: ok ? now : lastUpdated,

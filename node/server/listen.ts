@@ -73,7 +73,8 @@ class Listener implements Listening {
       const server = await openServer(hostAndPort(address), handler)
       if (this.#closed) await closeServer(server)
       else this.#server = server
-      log.detail(1, 'Serving', { name, address, port: this.port })
+      if (this.#failed) log.info('A port could be opened at last', { name, address })
+      else log.detail(1, 'Serving', { name, address, port: this.port })
       return undefined
     } catch (cause) {
       const error = cannotServe(name, address, cause)

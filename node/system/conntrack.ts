@@ -77,7 +77,8 @@ async function apply(
   log: Log,
 ): Promise<AppliedValue['outcome']> {
   try {
-    const before = Number((await readFile(path, 'utf8')).trim())
+    const before = await readValue(path, atLeast, log)
+    if (before === undefined) return 'failed'
     if (atLeast ? before >= value : before === value) return 'kept'
     await writeFile(path, String(value), { flag: 'r+' })
     log.info('Set a value of the kernel', { path, before, value })
@@ -85,6 +86,20 @@ async function apply(
   } catch (error) {
     log.warn('Cannot set a value of the kernel, and goes on without', { path, value, hint: hintOf(error) })
     return 'failed'
+  }
+}
+
+/**
+ * Only root may even read the size of the table of lists: it is 0600. Without rights there is no telling whether it is too small, and a
+ * warning at each start would be about nothing on most machines.
+ */
+async function readValue(path: string, isMinimum: boolean, log: Log): Promise<number | undefined> {
+  try {
+    return Number((await readFile(path, 'utf8')).trim())
+  } catch (error) {
+    if (!isMinimum || (error as NodeJS.ErrnoException).code !== 'EACCES') throw error
+    log.detail(1, 'Cannot see whether a value of the kernel is great enough', { path, hint: hintOf(error) })
+    return undefined
   }
 }
 

@@ -89,7 +89,8 @@ const kinds: Readonly<Record<string, Kind>> = {
   },
   ServiceCIDR: {
     apiVersions: ['networking.k8s.io/v1', 'networking.k8s.io/v1beta1', 'networking.k8s.io/v1alpha1'],
-    read(object, _selection, _options, content) {
+    read(object, selection, _options, content) {
+      if (!selection.takesServiceCidrs) return
       const cidr = serviceCidrFromKubernetes(object, content.reportFor(nameOf('ServiceCIDR', object)))
       if (cidr) content.addServiceCidr(cidr)
     },

@@ -133,6 +133,7 @@ it('selects on the server: the default proxy takes what has no proxy name and is
   expect(asked[services]?.get('fieldSelector')).toBe('spec.clusterIP!=None')
   expect(asked[slices]?.get('labelSelector')).toBe(`!${proxyName},!service.kubernetes.io/headless`)
   expect(asked[nodes]?.has('labelSelector')).toBe(false)
+  expect(Object.keys(asked).some((path) => path.endsWith('/servicecidrs'))).toBe(true)
 })
 
 it('a specialised proxy takes what carries its name, headless too', async () => {
@@ -146,6 +147,8 @@ it('a specialised proxy takes what carries its name, headless too', async () => 
   expect(store.entries().map(({ name }) => name)).toEqual(['headless'])
   expect(store.entry('default/headless')?.sources.size).toBe(1)
   expect(server.requests.find(({ path }) => path === services)?.query.get('labelSelector')).toBe(`${proxyName}=special`)
+  // Addresses that it has no Service for are those of the cluster's own proxy: it must not know that they are Services'.
+  expect(server.requests.some(({ path }) => path.endsWith('/servicecidrs'))).toBe(false)
 })
 
 it('drops headless services itself where the server cannot select by clusterIP (before 1.31)', async () => {

@@ -13,6 +13,11 @@ export interface ProxySelection {
   /** The same decision on an object, for sources without an API server and for servers that ignore a selector. */
   takesService(object: unknown): boolean
   takesSlice(object: unknown): boolean
+  /**
+   * Whether to know the cluster's service ranges. An address in them that no Service has is refused by the default proxy alone: to any
+   * other it may well be a Service of that one.
+   */
+  readonly takesServiceCidrs: boolean
 }
 
 /**
@@ -29,6 +34,7 @@ export function selectionForProxy(serviceProxyName = ''): ProxySelection {
       sliceLabelSelector: selector,
       takesService: takes,
       takesSlice: takes,
+      takesServiceCidrs: false,
     }
   }
   const selector = `!${serviceProxyNameLabel},!${headlessLabel}`
@@ -42,6 +48,7 @@ export function selectionForProxy(serviceProxyName = ''): ProxySelection {
     sliceLabelSelector: selector,
     takesService: (object) => takes(object) && !isHeadless(object),
     takesSlice: takes,
+    takesServiceCidrs: true,
   }
 }
 
