@@ -1,12 +1,15 @@
 import { KpngError, type KpngErrorCode } from '@kpng/api'
 import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
+import { onUnreadOutput } from './exit.js'
 import { selfCommand } from './self.js'
 
 /** The kit's own kinds of errors, as ours. */
 const codes: Readonly<Record<string, KpngErrorCode>> = { usage: 'usage', unsupported: 'unsupported' }
 
 /** Proves a proxy, and says with the exit code whether it passed. */
-export async function proveProxy(flags: Flags, { signal }: Context): Promise<void> {
+export async function proveProxy(flags: Flags, { signal, stop }: Context): Promise<void> {
+  // There is a lab to take down, and without a verdict it has not passed.
+  onUnreadOutput(() => stop())
   const { ConformanceError, runConformance } = await import('@kpng/conformance')
   const { milliseconds } = await import('@kpng/client')
   const families = listFlag(flags, 'families')

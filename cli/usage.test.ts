@@ -30,6 +30,16 @@ describe('usage', () => {
   })
 
   test.each([
+    ['playground --listen foo://bar', 2, /foo/],
+    ['playground --kubeconfig /dev/null/kubeconfig', 1, /null/],
+  ])('%s ends at once, with a reason', async (args, code, expected) => {
+    expect(await commands.run('kpng', ...args.split(' '))).toMatchObject({
+      code,
+      stderr: expect.stringMatching(expected),
+    })
+  })
+
+  test.each([
     ['nonsense', /unknown command/],
     ['file to-nowhere', /unknown command/],
     ['file to-api --lissen x', /unknown option.*Did you mean --listen/s],

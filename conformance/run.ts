@@ -1,4 +1,5 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { addressOf, clusterCidr, families, ownExternalAddress, secondAddress } from './addresses.js'
@@ -50,8 +51,11 @@ export async function runConformance(options: ConformanceOptions): Promise<Confo
 
 async function inLab(settings: Settings, signal: AbortSignal) {
   const folder = await mkdtemp(join(tmpdir(), 'kpng-conformance-'))
+  // It may hold a copy of credentials: it goes however the process ends.
+  const removeFolder = () => rmSync(folder, { recursive: true, force: true })
+  process.once('exit', removeFolder)
   // From the last to the first: what was started later may need what was started earlier until it ends.
-  const closers: (() => unknown)[] = [() => rm(folder, { recursive: true, force: true })]
+  const closers: (() => unknown)[] = [removeFolder, () => process.off('exit', removeFolder)]
   try {
     const lab = await startLab(settings.agentCommand)
     closers.push(() => lab.close())

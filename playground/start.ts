@@ -70,19 +70,27 @@ export async function startPlayground(options: PlaygroundOptions = {}): Promise<
   })
   seed(registry, settings, server.port)
   const controllers = startControllers(registry, network, settings, log)
+  const end = async () => {
+    await server.close()
+    await controllers.close()
+    dataFile?.close()
+  }
   if (settings.answerDelayMs > 0) faults.delayAnswers(settings.answerDelayMs)
   if (settings.failFraction > 0) faults.failFraction(settings.failFraction)
   const url = `https://${address}:${server.port}`
   const needsFolder = settings.kubeconfigPath === undefined && dataDir === undefined
   const folder = needsFolder ? mkdtempSync(join(tmpdir(), 'kpng-playground-')) : undefined
   const kubeconfigPath = settings.kubeconfigPath ?? join(folder ?? dataDir ?? '', 'kubeconfig')
-  writeKubeconfig(kubeconfigPath, { url, caPem, token })
+  try {
+    writeKubeconfig(kubeconfigPath, { url, caPem, token })
+  } catch (error) {
+    await end()
+    throw error
+  }
   log.detail(1, 'The playground is ready', { url, kubeconfig: kubeconfigPath })
   let closing: Promise<void> | undefined
   const close = async () => {
-    await server.close()
-    await controllers.close()
-    dataFile?.close()
+    await end()
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
   }
   return {

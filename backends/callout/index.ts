@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import type { Readable } from 'node:stream'
 import { KpngError, messageOf } from '@kpng/api'
 import { type Backend, jsonLines, type NodeView } from '@kpng/client'
 
@@ -25,17 +26,21 @@ function callOut(view: NodeView, options: CalloutOptions): Promise<void> {
   const program = options.program ?? (process.env.CALLOUT || '/bin/cat')
   const { args = [], timeoutMs = 60_000, write = (text) => void process.stdout.write(text) } = options
   return new Promise((resolve, reject) => {
-    const child = spawn(program, [...args], { stdio: ['pipe', 'pipe', 'inherit'], timeout: timeoutMs })
+    const child = spawn(program, [...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+    const tooLong = setTimeout(() => child.kill('SIGKILL'), timeoutMs).unref()
     const output: Buffer[] = []
     child.stdout.on('data', (chunk: Buffer) => output.push(chunk))
-    child.on('error', (error) =>
+    child.on('error', (error) => {
+      clearTimeout(tooLong)
       reject(
         new KpngError('unavailable', `The program ${program} cannot be started: ${messageOf(error)}. Check CALLOUT.`, {
           cause: error,
         }),
-      ),
-    )
-    child.on('close', (code, signal) => {
+      )
+    })
+    child.on('exit', async (code, signal) => {
+      clearTimeout(tooLong)
+      await endOf(child.stdout)
       write(Buffer.concat(output).toString())
       if (code === 0) return resolve()
       const how = signal ? `was ended by ${signal} (it may take ${timeoutMs} ms)` : `ended with code ${code}`
@@ -45,4 +50,19 @@ function callOut(view: NodeView, options: CalloutOptions): Promise<void> {
     child.stdin.on('error', () => {})
     child.stdin.end(jsonLines(view))
   })
+}
+
+/** How long what a program printed may still be on its way when it has ended. */
+const outputGraceMs = 200
+
+/** Ends with the stream, but never waits for long: something that the program left running may hold it open for ever. */
+async function endOf(stream: Readable): Promise<void> {
+  if (stream.readableEnded) return
+  let timer: NodeJS.Timeout | undefined
+  const grace = new Promise((resolve) => {
+    timer = setTimeout(resolve, outputGraceMs)
+  })
+  await Promise.race([new Promise((resolve) => stream.once('end', resolve)), grace])
+  clearTimeout(timer)
+  stream.destroy()
 }

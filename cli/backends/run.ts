@@ -1,6 +1,7 @@
 import { KpngError } from '@kpng/api'
 import type { ChangeSetSource } from '@kpng/client'
 import type { Context, Flags } from '../context.js'
+import { exitInTime } from '../exit.js'
 import type { BackendCommand } from './backend.js'
 
 /** Runs a backend on change sets from wherever they come, until the signal is aborted or, with `--once`, the first sync. */
@@ -13,6 +14,7 @@ export async function runOn(
   const { runBackend } = await import('@kpng/client')
   const { startAgent } = await import('../agent/run.js')
   const { log, nodeName, events } = context
+  exitInTime(context.signal, log)
   const done = new AbortController()
   const signal = AbortSignal.any([context.signal, done.signal])
   const backend = await command.create(flags, context)

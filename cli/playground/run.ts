@@ -21,8 +21,9 @@ export async function runPlayground(flags: Flags, context: Context): Promise<voi
     ...given('kubeconfigPath', textFlag(flags, 'kubeconfig')),
   })
   const store = new Store()
-  const server = await serveSomewhere(store, textFlag(flags, 'listen'), context)
+  let server: Server | undefined
   try {
+    server = await serveSomewhere(store, textFlag(flags, 'listen'), context)
     const demo = booleanFlag(flags, 'demo', true)
     if (demo) makeDemo(playground)
     const address = demoAddress(playground)
@@ -41,7 +42,7 @@ export async function runPlayground(flags: Flags, context: Context): Promise<voi
         ),
     ])
   } finally {
-    await server.close(500)
+    await server?.close(500)
     await playground.close()
   }
 }

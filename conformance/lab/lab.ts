@@ -1,7 +1,7 @@
 import { addressOf, type Host, hosts, podPorts } from '../addresses.js'
 import type { Place } from '../agent/protocol.js'
 import { Agent } from './agent.js'
-import { endProcessesIn, namespaceName, sweepLeftovers } from './leftovers.js'
+import { endProcessesIn, endProcessesInNow, namespaceName, sweepLeftovers } from './leftovers.js'
 import { ipBatch, ipBatchNow } from './program.js'
 import { requireLab } from './requirements.js'
 import { hostLines, linkLines } from './topology.js'
@@ -24,7 +24,11 @@ export async function startLab(agentCommand?: readonly string[]): Promise<Lab> {
   const number = ++count
   const namespaceOf = (host: Host) => namespaceName(process.pid, number, host)
   const agents = new Map<Host, Agent>()
-  const remove = () => ipBatchNow(hosts.map((host) => `netns delete ${namespaceOf(host)}`))
+  const remove = () => {
+    // A namespace without a name lives on with whatever runs in it, and nobody finds that again.
+    for (const host of hosts) endProcessesInNow(namespaceOf(host))
+    ipBatchNow(hosts.map((host) => `netns delete ${namespaceOf(host)}`))
+  }
   // Whatever way the process ends, short of being killed, the namespaces go; after a kill the next lab sweeps them.
   process.once('exit', remove)
   let closed = false

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readdir } from 'node:fs/promises'
 import { hosts } from '../addresses.js'
 import { ipBatchNow, runProgram } from './program.js'
@@ -36,7 +37,15 @@ export async function sweepLeftovers(): Promise<string[]> {
 
 /** Ends whatever still runs in a namespace that the kit made: nobody else has a reason to be there. */
 export async function endProcessesIn(namespace: string): Promise<void> {
-  const pids = await runProgram('ip', ['netns', 'pids', namespace]).catch(() => '')
+  endAll(await runProgram('ip', ['netns', 'pids', namespace]).catch(() => ''))
+}
+
+/** The same for the very end of the process, when nothing can be waited for. */
+export function endProcessesInNow(namespace: string): void {
+  endAll(spawnSync('ip', ['netns', 'pids', namespace], { encoding: 'utf8' }).stdout ?? '')
+}
+
+function endAll(pids: string): void {
   for (const pid of pids.split('\n').filter((line) => line !== '')) {
     try {
       process.kill(Number(pid), 'SIGKILL')

@@ -2,7 +2,7 @@ import type { ConformanceReport } from './report.js'
 import type { CellResult } from './result.js'
 
 /** JUnit XML, as CI systems read it: a suite a case, a test a cell. Named deviations pass; what they are is in the output. */
-export function junitText({ results, durationMs, backend }: ConformanceReport): string {
+export function junitText({ results, durationMs, backend, passed, notes, summary }: ConformanceReport): string {
   const suites = groupByCase(results)
   const lines = [
     '<?xml version="1.0" encoding="UTF-8"?>',
@@ -10,6 +10,15 @@ export function junitText({ results, durationMs, backend }: ConformanceReport): 
   ]
   for (const [name, cells] of suites) {
     lines.push(`  <testsuite name="${xml(name)}" ${counts(cells)}>`, ...cells.flatMap(testLines), '  </testsuite>')
+  }
+  // What fails a run without a wrong cell (a proxy that ended, nothing right at all) must not look like a success.
+  if (!passed && summary.wrong === 0) {
+    const why = xml(notes.join(' ') || 'No cell was right.')
+    lines.push(
+      '  <testsuite name="the run" tests="1" failures="1" errors="0" skipped="0">',
+      `    <testcase classname="run" name="passed"><failure message="${why}"/></testcase>`,
+      '  </testsuite>',
+    )
   }
   return `${[...lines, '</testsuites>'].join('\n')}\n`
 }

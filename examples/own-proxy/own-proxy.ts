@@ -2,6 +2,7 @@ import {
   type Backend,
   changeSetsOverGrpc,
   endpointsOfPort,
+  localv1,
   optionsFromArguments,
   runBackend,
   type ServiceEndpoints,
@@ -48,7 +49,7 @@ class OwnProxy implements Backend {
   }
 }
 
-/** `address:port` → the endpoints behind it, for traffic from outside. */
+/** `address:port/protocol` → the endpoints behind it, for traffic from outside. */
 function* routesOf(item: ServiceEndpoints): Generator<[string, string]> {
   const { externalIps, loadBalancerIps } = item.service.ips ?? {}
   for (const address of [...(externalIps?.v4 ?? []), ...(loadBalancerIps?.v4 ?? [])]) {
@@ -56,7 +57,7 @@ function* routesOf(item: ServiceEndpoints): Generator<[string, string]> {
       const endpoints = endpointsOfPort(item, port)
         .filter(({ scopes }) => scopes?.external ?? true)
         .flatMap(({ endpoint, port }) => (endpoint.ips?.v4 ?? []).map((ip) => `${ip}:${port}`))
-      yield [`${address}:${port.port}`, endpoints.join(', ')]
+      yield [`${address}:${port.port}/${localv1.Protocol[port.protocol]}`, endpoints.join(', ')]
     }
   }
 }

@@ -25,7 +25,7 @@ export function parseFieldSelector(text: string, fields: SelectableFields): Fiel
       const match = /^([^=!]+?)\s*(==|=|!=)\s*(.*)$/.exec(part)
       if (!match) throw badRequest(`invalid selector: '${text}'; can't understand '${part}'`)
       const [, field = '', operator, value = ''] = match
-      if (!(field in fields)) throw badRequest(`field label not supported: ${field}`)
+      if (!Object.hasOwn(fields, field)) throw badRequest(`field label not supported: ${field}`)
       return { field, value, equal: operator !== '!=' }
     })
 }

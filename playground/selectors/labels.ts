@@ -56,7 +56,7 @@ export function parseLabelSelector(text: string): LabelRequirement[] {
 }
 
 function holds(requirement: LabelRequirement, labels: Labels): boolean {
-  const value = labels[requirement.key]
+  const value = Object.hasOwn(labels, requirement.key) ? labels[requirement.key] : undefined
   switch (requirement.operator) {
     case 'In':
       return value !== undefined && requirement.values.includes(value)

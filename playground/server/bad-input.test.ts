@@ -63,7 +63,7 @@ describe('bad input is refused in a sentence, and loses nothing', () => {
     ['GET', '/api/v1/services?labelSelector=a%20b%20c', 400],
     ['GET', '/api/v1/services?fieldSelector=x', 400],
     ['GET', '/api/v1/services?resourceVersion=abc', 422],
-    ['GET', '/api/v1/services?limit=abc', 200],
+    ['GET', '/api/v1/services?limit=abc', 400],
     ['GET', '/api/v1/services?continue=nonsense', 400],
     ['GET', '/api/v1/namespaces/%E0%A4%A/services', 400],
     ['GET', '/api/v1/namespaces/default/services/kubernetes/nothing', 404],

@@ -77,10 +77,16 @@ function startOf(store: Store, query: URLSearchParams, limit: number): { revisio
   return { revision: version, after: '' }
 }
 
+function limitOf(text: string | null): number {
+  if (text === null || text === '') return 0
+  if (/^-?\d+$/.test(text)) return Number(text)
+  throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text)}: invalid syntax`)
+}
+
 /** One page of a list. Pages of one list show the same revision, whatever is written in between. */
 export function listPage(store: Store, route: Route, query: URLSearchParams, selection: Selection): Page {
   // As the API server's watch cache: a list at "any version" (0) is not cut into pages.
-  const limit = query.get('resourceVersion') === '0' ? 0 : Number(query.get('limit')) || 0
+  const limit = query.get('resourceVersion') === '0' ? 0 : limitOf(query.get('limit'))
   const { revision, after } = startOf(store, query, limit)
   const all = store.listAt(resourceOf(route.kind), revision) ?? []
   const matching = all.filter((stored) => stored.key > after && selection.filter(stored))

@@ -1,3 +1,4 @@
+import { defaultAffinitySeconds } from '@kpng/api'
 import { equal } from '../objects/json.js'
 import type { Service, ServiceSpec } from '../objects/kinds.js'
 
@@ -17,7 +18,7 @@ export function defaultService(service: Service, old?: Service): void {
   spec.sessionAffinity ??= 'None'
   if (spec.sessionAffinity === 'None') delete spec.sessionAffinityConfig
   if (spec.sessionAffinity === 'ClientIP') {
-    const timeoutSeconds = spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? 10800
+    const timeoutSeconds = spec.sessionAffinityConfig?.clientIP?.timeoutSeconds ?? defaultAffinitySeconds
     spec.sessionAffinityConfig = { clientIP: { timeoutSeconds } }
   }
   for (const port of spec.ports ?? []) {

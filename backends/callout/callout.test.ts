@@ -1,0 +1,52 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { NodeState } from '@kpng/client'
+import { expect, onTestFinished, test } from 'vitest'
+import { calloutBackend } from './index.js'
+
+/** A program of somebody's, as a shell script. */
+function program(script: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'kpng-callout-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const path = join(folder, 'program')
+  writeFileSync(path, `#!/bin/sh\n${script}\n`)
+  chmodSync(path, 0o755)
+  return path
+}
+
+const changes = { full: true, services: new Map(), node: false, serviceCidrs: false, triggers: [] }
+
+function call(script: string, timeoutMs = 10_000) {
+  let printed = ''
+  const backend = calloutBackend({
+    program: script.startsWith('/') ? script : program(script),
+    timeoutMs,
+    write: (text) => {
+      printed += text
+    },
+  })
+  return { printed: () => printed, done: backend.sync(new NodeState('n'), changes) }
+}
+
+test('what it prints is passed on, all of it', async () => {
+  const { printed, done } = call('cat >/dev/null; seq 1 20000')
+  await done
+  expect(printed().trim().split('\n')).toHaveLength(20_000)
+})
+
+test('something that it leaves running does not hold up the next call', async () => {
+  const started = performance.now()
+  const { printed, done } = call('cat >/dev/null; echo done; sleep 4 &')
+  await done
+  expect(printed()).toBe('done\n')
+  expect(performance.now() - started).toBeLessThan(3000)
+})
+
+test.each([
+  ['a failure', 'exit 3', 10_000, /ended with code 3/],
+  ['one that does not end, whatever it is asked', "trap '' TERM; sleep 3", 100, /was ended by SIGKILL/],
+  ['one that is not there', '/no/such/program', 10_000, /cannot be started.*Check CALLOUT/],
+])('%s is an error that says so', async (_, script, timeoutMs, expected) => {
+  await expect(call(script, timeoutMs).done).rejects.toThrow(expected)
+})

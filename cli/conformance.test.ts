@@ -1,0 +1,34 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { afterEach, expect, test } from 'vitest'
+import { Commands } from './testing/commands.js'
+
+const commands = new Commands()
+afterEach(() => commands.cleanUp())
+
+const mayMakeNetworks = spawnSync('unshare', ['--net', 'ip', 'link'], { stdio: 'ignore' }).status === 0
+if (!mayMakeNetworks) console.warn('Skipped: without root there is no lab for the conformance kit.')
+
+test.skipIf(!mayMakeNetworks)(
+  'a report that nobody reads to its end is not passed, and leaves nothing behind',
+  async () => {
+    const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith('kpng-conformance-'))
+    const before = folders()
+    // Its argument is how it is found again.
+    const proxy = `sleep 97${process.pid}`
+    const kit = commands.start(
+      ...(['kpng', 'conformance', '--only', 'cluster-ip', '--families', 'v4', '--settle', '0s'] as const),
+      ...['--program-timeout', '1s', '--proxy', proxy],
+    )
+    await kit.says('Round 1')
+    kit.child.stdout?.destroy()
+    const { code } = await kit.finished
+    expect(code).toBe(1)
+    expect(readdirSync('/run/netns').filter((name) => name.startsWith(`kpng-${kit.child.pid}-`))).toEqual([])
+    const processes = spawnSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).stdout.split('\n')
+    expect(processes.filter((line) => line.trim() === proxy)).toEqual([])
+    expect(folders().filter((name) => !before.includes(name))).toEqual([])
+  },
+  30_000,
+)
