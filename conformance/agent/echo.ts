@@ -1,5 +1,6 @@
 import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
+import { answerBulk, bulkMark } from './bulk.js'
 import type { Echo, Place } from './protocol.js'
 
 /** Answers each line (TCP) or datagram (UDP) with who it is and where the question seemed to come from. */
@@ -8,10 +9,16 @@ export function serve(server: string, place: Place): Promise<void> {
 }
 
 function serveTcp(name: string, { ip, port }: Place): Promise<void> {
-  const server = createServer({ noDelay: true }, (socket) => {
+  const server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
     const answer = `${JSON.stringify(echo('?', name, socket.remoteAddress, socket.localPort ?? port))}\n`
-    socket.on('data', (chunk) => {
-      for (const byte of chunk) if (byte === 0x0a) socket.write(answer)
+    socket.once('data', (first: Buffer) => {
+      if (first.toString('latin1', 0, 1) === bulkMark) return answerBulk(socket, first, answer)
+      const answerLines = (chunk: Buffer) => {
+        for (const byte of chunk) if (byte === 0x0a) socket.write(answer)
+      }
+      answerLines(first)
+      socket.on('data', answerLines)
+      socket.on('end', () => socket.end())
     })
     socket.on('error', () => socket.destroy())
   })

@@ -12,8 +12,17 @@ export interface Place {
 export type Request =
   /** Begin to answer at these places. */
   | { readonly op: 'serve'; readonly places: readonly Place[] }
-  /** Ask at a place. With `flow`, all probes of that name use one socket, so that they are one flow to conntrack. */
-  | { readonly op: 'probe'; readonly to: Place; readonly timeoutMs: number; readonly flow?: string }
+  /**
+   * Ask at a place. With `flow`, all probes of that name use one socket, so that they are one flow to conntrack. With `bytes`, so many are
+   * sent over TCP and must come back.
+   */
+  | {
+      readonly op: 'probe'
+      readonly to: Place
+      readonly timeoutMs: number
+      readonly flow?: string
+      readonly bytes?: number
+    }
   /** Carry every connection to a place to the Unix socket at `path`. */
   | { readonly op: 'relay'; readonly at: Place; readonly path: string }
 

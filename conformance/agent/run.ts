@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline'
+import { askBulk } from './bulk.js'
 import { serve } from './echo.js'
 import type { Answer, Hello, Outcome, Place, Request } from './protocol.js'
 import { relay } from './relay.js'
@@ -36,6 +37,7 @@ async function handle(request: Request, name: string, flows: Flows): Promise<Out
       await Promise.all(request.places.map((place) => serve(name, place)))
       return null
     case 'probe':
+      if (request.bytes !== undefined) return askBulk(request.to, request.bytes)
       return probe(request.to, request.timeoutMs, request.flow, flows)
     case 'relay':
       await relay(request.at, request.path)

@@ -42,6 +42,8 @@ export interface Cell {
   readonly flow?: string
   /** How often to ask. Default: as often as the expectation needs. */
   readonly tries?: number
+  /** Over TCP: so many bytes there and back, with one direction closed before the other. */
+  readonly bytes?: number
   /** Ask one after the other, so far apart. Default: all at once. */
   readonly spacingMs?: number
 }
@@ -72,8 +74,11 @@ export interface Reached {
   readonly servers: readonly string[]
   /** The client's address as the server sees it: its own, an address of the proxy's node, or either. */
   readonly source: 'kept' | 'node' | 'any'
-  /** `all` (default): each of them over the tries. `one`: always the same. `several`: more than one. `some`: whichever. */
-  readonly hits?: 'all' | 'one' | 'several' | 'some'
+  /**
+   * `all` (default): each of them over the tries. `evenly`: each about as often as the others. `one`: always the same. `several`: more than
+   * one. `some`: whichever.
+   */
+  readonly hits?: 'all' | 'evenly' | 'one' | 'several' | 'some'
 }
 
 /** `case/step/cell`; cases with one step leave the step out. */

@@ -8,9 +8,14 @@ import { exposed } from './exposed.js'
 const nodeA = addressOf['node-a']
 
 /** One flow from each kind of client to each kind of address. */
-const flows = (number: number, server: string | undefined, rows: readonly number[]): Step['cells'] => {
-  const kept = server === undefined ? refused : keepsSource([server])
-  const masked = server === undefined ? refused : masqueraded([server])
+const flows = (
+  number: number,
+  server: string | readonly string[] | undefined,
+  rows: readonly number[],
+): Step['cells'] => {
+  const servers = [server ?? []].flat()
+  const kept = server === undefined ? refused : keepsSource(servers, { hits: 'some' })
+  const masked = server === undefined ? refused : masqueraded(servers, { hits: 'some' })
   return inFamilies([
     { id: 'cluster-ip', client: 'pod-a', to: udp(clusterIp(number), 80), expect: kept, rows, flow: 'cluster-ip' },
     { id: 'node-a-cluster-ip', client: 'node-a', to: udp(clusterIp(number), 80), expect: masked, rows, flow: 'node-a' },
@@ -58,6 +63,23 @@ export const udpFlowCases: readonly Case[] = [
     steps: [
       { after: 'there is no endpoint', objects: exposed('udp-appears', 142, []), cells: flows(142, undefined, [20]) },
       { after: 'there is one', objects: exposed('udp-appears', 142, ['a1']), cells: flows(142, 'a1', [53]) },
+    ],
+  },
+  {
+    id: 'udp-endpoints-appear',
+    title: 'A UDP client that was refused is served by the same socket when several endpoints come at once',
+    steps: [
+      { after: 'there is no endpoint', objects: exposed('udp-two', 144, []), cells: flows(144, undefined, [20]) },
+      { after: 'there are two', objects: exposed('udp-two', 144, ['a1', 'b1']), cells: flows(144, ['a1', 'b1'], [53]) },
+    ],
+  },
+  {
+    id: 'udp-service-made-again',
+    title: 'A UDP client in mid-flow is served by the endpoints of a Service that was deleted and made again',
+    steps: [
+      { after: 'the endpoint is a1', objects: exposed('udp-again', 145, ['a1']), cells: flows(145, 'a1', [53]) },
+      { after: 'the Service is gone', objects: [], cells: [] },
+      { after: 'it is back, with b1', objects: exposed('udp-again', 145, ['b1']), cells: flows(145, 'b1', [53]) },
     ],
   },
   {

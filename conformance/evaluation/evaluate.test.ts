@@ -23,6 +23,11 @@ describe('evaluate', () => {
     ['always the same', reaches(['a1', 'b1'], { hits: 'one' }), [reached('b1'), reached('b1')]],
     ['more than one', reaches(['a1', 'b1', 'b2'], { hits: 'several' }), [reached('b1'), reached('b2')]],
     ['some', reaches(['a1', 'b1'], { hits: 'some' }), [reached('b1')]],
+    [
+      'evenly',
+      reaches(['a1', 'b1'], { hits: 'evenly' }),
+      [...Array(110).fill(reached('a1')), ...Array(90).fill(reached('b1'))],
+    ],
     ['refused', refused, [refuse, refuse]],
     ['dropped', dropped, [drop]],
     ['passed', passed, [gateway]],
@@ -34,6 +39,11 @@ describe('evaluate', () => {
 
   const wrong: [string, Parameters<typeof evaluate>[0], Outcome[]][] = [
     ['a server that is never hit', keepsSource(['a1', 'b1']), [reached('a1'), reached('a1')]],
+    [
+      'one server more often than chance allows',
+      reaches(['a1', 'b1'], { hits: 'evenly' }),
+      [...Array(140).fill(reached('a1')), ...Array(60).fill(reached('b1'))],
+    ],
     ['a server too many', keepsSource(['a1']), [reached('a1'), reached('b1')]],
     ['a masqueraded source', keepsSource(['a1']), [reached('a1', nodeA)]],
     ['a kept source', masqueraded(['a1']), [reached('a1')]],

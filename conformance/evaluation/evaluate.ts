@@ -52,6 +52,8 @@ function hitsRight(expect: Reached, outcomes: readonly Outcome[]): boolean {
   switch (expect.hits ?? 'all') {
     case 'all':
       return hit === expect.servers.length
+    case 'evenly':
+      return expect.servers.every((server) => isFairShare(server, expect, outcomes))
     case 'one':
       return hit === 1
     case 'several':
@@ -59,6 +61,13 @@ function hitsRight(expect: Reached, outcomes: readonly Outcome[]): boolean {
     case 'some':
       return hit > 0
   }
+}
+
+/** Between two thirds and four thirds of an equal share. */
+function isFairShare(server: string, { servers }: Reached, outcomes: readonly Outcome[]): boolean {
+  const own = outcomes.filter((outcome) => outcome.outcome === 'reached' && matches(server, outcome)).length
+  const fair = outcomes.length / servers.length
+  return own > (fair * 2) / 3 && own < (fair * 4) / 3
 }
 
 /** What was seen, each different thing once, with how often when there were several. */

@@ -7,6 +7,6 @@ export function expectationText(expect: Expectation): string {
   const who =
     servers.length === 1
       ? servers[0]
-      : `${{ all: '', one: 'one of ', several: 'several of ', some: 'some of ' }[hits]}${servers.join(' ')}`
+      : `${{ all: '', evenly: 'evenly ', one: 'one of ', several: 'several of ', some: 'some of ' }[hits]}${servers.join(' ')}`
   return `${who}${{ kept: ', source kept', node: ', from the node', any: '' }[source]}`
 }

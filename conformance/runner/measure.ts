@@ -12,16 +12,24 @@ const waveSize = 8
 /** With two endpoints and fair chances, one is missed by all of so many tries once in 10¹⁹ runs. */
 const mostTries = 64
 
+/** A server that should get half of so many and gets less than a third, or more than two thirds, is no chance: 1 in 10⁶ runs. */
+const evenTries = 200
+
 /** Asks as often as the cell needs, and returns what came of each try. */
 export async function measure(
   lab: Lab,
-  { client, to, expect, tries, spacingMs, flow }: Cell,
+  { client, to, expect, tries, spacingMs, flow, bytes }: Cell,
   flowPrefix: string,
 ): Promise<Outcome[]> {
   const agent = lab.agents[client]
   const place: Place = { protocol: to.protocol as Place['protocol'], ip: to.ip, port: to.port }
   const ask = () =>
-    agent.probe({ to: place, timeoutMs: dropTimeoutMs, ...(flow !== undefined && { flow: `${flowPrefix}${flow}` }) })
+    agent.probe({
+      to: place,
+      timeoutMs: dropTimeoutMs,
+      ...(flow !== undefined && { flow: `${flowPrefix}${flow}` }),
+      ...(bytes !== undefined && { bytes }),
+    })
   if (flow !== undefined) return [await ask()]
 
   const outcomes: Outcome[] = []
@@ -44,6 +52,7 @@ export async function measure(
 
 function triesFor(expect: Cell['expect']): number {
   if (expect.outcome !== 'reached') return 3
+  if (expect.hits === 'evenly') return evenTries
   return expect.servers.length === 1 ? 8 : 16
 }
 
