@@ -58,6 +58,7 @@ export const externalIp = (number: number): DualAddress => ({
   v6: `2001:db8:2::${number.toString(16)}`,
 })
 export const nodePort = (number: number): number => 30_000 + number
+export const healthCheckNodePort = (number: number): number => 31_000 + number
 
 /** The ports that every pod serves, TCP and UDP. */
 export const podPorts = [8080, 8081, 9090] as const

@@ -50,10 +50,10 @@ export const message = (child, field) =>
     child.on('message', listen)
   })
 
-/** CPU milliseconds that a process and its threads have used. */
+/** CPU milliseconds that a process, its threads and the commands that it ran to their end have used. */
 export function cpuMs(pid) {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * 10
+  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) * 10
 }
 
 export function residentMb(pid) {

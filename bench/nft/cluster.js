@@ -9,6 +9,7 @@ const { values } = parseArgs({
     services: { type: 'string', default: '100,1000,5000,10000' },
     endpoints: { type: 'string', default: '10' },
     changes: { type: 'string', default: '30' },
+    gap: { type: 'string', default: '40' },
     flood: { type: 'string', default: '0' },
     peer: { type: 'string' },
   },
@@ -84,7 +85,7 @@ async function measure(proxy, services) {
       server.send({ change: Math.floor(Math.random() * services) })
       const { changed: address, at } = await changed
       const seenAt = await monitor.seen(address)
-      await sleep(40)
+      await sleep(Number(values.gap))
       if (change < 3) continue // warm-up
       latencies.push(seenAt - at)
       cpu += cpuMs(child.pid) - before

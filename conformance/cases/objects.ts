@@ -1,4 +1,14 @@
-import { addressOf, clusterIp, type Family, families, podCidr, type Server, serviceCidr, zoneOf } from '../addresses.js'
+import {
+  addressOf,
+  clusterIp,
+  type Family,
+  families,
+  healthCheckNodePort,
+  podCidr,
+  type Server,
+  serviceCidr,
+  zoneOf,
+} from '../addresses.js'
 import type { KubernetesObject } from './case.js'
 
 export const namespace = 'kpng-conformance'
@@ -49,9 +59,23 @@ export function service(name: string, number: number, options: ServiceOptions): 
       ipFamilies: served.map((family) => ({ v4: 'IPv4', v6: 'IPv6' })[family]),
       ipFamilyPolicy: served.length === 2 ? 'RequireDualStack' : 'SingleStack',
       ports: ports.map(({ name: portName, ...port }) => (portName === '' ? port : { name: portName, ...port })),
+      ...nothingToAllocate(number, ports, spec),
       ...spec,
     },
     ...(ingress && { status: { loadBalancer: { ingress } } }),
+  }
+}
+
+/** A node port that an API server chooses itself may be one that a later case asks for: it is given nothing to choose. */
+function nothingToAllocate(
+  number: number,
+  ports: readonly ServicePort[],
+  { type, externalTrafficPolicy }: NonNullable<ServiceOptions['spec']>,
+): Readonly<Record<string, unknown>> {
+  if (type !== 'LoadBalancer') return {}
+  return {
+    ...(ports.every(({ nodePort }) => nodePort === undefined) && { allocateLoadBalancerNodePorts: false }),
+    ...(externalTrafficPolicy === 'Local' && { healthCheckNodePort: healthCheckNodePort(number) }),
   }
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { KubernetesObject } from '../cases/case.js'
 import { clusterObjects, namespace } from '../cases/objects.js'
 import { messageOf } from '../error.js'
@@ -60,8 +61,24 @@ export function kubectlFeed(kubeconfig: string, placeholders: Feed['placeholders
     },
     async close() {
       await remove([...fed.values()].reverse())
+      await finalizeNamespace(kubectl)
     },
   }
+}
+
+/** How long a cluster's controllers have to take the empty namespace away. */
+const namespaceTimeoutMs = 5000
+
+/** An API server alone has no controller that ends a namespace: there it would be terminating for ever, and the next run fail. */
+async function finalizeNamespace(kubectl: (args: readonly string[], input?: string) => Promise<string>): Promise<void> {
+  const isThere = () => kubectl(['get', 'namespace', namespace, '--ignore-not-found', '-o', 'name'])
+  const deadline = Date.now() + namespaceTimeoutMs
+  while (Date.now() < deadline) {
+    if ((await isThere()).trim() === '') return
+    await sleep(250)
+  }
+  const ended = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace }, spec: { finalizers: [] } }
+  await kubectl(['replace', '--raw', `/api/v1/namespaces/${namespace}/finalize`, '-f', '-'], JSON.stringify(ended))
 }
 
 function statusPatch({ kind, metadata, status }: KubernetesObject): string[] {

@@ -4,8 +4,12 @@ import type { Cell } from '../cases/case.js'
 import { serversHit } from '../evaluation/evaluate.js'
 import type { Lab } from '../lab/lab.js'
 
-/** After so long without an answer a packet counts as dropped. */
-export const dropTimeoutMs = 700
+/**
+ * After so long without an answer a packet counts as dropped. An ICMPv6 error that comes back while the client's socket is still busy
+ * connecting is lost in the kernel, as it does between namespaces, where everything is immediate; the next SYN, a second later,
+ * brings another.
+ */
+const dropTimeoutMs = ({ protocol, family }: Cell['to']): number => (protocol === 'TCP' && family === 'v6' ? 1400 : 700)
 
 /** So many tries of one cell at a time. */
 const waveSize = 8
@@ -26,7 +30,7 @@ export async function measure(
   const ask = () =>
     agent.probe({
       to: place,
-      timeoutMs: dropTimeoutMs,
+      timeoutMs: dropTimeoutMs(to),
       ...(flow !== undefined && { flow: `${flowPrefix}${flow}` }),
       ...(bytes !== undefined && { bytes }),
     })

@@ -22,7 +22,7 @@ export class ServiceNetwork {
     private readonly store: Store,
     readonly nodePorts: NodePortRange,
   ) {
-    this.nextPort = nodePorts.first
+    this.nextPort = nodePorts.first + portBand(nodePorts)
     for (const stored of store.list('services')) this.take(stored.key, stored.object as Service)
     this.readCidrs()
     store.subscribe('services', (change) => this.follow(change))
@@ -106,11 +106,18 @@ export class ServiceNetwork {
   /** Whether a Service uses an address that only these ranges provide: then they cannot go. */
   usesOnly(cidrs: readonly string[]): boolean {
     const going = cidrs.flatMap((text) => parseCidr(text) ?? [])
-    const staying = this.cidrs.filter(({ text }) => !cidrs.includes(text))
+    // Those that are going are not among them any more; the same range may stand in another object that stays.
     return [...this.addresses.keys()].some(
-      (address) => going.some((cidr) => contains(cidr, address)) && !staying.some((cidr) => contains(cidr, address)),
+      (address) => going.some((cidr) => contains(cidr, address)) && !this.cidrs.some((cidr) => contains(cidr, address)),
     )
   }
+}
+
+/** How many node ports at the start of the range are given out last: between 16 and 128, a 32nd of the range. */
+function portBand({ first, last }: NodePortRange): number {
+  const size = last - first + 1
+  const band = Math.min(128, Math.max(16, Math.floor(size / 32)))
+  return band < size ? band : 0
 }
 
 /** How many addresses at the start of a range are given out last: between 16 and 256, a sixteenth of the range. */
