@@ -1,13 +1,15 @@
 import { KpngError, messageOf } from '@kpng/api'
 import type { Backend } from '@kpng/client'
-import { type Context, type Flags, given, textFlag } from './context.js'
+import { type Context, type Flags, textFlag } from './context.js'
 
 /** Everything that kpng may have left on this machine, by the backend that made it. */
 async function backends({ log }: Context, stateFile: string | undefined): Promise<Map<string, Backend>> {
   const { nftBackend } = await import('@kpng/backend-nft')
-  const { iptablesCapture, netshCapture, nftCapture, userspaceBackend } = await import('@kpng/backend-userspace')
+  const { defaultStateFile, iptablesCapture, netshCapture, nftCapture, userspaceBackend } = await import(
+    '@kpng/backend-userspace'
+  )
   if (process.platform === 'win32') {
-    const capture = netshCapture({ log, ...given('stateFile', stateFile) })
+    const capture = netshCapture({ log, stateFile: stateFile ?? defaultStateFile() })
     return new Map([['winuserspace', userspaceBackend({ log, capture })]])
   }
   return new Map<string, Backend>([
@@ -28,23 +30,32 @@ export async function cleanUp(flags: Flags, context: Context): Promise<void> {
     throw new KpngError('usage', '--dry-run shows what --kube-proxy would take away: give both, without --backend.')
   }
   const chosen = own ? await chosenBackends(flags, context) : new Map<string, Backend>()
-  if (flags.kubeProxy) await attempt('kube-proxy', () => cleanUpAfterKubeProxy(flags, context), failed)
-  for (const [name, backend] of chosen) {
-    const clean = async () => {
-      await backend.cleanup()
-      context.log.info('Cleaned up', { backend: name })
-    }
-    await attempt(name, clean, failed)
+  if (flags.kubeProxy) {
+    await cleanUpAfterKubeProxy(flags, context).catch((error) => failed.push(`kube-proxy: ${messageOf(error)}`))
   }
+  failed.push(...(await cleanUpBackends(chosen, context)))
   if (failed.length > 0) throw new KpngError('unavailable', `Not everything could be taken away. ${failed.join(' ')}`)
 }
 
-async function attempt(name: string, clean: () => Promise<void>, failed: string[]): Promise<void> {
-  try {
-    await clean()
-  } catch (error) {
-    failed.push(`${name}: ${messageOf(error)}`)
+/**
+ * Cleans up after each backend and returns what failed. One of several whose program is not installed here has left nothing that could be
+ * taken away from here: that is no failure, unless it is so for all of them.
+ */
+async function cleanUpBackends(chosen: ReadonlyMap<string, Backend>, { log }: Context): Promise<string[]> {
+  const { isMissingProgram } = await import('@kpng/backend-userspace')
+  const failed: string[] = []
+  const missing: string[] = []
+  for (const [name, backend] of chosen) {
+    try {
+      await backend.cleanup()
+      log.info('Cleaned up', { backend: name })
+    } catch (error) {
+      const sentences = isMissingProgram(error) ? missing : failed
+      sentences.push(`${name}: ${messageOf(error)}`)
+      if (sentences === missing) log.info('Skipped: its program is not here', { backend: name, why: messageOf(error) })
+    }
   }
+  return missing.length === chosen.size ? missing : failed
 }
 
 async function cleanUpAfterKubeProxy(flags: Flags, { log }: Context): Promise<void> {

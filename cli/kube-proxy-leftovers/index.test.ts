@@ -27,14 +27,57 @@ function machine(answers: Answers) {
 const services = '*nat\n:OUTPUT ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n-A OUTPUT -j KUBE-SERVICES\nCOMMIT\n'
 const restore = '--noflush -w 10'
 
-test('a machine without any of the programs: all are skipped, each with a line', async () => {
+test('a machine without any of the programs: all are skipped, each with a line, and nobody says that nothing is there', async () => {
   const { lines, ran, log, run } = machine({})
-  await removeKubeProxyLeftovers({ log, run })
+  const failure = removeKubeProxyLeftovers({ log, run })
+  await expect(failure).rejects.toThrow(/^Nothing could be looked at, since iptables-nft-save.* nft, ip, ipset are not/)
   expect(ran).toEqual([])
   for (const program of ['iptables-nft-save', 'iptables-legacy-save', 'ip6tables-save', 'nft', 'ip', 'ipset']) {
     expect(lines).toContain(`Skipped: the program is not installed ${program}`)
   }
-  expect(lines.at(-1)).toBe('Found nothing of kube-proxy to remove')
+  expect(lines.join()).not.toMatch(/Found nothing|without kube-ipvs0/)
+})
+
+const everywhere: Answers = {
+  'iptables-nft-save': '',
+  'iptables-legacy-save': new KpngError('unsupported', 'Protocol not supported'),
+  'ip6tables-nft-save': '',
+  'ip6tables-legacy-save': '',
+  'nft list tables': '',
+  'ip -o link show': '',
+  'ipset list -n': '',
+}
+const without = (...commands: string[]) =>
+  Object.fromEntries(Object.entries(everywhere).filter(([command]) => !commands.includes(command)))
+const unseen = 'look at everything: these programs are not installed'
+
+test.each<[string, Answers, string]>([
+  ['everything was looked at', everywhere, 'Found nothing of kube-proxy to remove'],
+  [
+    'a part could not be looked at',
+    without('iptables-legacy-save', 'ipset list -n'),
+    `Found nothing of kube-proxy to remove, but could not ${unseen} iptables-legacy-save ipset`,
+  ],
+  [
+    'something went, and a part could not be looked at',
+    { ...without('ipset list -n'), 'nft list tables': 'table ip kube-proxy\n', 'nft delete table ip kube-proxy': '' },
+    `Could not ${unseen} ipset`,
+  ],
+  [
+    'everything was looked at, and something went',
+    { ...everywhere, 'nft list tables': 'table ip kube-proxy\n', 'nft delete table ip kube-proxy': '' },
+    "Removed kube-proxy's table nftables ip kube-proxy",
+  ],
+])('the last line when %s', async (_, answers, line) => {
+  const { lines, log, run } = machine(answers)
+  await removeKubeProxyLeftovers({ log, run })
+  expect(lines.filter((text) => !text.startsWith('Skipped')).at(-1)).toBe(line)
+})
+
+test('without rights it says what to do', async () => {
+  const denied = new KpngError('refused', '`nft list tables` failed: Operation not permitted (you must be root)')
+  const { log, run } = machine({ ...everywhere, 'nft list tables': denied })
+  await expect(removeKubeProxyLeftovers({ log, run })).rejects.toThrow(/nft list tables.* Run kpng as root or with/)
 })
 
 test('where iptables has no variants, the unnamed program is taken', async () => {

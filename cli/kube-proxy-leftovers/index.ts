@@ -3,7 +3,7 @@ import { findIptables } from './iptables.js'
 import { findIpvs } from './ipvs.js'
 import { findNftables } from './nftables.js'
 import { type RunProgram, runProgram } from './program.js'
-import { commandLine, type FindLeftovers, type Surroundings } from './removal.js'
+import { commandLine, type FindLeftovers, type Removal, type Sight, type Surroundings } from './removal.js'
 
 // In this order: the sets of ipvs cannot go before the chains that use them.
 const modes: ReadonlyMap<string, FindLeftovers> = new Map([
@@ -25,27 +25,54 @@ export interface LeftoverOptions {
  */
 export async function removeKubeProxyLeftovers({ log, print, run = runProgram }: LeftoverOptions): Promise<void> {
   const failures: string[] = []
-  const surroundings: Surroundings = { run, log, failed: (message) => failures.push(message) }
+  const failed = (message: string) => void failures.push(message)
+  const sights = new Map<string, Sight>()
   let found = 0
   for (const [mode, find] of modes) {
-    for (const removal of await find(surroundings)) {
+    const sight: Sight = { seen: false, missing: [] }
+    sights.set(mode, sight)
+    for (const removal of await find({ run, log, sight, failed })) {
       found++
-      if (print) {
-        print(commandLine(removal))
-        continue
-      }
-      try {
-        const done = await run(removal.program, removal.args, removal.input)
-        if (done === undefined) failures.push(`${removal.program} is not installed or not in PATH`)
-        else log.info(`Removed kube-proxy's ${removal.what}`, { mode, ...removal.fields })
-        log.detail(2, 'Ran', { command: commandLine(removal) })
-      } catch (error) {
-        failures.push(messageOf(error))
-      }
+      if (print) print(commandLine(removal))
+      else await remove(removal, { mode, run, log, failed })
     }
   }
-  if (found === 0 && failures.length === 0) log.info('Found nothing of kube-proxy to remove')
-  if (failures.length > 0) {
-    throw new KpngError('unavailable', failures.join('; '))
+  if (failures.length > 0) throw new KpngError('unavailable', `${failures.join('; ')}${rightsHint(failures)}`)
+  conclude(found, sights, log)
+}
+
+async function remove(
+  removal: Removal,
+  { mode, run, log, failed }: Pick<Surroundings, 'run' | 'log' | 'failed'> & { readonly mode: string },
+): Promise<void> {
+  try {
+    const done = await run(removal.program, removal.args, removal.input)
+    if (done === undefined) failed(`${removal.program} is not installed or not in PATH`)
+    else log.info(`Removed kube-proxy's ${removal.what}`, { mode, ...removal.fields })
+    log.detail(2, 'Ran', { command: commandLine(removal) })
+  } catch (error) {
+    failed(messageOf(error))
   }
+}
+
+const rightsHint = (failures: readonly string[]): string =>
+  failures.some((message) => /not permitted|permission denied|must be root/i.test(message))
+    ? '. Run kpng as root or with the capability CAP_NET_ADMIN.'
+    : ''
+
+/** The last line says what is known, and no more: where a program is missing, nobody has looked. */
+function conclude(found: number, sights: ReadonlyMap<string, Sight>, log: Log): void {
+  const blind = [...sights].filter(([, { missing }]) => missing.length > 0)
+  const missing = blind.flatMap(([, sight]) => sight.missing)
+  if ([...sights.values()].every(({ seen }) => !seen)) {
+    throw new KpngError(
+      'unavailable',
+      `Nothing could be looked at, since ${missing.join(', ')} are not installed or not in PATH. Install those of the mode that kube-proxy ran in, or run \`kube-proxy --cleanup\`.`,
+    )
+  }
+  if (blind.length > 0) {
+    const unseen = Object.fromEntries(blind.map(([mode, sight]) => [mode, sight.missing.join(',')]))
+    const what = found === 0 ? 'Found nothing of kube-proxy to remove, but could not' : 'Could not'
+    log.warn(`${what} look at everything: these programs are not installed`, unseen)
+  } else if (found === 0) log.info('Found nothing of kube-proxy to remove')
 }

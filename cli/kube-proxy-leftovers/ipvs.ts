@@ -7,14 +7,14 @@ import { type FindLeftovers, look, type Removal, type Surroundings } from './rem
  * mode iptables, and must have gone before the sets they use.
  */
 export const findIpvs: FindLeftovers = async (surroundings) => {
-  const links = (await look(surroundings, 'ip', ['-o', 'link', 'show'])) ?? ''
-  const present = new RegExp(`^\\d+: ${ipvsInterface}[@:]`, 'm').test(links)
+  const links = await look(surroundings, 'ip', ['-o', 'link', 'show'])
+  const present = new RegExp(`^\\d+: ${ipvsInterface}[@:]`, 'm').test(links ?? '')
   const sets = (await look(surroundings, 'ipset', ['list', '-n'])) ?? ''
   const removals = present ? await virtualServers(surroundings) : []
   if (present) {
     const args = ['link', 'delete', ipvsInterface]
     removals.push({ what: 'interface', fields: { interface: ipvsInterface }, program: 'ip', args })
-  } else {
+  } else if (links !== undefined) {
     surroundings.log.info(`Skipped virtual servers: without ${ipvsInterface} they are not kube-proxy's`)
   }
   for (const set of sets.split('\n').filter((name) => kubeProxySets.has(name))) {

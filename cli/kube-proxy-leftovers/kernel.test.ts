@@ -1,49 +1,26 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { NetworkNamespace } from '../testing/network-namespace.js'
 
 // The command as users run it, in a network namespace with rules of kube-proxy, kubelet, kpng and an administrator.
 
-const namespace = `kpng-leftovers-${process.pid}`
-const kpng = fileURLToPath(new URL('../bin/kpng.js', import.meta.url))
+const namespace = new NetworkNamespace('kpng-leftovers')
+const inside = namespace.inside.bind(namespace)
+const cleanUp = (...args: string[]) => namespace.kpng(['cleanup', ...args])
 
-const inside = (program: string, args: readonly string[], input = '') =>
-  execFileSync('ip', ['netns', 'exec', namespace, program, ...args], { input, encoding: 'utf8', stdio: 'pipe' })
-
-const cleanUp = (...args: string[]) =>
-  spawnSync('ip', ['netns', 'exec', namespace, process.execPath, kpng, 'cleanup', ...args], { encoding: 'utf8' })
-
-function works(program: string, ...args: string[]): boolean {
-  return spawnSync(program, args, { stdio: 'ignore' }).status === 0
-}
-
-/** Why this cannot be tried here, or undefined. */
-function lacking(): string | undefined {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'not root on Linux'
-  for (const program of ['iptables-nft', 'nft']) if (!works(program, '--version')) return `${program} is not installed`
-  if (!works('ip', 'netns', 'add', namespace)) return 'no network namespaces here'
-  try {
-    const variants = ['iptables-nft', 'ip6tables-nft'].filter(
-      (program) => !works('ip', 'netns', 'exec', namespace, program, '-t', 'nat', '-S'),
-    )
-    return variants.length > 0 ? `${variants.join(', ')} cannot read the table nat` : undefined
-  } finally {
-    works('ip', 'netns', 'del', namespace)
-  }
-}
-
-const why = lacking()
+const why = namespace.lacking(['iptables-nft', 'ip6tables-nft', 'nft'])
 if (why !== undefined) console.warn(`Skipped, removing kube-proxy's leftovers on the real kernel: ${why}.`)
 
 const foreign = {
   nat: [
     ':DOCKER - [0:0]',
     ':KUBE-KUBELET-CANARY - [0:0]',
-    ':KUBE-PORTALS-CONTAINER - [0:0]',
-    ':KUBE-NODEPORT-HOST - [0:0]',
+    ':KPNG-PORTALS-CONTAINER - [0:0]',
+    ':KPNG-NODEPORT-HOST - [0:0]',
     '-A PREROUTING -m comment --comment "not -j KUBE-SERVICES" -j DOCKER',
-    '-A PREROUTING -j KUBE-PORTALS-CONTAINER',
-    '-A OUTPUT -j KUBE-NODEPORT-HOST',
+    '-A PREROUTING -j KPNG-PORTALS-CONTAINER',
+    '-A OUTPUT -j KPNG-NODEPORT-HOST',
     '-A DOCKER -p tcp -m tcp --dport 8080 -j RETURN',
   ],
   filter: [
@@ -105,17 +82,13 @@ const saved = (variant: string) =>
     .map((line) => line.replace(/\[\d+:\d+\]/, '[0:0]'))
 
 describe.skipIf(why !== undefined)('on the real kernel', () => {
-  beforeEach(() => {
-    execFileSync('ip', ['netns', 'add', namespace])
-  })
-  afterEach(() => {
-    execFileSync('ip', ['netns', 'del', namespace])
-  })
+  beforeEach(() => namespace.add())
+  afterEach(() => namespace.remove())
 
   /** The variants whose tables can be written here. */
   const variants = () =>
     ['iptables-nft', 'ip6tables-nft', 'iptables-legacy', 'ip6tables-legacy'].filter((variant) => {
-      const usable = works('ip', 'netns', 'exec', namespace, variant, '-t', 'nat', '-S')
+      const usable = namespace.works(variant, '-t', 'nat', '-S')
       if (!usable) console.warn(`Skipped: ${variant} does not work here.`)
       return usable
     })
@@ -141,7 +114,7 @@ describe.skipIf(why !== undefined)('on the real kernel', () => {
     for (const variant of tried) expect(dry.stdout).toContain(`${variant}-restore --noflush`)
     expect(tried.map(saved)).toEqual(full)
 
-    // Without the flag nothing of kube-proxy's goes. (kpng's own chains would, and are needed below.)
+    // Without the flag nothing of kube-proxy's goes. (Of kpng's own, the table and the chains would, and are needed below.)
     expect(cleanUp('--backend', 'userspacelin')).toMatchObject({ status: 0 })
     expect(tried.map(saved)).toEqual(full)
 
@@ -152,6 +125,20 @@ describe.skipIf(why !== undefined)('on the real kernel', () => {
     expect(inside('ip', ['-br', 'link', 'show']).replace(/ .*/g, '')).toBe(links)
 
     expect(cleanUp('--kube-proxy')).toMatchObject({ status: 0, stderr: expect.stringContaining('Found nothing') })
+  })
+
+  test('where no program is installed nobody says that nothing is there', () => {
+    const { status, stderr } = namespace.kpng(['cleanup', '--kube-proxy'], { programs: [] })
+    expect(stderr).toMatch(/Nothing could be looked at.*nft.*ipset/)
+    expect(status).toBe(1)
+  })
+
+  test('with nft alone, as in the image, its mode is cleaned and the others are named', () => {
+    inside('nft', ['-f', '-'], 'add table ip kube-proxy\n')
+    const { status, stderr } = namespace.kpng(['cleanup', '--kube-proxy'], { programs: ['nft'] })
+    expect(stderr).toMatch(/Could not look at everything.* iptables=".*" ipvs="ip,ipset"/)
+    expect(status).toBe(0)
+    expect(inside('nft', ['list', 'tables'])).toBe('')
   })
 
   test("kpng's own stay unless --backend names them", () => {
@@ -175,6 +162,8 @@ describe.skipIf(why !== undefined)('on the real kernel', () => {
     expect(left).toEqual([':KUBE-MARK-MASQ - [0:0]', ':MINE - [0:0]', '-A MINE -j KUBE-MARK-MASQ'])
   })
 })
+
+const kpng = fileURLToPath(new URL('../bin/kpng.js', import.meta.url))
 
 test.each([[['--dry-run']], [['--dry-run', '--kube-proxy', '--backend', 'nft']]])('%j is wrong usage', (args) => {
   const { status, stderr } = spawnSync(process.execPath, [kpng, 'cleanup', ...args], { encoding: 'utf8' })

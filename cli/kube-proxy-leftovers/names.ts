@@ -1,6 +1,6 @@
 // Every name that kube-proxy leaves on a node, of all its modes and of older versions too. What is not here is not kube-proxy's and
-// stays: kubelet's KUBE-FIREWALL, KUBE-KUBELET-CANARY and KUBE-IPTABLES-HINT, kpng's KUBE-PORTALS-* and KUBE-NODEPORT-*, the chains and
-// sets of network policies (kube-router's are called KUBE-SRC-…, KUBE-POD-FW-…).
+// stays: kubelet's KUBE-FIREWALL, KUBE-KUBELET-CANARY and KUBE-IPTABLES-HINT, kpng's KPNG-…, the chains and sets of network policies
+// (kube-router's are called KUBE-SRC-…, KUBE-POD-FW-…).
 
 /** Chains that kube-proxy jumps to from built-in chains. */
 const entranceChains: ReadonlySet<string> = new Set([
@@ -14,6 +14,12 @@ const entranceChains: ReadonlySet<string> = new Set([
   'KUBE-NODE-PORT',
   'KUBE-IPVS-FILTER',
   'KUBE-IPVS-OUT-FILTER',
+  // Of userspace mode, which kube-proxy had until 1.25.
+  'KUBE-PORTALS-CONTAINER',
+  'KUBE-PORTALS-HOST',
+  'KUBE-NODEPORT-CONTAINER',
+  'KUBE-NODEPORT-HOST',
+  'KUBE-NODEPORT-NON-LOCAL',
 ])
 
 const innerChains: ReadonlySet<string> = new Set([

@@ -15,8 +15,17 @@ export interface Removal {
 export interface Surroundings {
   readonly run: RunProgram
   readonly log: Log
+  readonly sight: Sight
   /** Notes what could not be looked at or not be removed; the rest goes on. */
   failed(message: string): void
+}
+
+/** How much of a mode's leftovers could be seen: not to have looked is not to have found nothing. */
+export interface Sight {
+  /** Whether any program could look. */
+  seen: boolean
+  /** The programs that are not installed. */
+  readonly missing: string[]
 }
 
 /** Finds what one mode of kube-proxy left here. Only looks. */
@@ -24,16 +33,21 @@ export type FindLeftovers = (surroundings: Surroundings) => Promise<Removal[]>
 
 /** What a program prints: nothing when the kernel lacks what it shows, or when it fails; undefined when it is not installed. */
 export async function look(
-  { run, log, failed }: Surroundings,
+  { run, log, sight, failed }: Surroundings,
   program: string,
   args: readonly string[],
 ): Promise<string | undefined> {
   try {
     const printed = await run(program, args)
-    if (printed === undefined) log.info('Skipped: the program is not installed', { program })
+    if (printed !== undefined) sight.seen = true
+    else {
+      sight.missing.push(program)
+      log.info('Skipped: the program is not installed', { program })
+    }
     return printed
   } catch (error) {
     if (error instanceof KpngError && error.code === 'unsupported') {
+      sight.seen = true
       log.info('Skipped: the kernel does not support it', { program, error: messageOf(error) })
     } else {
       failed(messageOf(error))

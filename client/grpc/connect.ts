@@ -1,9 +1,12 @@
 import type { Client } from '@grpc/grpc-js'
-import { KpngError, type Log, messageOf } from '@kpng/api'
+import type { Log } from '@kpng/api'
 import { parseAddresses } from '../address.js'
 import { type ClientOptions, defaultApi } from '../options.js'
 import { pause } from '../stop.js'
 import { readTlsFiles } from '../tls.js'
+import { channelSecurity } from './channel-security.js'
+import { explainFailure } from './connection-failure.js'
+import { ConnectionLog } from './connection-log.js'
 import { type Operations, WatchCall } from './stream.js'
 
 export interface StreamOptions extends Pick<ClientOptions, 'api' | 'tls' | 'errorDelayMs' | 'maxMessageBytes'> {
@@ -20,7 +23,8 @@ export interface StreamOptions extends Pick<ClientOptions, 'api' | 'tls' | 'erro
  * there are several. The first change set after each connection is a reset.
  */
 export async function* operationsOf(options: StreamOptions): AsyncGenerator<Operations> {
-  const { log, signal, errorDelayMs = 1000 } = options
+  const { signal, errorDelayMs = 1000 } = options
+  const log = new ConnectionLog(options.log)
   const targets = parseAddresses(options.api ?? defaultApi)
   // What the user must mend is said at once, not retried for ever.
   if (options.tls) readTlsFiles(options.tls)
@@ -29,16 +33,15 @@ export async function* operationsOf(options: StreamOptions): AsyncGenerator<Oper
     let received = 0
     try {
       for await (const operations of oneConnection(target, options)) {
-        if (received++ === 0) log.info('Connected', { api: target })
+        if (received++ === 0) log.connected(target)
         // A server that the Go kpng lineage wrote sends no Reset when it has nothing: a new stream is one all the same.
         yield received === 1 ? { ...operations, reset: true } : operations
       }
     } catch (error) {
       if (signal.aborted) return
-      log.warn(received > 0 ? 'Connection lost; connecting again' : 'No connection; trying again', {
-        api: target,
-        reason: reasonOf(error),
-      })
+      const reason = explainFailure(error, options.tls)
+      if (received > 0) log.lost(target, reason)
+      else log.failed(target, reason)
     }
     const triedAll = (attempt + 1) % targets.length === 0
     if (triedAll || received > 0) await pause(errorDelayMs, signal)
@@ -66,12 +69,10 @@ async function* oneConnection(target: string, options: StreamOptions): AsyncGene
 
 async function newClient(target: string, { tls, maxMessageBytes = 4 << 20 }: StreamOptions): Promise<Client> {
   // Loaded when it is needed: it is the largest part of a client, and in-process use does without it.
-  const { Client, credentials } = await import('@grpc/grpc-js')
-  const material = tls && readTlsFiles(tls)
-  const security = material
-    ? credentials.createSsl(material.ca, material.key, material.cert)
-    : credentials.createInsecure()
-  return new Client(target, security, {
+  const { Client } = await import('@grpc/grpc-js')
+  const { credentials, options } = await channelSecurity(target, tls)
+  return new Client(target, credentials, {
+    ...options,
     'grpc.max_receive_message_length': maxMessageBytes,
     // A server that vanished without a word is noticed; a healthy quiet one is left alone.
     'grpc.keepalive_time_ms': 30_000,
@@ -79,12 +80,4 @@ async function newClient(target: string, { tls, maxMessageBytes = 4 << 20 }: Str
     'grpc.enable_retries': 0,
     'grpc.use_local_subchannel_pool': 1,
   })
-}
-
-function reasonOf(error: unknown): string {
-  const { details, code } = error as { details?: unknown; code?: unknown }
-  if (typeof details === 'string' && details !== '') return details
-  return error instanceof KpngError
-    ? error.message
-    : `${messageOf(error)}${code === undefined ? '' : ` (code ${code})`}`
 }

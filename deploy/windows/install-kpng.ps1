@@ -64,7 +64,7 @@ function Install-KpngService([string] $Name, [string] $About, [string[]] $Words,
   Invoke-Program $Nssm @('set', $Name, 'AppRotateFiles', '1')
   Invoke-Program $Nssm @('set', $Name, 'AppRotateOnline', '1')
   Invoke-Program $Nssm @('set', $Name, 'AppRotateBytes', '10485760')
-  # Ctrl+C, on which kpng ends its connections, before anything harsher.
+  # Ctrl+C, on which kpng ends its connections and takes its addresses away, before anything harsher.
   Invoke-Program $Nssm @('set', $Name, 'AppStopMethodConsole', '10000')
   Invoke-Program $Nssm @('set', $Name, 'AppExit', 'Default', 'Restart')
   Invoke-Program $Nssm @('set', $Name, 'AppRestartDelay', '1000')

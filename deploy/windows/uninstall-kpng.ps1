@@ -10,7 +10,8 @@ param(
   [string] $Nssm = 'nssm.exe',
   # The services that were given as -Dependents when kpng was installed.
   [string[]] $Dependents = @(),
-  # What the addresses of Services look like. Those are taken from the interface: they outlive kpng, as rules do on Linux.
+  # What the addresses of Services look like. kpng takes its own away when it is stopped; those that a crash left are taken from the
+  # interface here.
   [string] $AddressesLike = '',
   [string] $Interface = 'vEthernet (HNS Internal NIC)',
   [switch] $RestoreKubeProxy,

@@ -32,7 +32,7 @@ function connectRaw(port: number) {
 
 describe('a call', () => {
   it('carries messages both ways and ends well after the half-close', async () => {
-    const server = await startServer({ '/t/Echo': echo })
+    const server = await startServer({ '/t/Echo': echo }, { limits: { maxRequestBytes: 1_000_000 } })
     const call = connect(server.target).stream('/t/Echo')
     const received: string[] = []
     call.on('data', (message: Buffer) => received.push(message.toString()))
@@ -315,5 +315,24 @@ describe('requests', () => {
     expect(await outcome(frame(Buffer.alloc(101)))).toBe(Status.RESOURCE_EXHAUSTED)
     expect(await outcome(Buffer.from([1, 0, 0, 0, 1, 7]))).toBe(Status.UNIMPLEMENTED)
     expect(await outcome(Buffer.from([0, 0, 0, 0, 9, 7]))).toBe(Status.INTERNAL)
+  })
+
+  it('of more than 64 KiB are refused as soon as they say so: what a client sends without an end is not kept', async () => {
+    const server = await startServer({ '/t/Echo': echo })
+    const session = connectRaw(server.port)
+    const statusAfterHeader = async (length: number) => {
+      const request = session.request(grpcHeaders('/t/Echo'))
+      request.resume()
+      const header = Buffer.alloc(5)
+      header.writeUInt32BE(length, 1)
+      request.write(header)
+      const refused = once(request, 'trailers').then(([trailers]) => Number(trailers['grpc-status']))
+      const waiting = new Promise<string>((resolve) => setTimeout(() => resolve('waits for the rest'), 200))
+      const status = await Promise.race([refused, waiting])
+      request.close()
+      return status
+    }
+    expect(await statusAfterHeader(64 * 1024)).toBe('waits for the rest')
+    expect(await statusAfterHeader(64 * 1024 + 1)).toBe(Status.RESOURCE_EXHAUSTED)
   })
 })

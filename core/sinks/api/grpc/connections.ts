@@ -129,8 +129,14 @@ export class Connections {
     const { stats, log } = this.#settings
     const fields = { peer: this.peerOf(session).address, error: messageOf(error) }
     const code = (error as NodeJS.ErrnoException).code ?? ''
-    if (code.startsWith('ERR_HTTP2')) stats.fault('protocol', fields)
-    else log.detail(4, 'Connection lost', fields)
+    if (!code.startsWith('ERR_HTTP2')) log.detail(4, 'Connection lost', fields)
+    else if (!this.#sessions.get(session)?.begun) stats.fault('protocol', fields)
+    else {
+      // It speaks HTTP/2, and broke a rule of it later. No reason for alarm: grpc-go does when it closes, as it names a stream of
+      // its own in GOAWAY.
+      stats.faults.protocol += 1
+      log.detail(1, 'Connection closed: its client broke a rule of HTTP/2', fields)
+    }
   }
 
   #unsecured(socket: TLSSocket, error: Error): void {
@@ -156,8 +162,17 @@ export class Connections {
 function reasonOf(socket: TLSSocket, error: Error): string {
   const why: unknown = socket.authorizationError
   if (why) return `the client's certificate was refused: ${messageOf(why)}`
-  return (error as { reason?: string }).reason ?? messageOf(error)
+  const said = (error as { reason?: string }).reason ?? messageOf(error)
+  const meaning = meanings.find(([pattern]) => pattern.test(said))?.[1]
+  return meaning === undefined ? said : `${meaning} (${said})`
 }
+
+/** What OpenSSL's words mean here. */
+const meanings: readonly (readonly [RegExp, string])[] = [
+  [/^(?:https? (?:proxy )?request|wrong version number)$/, 'the client does not use TLS'],
+  [/^peer did not return a certificate$/, 'the client gave no certificate'],
+  [/alert (?:unknown ca|bad certificate|certificate \w+)$/, "the client refused this server's certificate"],
+]
 
 /** `CN=node-1,O=kpng` */
 function subjectOf(socket: Socket | TLSSocket): string | undefined {

@@ -1,6 +1,9 @@
 /** What one server takes and how long it waits. Sizes in bytes unless the name says otherwise. */
 export interface Limits {
-  /** The largest request message. Default 4 MiB, as everywhere in gRPC (`grpc.max_receive_message_length`). */
+  /**
+   * The largest request message. Default 64 KiB: the largest that makes sense is the name of a node. Each call of each connection may
+   * keep that much of a message that never ends, so gRPC's usual 4 MiB would be 400 MiB for one client.
+   */
   readonly maxRequestBytes: number
   /** All headers of one request together. Default 16 KiB. */
   readonly maxHeaderBytes: number
@@ -24,7 +27,7 @@ export interface Limits {
 }
 
 export const defaultLimits: Limits = {
-  maxRequestBytes: 4 * 1024 * 1024,
+  maxRequestBytes: 64 * 1024,
   maxHeaderBytes: 16 * 1024,
   maxConnections: 20_000,
   maxStreamsPerConnection: 100,

@@ -33,8 +33,16 @@ export interface ServerStats {
   readonly faults: Readonly<Record<Fault, number>>
 }
 
-/** One loud line a kind in this time, the others are for those who turn the verbosity up: a port scan must not fill a log. */
+/**
+ * One loud line a kind, and of TLS a kind and reason, in this time; the others are for those who turn the verbosity up: neither a port scan
+ * nor a thousand nodes with the wrong certificate may fill a log.
+ */
 const quietMs = 60_000
+
+interface Told {
+  lastMs: number
+  times: number
+}
 
 export class Stats implements ServerStats {
   connections = 0
@@ -43,21 +51,26 @@ export class Stats implements ServerStats {
   callsStarted = 0
   readonly faults: Record<Fault, number> = { protocol: 0, tls: 0, slow: 0, dead: 0, full: 0 }
   readonly #log: Log
-  readonly #lastWarning = new Map<Fault, number>()
+  readonly #nowMs: () => number
+  readonly #told = new Map<string, Told>()
 
-  constructor(log: Log) {
+  constructor(log: Log, nowMs = () => performance.now()) {
     this.#log = log
+    this.#nowMs = nowMs
   }
 
   fault(kind: Fault, fields: LogFields): void {
     this.faults[kind] += 1
-    const now = performance.now()
-    const last = this.#lastWarning.get(kind)
-    if (last !== undefined && now - last < quietMs) {
+    const key = kind === 'tls' ? `${kind}: ${fields.error}` : kind
+    const told = this.#told.get(key) ?? { lastMs: Number.NEGATIVE_INFINITY, times: 0 }
+    this.#told.set(key, told)
+    told.times += 1
+    const now = this.#nowMs()
+    if (now - told.lastMs < quietMs) {
       this.#log.detail(1, sentences[kind], fields)
       return
     }
-    this.#lastWarning.set(kind, now)
-    this.#log.warn(sentences[kind], { ...fields, times: this.faults[kind] })
+    told.lastMs = now
+    this.#log.warn(sentences[kind], { ...fields, times: told.times })
   }
 }

@@ -92,7 +92,7 @@ describe('mutual TLS', () => {
   }
   const withoutCertificate = (port: number) => connectTls({ port, ca: readPem(clientFiles).ca, ALPNProtocols: ['h2'] })
   const refusals: Record<string, [(port: number) => Socket, 'tls' | 'protocol', RegExp]> = {
-    'no certificate': [withoutCertificate, 'tls', /peer did not return a certificate/],
+    'no certificate': [withoutCertificate, 'tls', /the client gave no certificate \(peer did not return/],
     'the certificate of another CA': [
       (port) => tlsTo(port, { ...strangersFiles, caFile: authority.caFile }, ['h2']),
       'tls',
@@ -104,7 +104,7 @@ describe('mutual TLS', () => {
         return socket
       },
       'tls',
-      /http request/,
+      /the client does not use TLS \(http request\)/,
     ],
     'plain HTTP/2': [
       (port) => {
@@ -112,7 +112,7 @@ describe('mutual TLS', () => {
         return socket
       },
       'tls',
-      /wrong version number/,
+      /the client does not use TLS \(wrong version number\)/,
     ],
     'another ALPN': [(port) => tlsTo(port, {}, ['http/1.1']), 'tls', /no application protocol/],
     'no ALPN': [(port) => tlsTo(port, {}, undefined), 'protocol', /did not ask for h2/],

@@ -30,13 +30,16 @@ export class CertificateAuthority {
     )
   }
 
-  /** Issues a certificate for servers (localhost, 127.0.0.1, ::1) and clients alike; the name is its subject and its file name. */
-  issue(name: string): TlsFiles {
+  /**
+   * Issues a certificate for servers and clients alike. The name is its subject and its file name; `alternativeNames` are what a
+   * server with it may be called.
+   */
+  issue(name: string, alternativeNames = 'DNS:localhost,IP:127.0.0.1,IP:::1'): TlsFiles {
     const keyFile = join(this.folder, `${name}.key`)
     const certFile = join(this.folder, `${name}.crt`)
     const requestFile = join(this.folder, `${name}.csr`)
     const extensionFile = join(this.folder, `${name}.ext`)
-    writeFileSync(extensionFile, 'subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1\n')
+    writeFileSync(extensionFile, alternativeNames === '' ? '' : `subjectAltName=${alternativeNames}\n`)
     openssl('req', '-new', ...curve, '-subj', `/O=kpng/CN=${name}`, '-keyout', keyFile, '-out', requestFile)
     openssl(
       ...['x509', '-req', '-days', '2', '-in', requestFile, '-CA', this.caFile, '-CAkey', this.#keyFile],

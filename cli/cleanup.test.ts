@@ -1,0 +1,125 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Machine, NetworkNamespace } from './testing/network-namespace.js'
+
+// `kpng cleanup` on the real kernel: what goes, what stays, and that it never says "done" of what it could not do.
+
+const namespace = new NetworkNamespace('kpng-cleanup')
+const inside = (program: string, args: string, input?: string) => namespace.inside(program, args.split(' '), input)
+const kpng = (args: string, machine?: Machine) =>
+  namespace.kpng(['cleanup', ...args.split(' ').filter((word) => word !== '')], machine)
+
+const why = namespace.lacking(['nft', 'iptables', 'setpriv'])
+if (why !== undefined) console.warn(`Skipped, kpng cleanup on the real kernel: ${why}.`)
+
+describe.skipIf(why !== undefined)('kpng cleanup', () => {
+  beforeEach(() => namespace.add())
+  afterEach(() => namespace.remove())
+
+  const tables = () => inside('nft', 'list tables')
+
+  test.each([
+    ['--backend nft', 'add table ip kpng', /nft cannot list table ip kpng.*CAP_NET_ADMIN/],
+    ['--backend userspacelin', 'add table ip kpng-userspace', /userspacelin: .*CAP_NET_ADMIN/],
+    ['--backend userspacelin-iptables', 'add table ip mine', /userspacelin-iptables: .*CAP_NET_ADMIN/],
+    ['', 'add table ip6 kpng', /nft: .*userspacelin: .*userspacelin-iptables: /],
+    ['--kube-proxy', 'add table ip kube-proxy', /kube-proxy: .*root or with the capability CAP_NET_ADMIN/],
+  ])('%s without rights is a failure, and what is there stays', (args, add, sentence) => {
+    inside('nft', '-f -', `${add}\n`)
+    const before = tables()
+    const { status, stderr } = kpng(args, 'without rights')
+    expect(stderr.replaceAll('\n', ' ')).toMatch(sentence)
+    expect(stderr).not.toMatch(/Cleaned up|Found nothing/)
+    expect(status).toBe(1)
+    expect(tables()).toBe(before)
+  })
+
+  test('where iptables is not installed, as in the image, the rest is cleaned, and the log says so', () => {
+    inside('nft', '-f -', 'add table ip kpng\nadd table ip6 kpng-userspace\nadd table ip mine\n')
+    const { status, stderr } = kpng('', { programs: ['nft'] })
+    expect(stderr).toMatch(/Skipped.*backend="userspacelin-iptables".*iptables is not installed/)
+    expect(stderr).toMatch(/Cleaned up backend="nft"/)
+    expect(status).toBe(0)
+    expect(tables()).toBe('table ip mine\n')
+  })
+
+  test.each(['', '--backend userspacelin-iptables'])('%s where nothing of it is installed is a failure', (args) => {
+    const { status, stderr } = kpng(args, { programs: [] })
+    expect(stderr).toMatch(/iptables is not installed/)
+    expect(status).toBe(1)
+  })
+
+  describe('with iptables', () => {
+    const iptables = namespaceHasBoth()
+    const kubeProxys = [
+      ':KUBE-PORTALS-CONTAINER - [0:0]',
+      ':KUBE-PORTALS-HOST - [0:0]',
+      ':KUBE-NODEPORT-CONTAINER - [0:0]',
+      ':KUBE-NODEPORT-HOST - [0:0]',
+      '-A PREROUTING -m comment --comment "handle ClusterIPs; NOTE: this must be before the NodePort rules" -j KUBE-PORTALS-CONTAINER',
+      '-A PREROUTING -m addrtype --dst-type LOCAL -m comment --comment "handle service NodePorts; NOTE: this must be the last rule in the chain" -j KUBE-NODEPORT-CONTAINER',
+      '-A OUTPUT -m comment --comment "handle ClusterIPs; NOTE: this must be before the NodePort rules" -j KUBE-PORTALS-HOST',
+      '-A OUTPUT -m addrtype --dst-type LOCAL -m comment --comment "handle service NodePorts; NOTE: this must be the last rule in the chain" -j KUBE-NODEPORT-HOST',
+      '-A KUBE-PORTALS-CONTAINER -p tcp -m tcp --dport 443 -j REDIRECT --to-ports 40000',
+    ]
+    const kubeProxysFilter = [':KUBE-NODEPORT-NON-LOCAL - [0:0]', '-A INPUT -j KUBE-NODEPORT-NON-LOCAL']
+    const kpngs = [
+      ...['PORTALS-CONTAINER', 'PORTALS-HOST', 'NODEPORT-CONTAINER', 'NODEPORT-HOST'].map((c) => `:KPNG-${c} - [0:0]`),
+      '-I PREROUTING -m comment --comment "kpng: service addresses, before the node ports" -j KPNG-PORTALS-CONTAINER',
+      '-A OUTPUT -m addrtype --dst-type LOCAL -m comment --comment "kpng: node ports, after the service addresses" -j KPNG-NODEPORT-HOST',
+      '-A KPNG-PORTALS-CONTAINER -p tcp -m tcp --dport 80 -j REDIRECT --to-ports 40001',
+    ]
+    const kpngsFilter = [
+      ':KPNG-PORTALS-FILTER - [0:0]',
+      '-I FORWARD -m comment --comment "kpng: services without endpoints" -j KPNG-PORTALS-FILTER',
+    ]
+    const restore = (nat: readonly string[], filter: readonly string[]) => {
+      const text = ['*nat', ...nat, 'COMMIT', '*filter', ...filter, 'COMMIT', ''].join('\n')
+      for (const program of iptables) inside(`${program}-restore`, '--noflush', text)
+    }
+    const rulesOf = (owner: RegExp) =>
+      iptables.flatMap((program) =>
+        inside(`${program}-save`, '-t nat')
+          .concat(inside(`${program}-save`, '-t filter'))
+          .split('\n')
+          .filter((line) => owner.test(line))
+          .map((line) => line.replace(/\[\d+:\d+\]/, '[0:0]')),
+      )
+
+    test("takes kpng's userspace chains and leaves those of kube-proxy's userspace mode", () => {
+      restore(kubeProxys, kubeProxysFilter)
+      const before = rulesOf(/KUBE-/)
+      restore(kpngs, kpngsFilter)
+      expect(rulesOf(/KPNG-/)).not.toEqual([])
+      expect(kpng('')).toMatchObject({ status: 0 })
+      expect(rulesOf(/KPNG-/)).toEqual([])
+      expect(rulesOf(/KUBE-/)).toEqual(before)
+    })
+
+    test("--kube-proxy takes the chains of its userspace mode and leaves kpng's", () => {
+      restore(kpngs, kpngsFilter)
+      const before = rulesOf(/KPNG-/)
+      restore(kubeProxys, kubeProxysFilter)
+      expect(rulesOf(/KUBE-/)).not.toEqual([])
+      expect(kpng('--kube-proxy')).toMatchObject({ status: 0 })
+      expect(rulesOf(/KUBE-/)).toEqual([])
+      expect(rulesOf(/KPNG-/)).toEqual(before)
+    })
+
+    test("a chain of kpng's that somebody else's rule leads to cannot go, and that is said", () => {
+      restore([...kpngs, ':MINE - [0:0]', '-A MINE -j KPNG-PORTALS-HOST'], kpngsFilter)
+      const { status, stderr } = kpng('--backend userspacelin-iptables')
+      expect(stderr).toMatch(/-X KPNG-PORTALS-HOST/)
+      expect(status).toBe(1)
+    })
+  })
+})
+
+function namespaceHasBoth(): string[] {
+  if (why !== undefined) return []
+  namespace.add()
+  try {
+    return ['iptables', 'ip6tables'].filter((program) => namespace.works(program, '-t', 'nat', '-S'))
+  } finally {
+    namespace.remove()
+  }
+}

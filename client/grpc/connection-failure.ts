@@ -1,0 +1,86 @@
+import { KpngError, messageOf } from '@kpng/api'
+import type { TlsFiles } from '../tls.js'
+
+/** Why there is no connection, in a sentence that says what to do. The same reason always gives the same sentence. */
+export function explainFailure(error: unknown, tls: TlsFiles | undefined): string {
+  if (error instanceof KpngError) return error.message
+  const { details, code } = error as { details?: unknown; code?: unknown }
+  // A call that ended with words of the server, or that was connected before, needs no guessing.
+  const text = typeof details === 'string' ? details : messageOf(error)
+  if (text === '') return `The call ended with code ${code}.`
+  if (typeof details === 'string' && !framed.test(details)) return withoutTime(details)
+  const said = withoutTime(text.replace(framed, '').replace(/\. Resolution note: [\s\S]*$/, ''))
+  for (const [pattern, explain] of explanations) {
+    const match = pattern.exec(said)
+    if (match) return explain(match, tls)
+  }
+  return said
+}
+
+/** How grpc-js begins when it could not connect. */
+const framed = /^No connection established\. Last error: (?:Error(?: \[\w+\])?: )?|^(?=Name resolution failed)/
+
+/** grpc-js puts the time into some texts, which would make every failure a new one. */
+const withoutTime = (text: string): string => text.replace(/ \(\d{4}-\d\d-\d\dT[\d:.]+Z\)/, '').trim()
+
+type Explanation = readonly [RegExp, (match: RegExpExecArray, tls: TlsFiles | undefined) => string]
+
+const ownCertificate =
+  "Give one (--tls-crt, --tls-key) of the authority that the server's --listen-tls-ca names, valid for clients."
+
+// The words are those of Node and of OpenSSL, which every version of Node brings along.
+const explanations: readonly Explanation[] = [
+  [
+    /does not match certificate's altnames: (.*)/s,
+    ([, names]) =>
+      `The server's certificate does not name this address (${names}). Is it the right address? Then the certificate needs it as a subject alternative name.`,
+  ],
+  [
+    /self.signed certificate|unable to (?:verify|get).*certificate|certificate signature failure/,
+    ([words], tls) =>
+      tls?.caFile === undefined
+        ? `The server's certificate is of an authority that this machine does not know (${words}). Give that authority's certificate with --tls-ca.`
+        : `The server's certificate is not of the authority in ${tls.caFile} (${words}). Give the certificate of the authority that signed it with --tls-ca.`,
+  ],
+  [
+    /certificate (has expired|is not yet valid)/,
+    ([, words]) => `The server's certificate ${words}. Renew it, or set this machine's clock right.`,
+  ],
+  [/alert certificate required/, () => `The server wants a certificate of this client. ${ownCertificate}`],
+  [
+    /alert (bad certificate|unknown ca|unsupported certificate|certificate \w+|access denied|decrypt error)/,
+    ([, words]) => `The server refused this client's certificate (${words}). ${ownCertificate}`,
+  ],
+  [
+    /wrong version number|packet length too long|before secure TLS connection was established/,
+    () =>
+      'The server does not speak TLS at this address. Is it the right port? Else start the server with --listen-tls-…, or leave --tls-… out here.',
+  ],
+  [
+    /key values mismatch/,
+    (_, tls) =>
+      `The key in ${tls?.keyFile} does not belong to the certificate in ${tls?.certFile}. Give both of one pair.`,
+  ],
+  [
+    /no start line|PEM routines|DECODER routines/,
+    () => 'A file of --tls-key, --tls-crt or --tls-ca holds no usable PEM. Look for its line "-----BEGIN …".',
+  ],
+  // No alert, no word: how Node's TLS servers refuse certificates, and how all of them refuse plain text.
+  [/^Failed to connect$|ECONNRESET|EPIPE|socket hang up/, (_, tls) => closedWithoutWord(tls)],
+  [
+    /connect (ECONNREFUSED|ENOENT)/,
+    ([, code]) => `Nothing listens at this address (${code}). Is the server running, and the address right?`,
+  ],
+  [
+    /^Name resolution failed/,
+    () => 'The name has no address here. Is it right? On a node that boots without DNS, give an IP address.',
+  ],
+  [/:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):/, ([, words]) => `TLS failed (${words}). Does the server's side log more?`],
+]
+
+function closedWithoutWord(tls: TlsFiles | undefined): string {
+  const closed = 'The server closed the connection without a word.'
+  if (tls === undefined) return `${closed} It may want TLS. Give --tls-ca, --tls-crt and --tls-key.`
+  if (tls.certFile === undefined) return `${closed} It may want a certificate of this client. ${ownCertificate}`
+  return `${closed} It may have refused the certificate in ${tls.certFile}. ${ownCertificate}`
+}
