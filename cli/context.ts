@@ -1,4 +1,6 @@
-import type { Log } from '@kpng/api'
+import type { KpngError, Log } from '@kpng/api'
+import type { Skips } from '@kpng/core/sources/skips'
+import type { Store } from '@kpng/core/store'
 import type { ResolvedSettings } from '@kpng/node'
 import type { KubeRequests } from './agent/kube-requests.js'
 import type { EventCounts } from './events.js'
@@ -16,8 +18,12 @@ export interface Context {
   readonly resolved: ResolvedSettings | undefined
   /** The API server, where the source is one. */
   readonly kube: KubeRequests | undefined
-  /** Ends the run from within, as a signal would. */
-  stop(): void
+  /** The state goes to a backend on this node and nowhere else: a source may leave out what only other nodes need. */
+  readonly onlyThisNode?: boolean
+  /** What the source fills, where there is one in this process. */
+  readonly state?: { readonly store: Store; readonly skips: Skips }
+  /** Ends the run from within, as a signal would; with a reason, as a failure. */
+  stop(reason?: KpngError): void
 }
 
 /** The values of a command's flags, by their camel-case names. */

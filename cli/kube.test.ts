@@ -1,5 +1,8 @@
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type Playground, startPlayground } from '@kpng/playground'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -49,6 +52,26 @@ describe('kpng kube', () => {
     expect(json.stdout).toContain('"Local":true')
     apply('web', {}, '10.1.0.2')
     await json.says('"10.1.0.2"')
+  })
+
+  test.each([
+    ['its own Node alone, where the view of this node is all that is made of it', ['to-local', 'to-json'], 'node-a'],
+    ['all Nodes, where many nodes are served', ['to-api', '--listen', 'tcp://127.0.0.1:0'], undefined],
+    ['all Nodes, where the whole state is written', ['to-file', '-o', '-'], undefined],
+  ])('watches %s (checklist 7)', async (_, sink, node) => {
+    const asked: URL[] = []
+    const server = createServer((request, response) => {
+      asked.push(new URL(request.url ?? '', 'http://localhost'))
+      response.writeHead(503).end()
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    commands.start('kpng', 'kube', '--server', url, ...sink, '--node-name', 'node-a')
+    const ofNodes = () => asked.find(({ pathname }) => pathname === '/api/v1/nodes')
+    await expect.poll(ofNodes, { timeout: 20_000 }).toBeDefined()
+    server.close()
+    expect(ofNodes()?.searchParams.get('fieldSelector') ?? undefined).toBe(node && `metadata.name=${node}`)
   })
 
   test('takes the Services of the default proxy, or of the one it is named after', async () => {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type Context, type Flags, textFlag } from './context.js'
+import { surviveClosedPipes } from './exit.js'
 
 /** Exit codes: 0 done, 1 failed, 2 wrong usage. */
 export async function main(args: readonly string[], name = 'kpng'): Promise<number> {
@@ -10,21 +11,23 @@ export async function main(args: readonly string[], name = 'kpng'): Promise<numb
     console.log(version)
     return 0
   }
-  // A reader that has seen enough (`kpng-json | head`) is no failure.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  surviveClosedPipes()
   const { buildProgram, CommanderError } = await import('./program.js')
   const program = buildProgram(name, version, (flags) => contextFrom(flags, version))
   try {
     if (args[0] === 'completion' || args[0] === 'complete') await addCompletion(program)
     else
       program.command('completion').description('print the completion script of a shell: bash, zsh, fish, powershell')
-    await program.parseAsync([...args], { from: 'user' })
+    await program.parseAsync(args.flatMap(klogSpelling), { from: 'user' })
     return 0
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     return await report(error, name)
   }
 }
+
+/** `-v=2`, as Kubernetes' own programs have it. */
+const klogSpelling = (word: string): string[] => (/^-v=\d+$/.test(word) ? ['-v', word.slice(3)] : [word])
 
 async function addCompletion(program: import('commander').Command): Promise<void> {
   const { default: tab } = await import('@bomb.sh/tab/commander')
@@ -36,7 +39,7 @@ async function contextFrom(flags: Flags, version: string): Promise<Context> {
   const { defaultNodeName, stopOnSignals } = await import('@kpng/client')
   const { EventCounts } = await import('./events.js')
   const warnings: string[] = []
-  const resolved = flags.agentFlags
+  const resolved = flags.agent
     ? await (await import('./agent/settings.js')).settingsFrom(flags, (message) => warnings.push(message))
     : undefined
   const { log, verbosity } = await logFrom(withLogging(flags, resolved))
@@ -46,18 +49,24 @@ async function contextFrom(flags: Flags, version: string): Promise<Context> {
   const events = new EventCounts()
   events.report(log, signal)
   const nodeName = textFlag(flags, 'nodeName') ?? (resolved?.settings.hostnameOverride || defaultNodeName())
-  return { log, verbosity, nodeName, signal, events, version, resolved, kube: undefined, stop: () => ended.abort() }
+  return {
+    log,
+    verbosity,
+    nodeName,
+    signal,
+    events,
+    version,
+    resolved,
+    kube: undefined,
+    stop: (reason) => ended.abort(reason),
+  }
 }
 
-/** A flag comes before the configuration file. */
+/** What flags and the configuration file say together. */
 function withLogging(flags: Flags, resolved: Context['resolved']): Flags {
   if (!resolved) return flags
   const { verbosity, logFormat } = resolved.settings
-  return {
-    ...flags,
-    v: textFlag(flags, 'v') ?? String(verbosity),
-    logFormat: textFlag(flags, 'logFormat') ?? logFormat,
-  }
+  return { ...flags, v: String(verbosity), logFormat }
 }
 
 async function report(error: unknown, name: string): Promise<number> {

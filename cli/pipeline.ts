@@ -11,18 +11,19 @@ export type Flow = (store: Store, context: Context, ready: () => void) => Promis
  */
 export async function runPipeline(source: SourceCommand, flags: Flags, sink: Flow, context: Context): Promise<void> {
   const { Store } = await import('@kpng/core/store')
-  const store = new Store()
+  const { Skips } = await import('@kpng/core/sources/skips')
+  const state = { store: new Store(), skips: new Skips(context.log) }
   const ended = new AbortController()
-  const inner = { ...context, signal: AbortSignal.any([context.signal, ended.signal]) }
+  const inner = { ...context, state, signal: AbortSignal.any([context.signal, ended.signal]) }
   let begin = () => {}
   const ready = new Promise<void>((resolve) => {
     begin = resolve
   })
-  const sinking = sink(store, inner, begin)
+  const sinking = sink(state.store, inner, begin)
   try {
     await Promise.race([ready, sinking])
     if (inner.signal.aborted) return await sinking
-    const sourcing = source.run(flags, store, inner)
+    const sourcing = source.run(flags, state, inner)
     await Promise.race([sourcing, sinking])
     ended.abort()
     await Promise.all([sourcing, sinking])

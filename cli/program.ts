@@ -61,10 +61,10 @@ function addSource(program: Command, source: SourceCommand, makeContext: MakeCon
   const command = program.command(source.name).description(source.summary)
   command.addHelpText('after', `\nExample:\n  $ ${source.example}`)
   source.addFlags(command)
-  const run = async (sink: Flow, leaf: Command) => {
+  const run = async (sink: Flow, leaf: Command, more: Pick<Context, 'onlyThisNode'> = {}) => {
     const flags = leaf.optsWithGlobals()
     const kube = source.name === 'kube' ? new KubeRequests() : undefined
-    await runPipeline(source, flags, sink, { ...(await makeContext(flags)), kube })
+    await runPipeline(source, flags, sink, { ...(await makeContext(flags)), kube, ...more })
   }
   for (const sink of sinks) {
     const leaf = command.command(sink.name).description(sink.summary)
@@ -73,20 +73,24 @@ function addSource(program: Command, source: SourceCommand, makeContext: MakeCon
     leaf.action(() => run((store, context, ready) => sink.run(leaf.optsWithGlobals(), store, context, ready), leaf))
   }
   const local = command.command('to-local').description('hand the view of this node to a backend in this process')
-  addBackends(local, `kpng ${source.name} to-local`, (backend, leaf) =>
-    run(async (store, context, ready) => {
-      const { changeSetsOf } = await import('@kpng/core/sinks/local')
-      const { runOn } = await import('./backends/run.js')
-      ready()
-      await runOn(changeSetsOf(store), backend, leaf.optsWithGlobals(), context)
-    }, leaf),
+  addBackends(local, `kpng ${source.name} to-local`, makeContext, (backend, leaf) =>
+    run(
+      async (store, context, ready) => {
+        const { changeSetsOf } = await import('@kpng/core/sinks/local')
+        const { runOn } = await import('./backends/run.js')
+        ready()
+        await runOn(changeSetsOf(store), backend, leaf.optsWithGlobals(), context)
+      },
+      leaf,
+      { onlyThisNode: true },
+    ),
   )
 }
 
 function addLocal(program: Command, makeContext: MakeContext): void {
   const local = program.command('local').description('hand the view of this node, from a kpng API, to a backend')
   addClientFlags(local, '')
-  addBackends(local, 'kpng local', async (backend, leaf) => {
+  addBackends(local, 'kpng local', makeContext, async (backend, leaf) => {
     const flags = leaf.optsWithGlobals()
     const context = await makeContext(flags)
     const { changeSetsOverGrpc } = await import('@kpng/client')
@@ -157,9 +161,18 @@ function addPlayground(program: Command, makeContext: MakeContext): void {
   })
 }
 
+/** The privileged part alone: no source is asked, and nothing is served. */
+async function initOnly(leaf: Command, makeContext: MakeContext): Promise<void> {
+  const flags = leaf.optsWithGlobals()
+  const { resolved, log } = await makeContext(flags)
+  const { prepareSystem } = await import('./agent/settings.js')
+  await prepareSystem(resolved as NonNullable<typeof resolved>, flags, log)
+}
+
 function addBackends(
   parent: Command,
   words: string,
+  makeContext: MakeContext,
   run: (backend: BackendCommand, leaf: Command) => Promise<void>,
 ): void {
   parent.option('--once', 'end after the first sync')
@@ -168,8 +181,8 @@ function addBackends(
     const leaf = parent.command(backend.name).description(backend.summary)
     leaf.addHelpText('after', `\nExample:\n  $ ${words} ${backend.name}`)
     backend.addFlags(leaf)
-    if (backend.agent) addAgentFlags(leaf, backend.agent.flags)
-    leaf.action(() => run(backend, leaf))
+    if (backend.agent) addAgentFlags(leaf, backend.agent)
+    leaf.action(() => (leaf.opts().initOnly ? initOnly(leaf, makeContext) : run(backend, leaf)))
   }
 }
 

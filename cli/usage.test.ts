@@ -39,6 +39,11 @@ describe('usage', () => {
     })
   })
 
+  test("verbosity in klog's spelling", async () => {
+    const args = ['-v=2', 'file', '-i', state, 'to-local', '--node-name', 'vm-001', '--once', 'to-json']
+    expect(await commands.run('kpng', ...args)).toMatchObject({ code: 0, stderr: expect.stringContaining('Synced') })
+  })
+
   test.each([
     ['nonsense', /unknown command/],
     ['file to-nowhere', /unknown command/],

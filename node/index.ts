@@ -1,5 +1,6 @@
 export { type NodeAgent, type NodeAgentOptions, startNodeAgent } from './agent.js'
 export * from './config/index.js'
+export { type CoreAgent, type CoreAgentOptions, startCoreAgent } from './core-agent.js'
 export * from './health/index.js'
 export * from './metrics/index.js'
 export { NodeObserver, type NodeObserverOptions } from './observer.js'

@@ -1,7 +1,10 @@
 import type { KubeConnection } from '@kpng/core/sources/kube'
+import { RequestFeed } from '../request-feed.js'
 
 /** The way to the API server for those who need it beside the source: Events are posted once the source has connected. */
 export class KubeRequests {
+  /** What was asked so far, the source's requests too. */
+  readonly sent = new RequestFeed()
   #ready: (connection: KubeConnection) => void = () => {}
   readonly #connection = new Promise<KubeConnection>((resolve) => {
     this.#ready = resolve

@@ -1,7 +1,9 @@
+import { KpngError } from '@kpng/api'
 import type { Backend, RunnerOptions, SyncReport } from '@kpng/client'
 import type { NodeAgent, ServicePortCounters } from '@kpng/node'
 import { tracingAskedFor, tracingForbidden } from '@kpng/node/tracing-environment'
 import { type Context, type Flags, given, textFlag } from '../context.js'
+import { sourceReadings } from '../source-readings.js'
 import { prepareSystem } from './settings.js'
 
 /** What a node agent adds to the run of a backend. */
@@ -15,12 +17,9 @@ const nothing: AgentRun = { runner: {}, close: async () => {} }
 /** Starts health, metrics and tracing beside a backend, as its flags and the configuration file ask. */
 export async function startAgent(backend: Backend, mode: string, flags: Flags, context: Context): Promise<AgentRun> {
   const { resolved, log } = context
-  if (!resolved) return nothing
-  await prepareSystem(resolved, log)
-  if (flags.initOnly) {
-    context.stop()
-    return nothing
-  }
+  // A dry run is the same as no agent: it touches nothing, neither the kernel's values nor a port.
+  if (!resolved || flags.dryRun) return nothing
+  await prepareSystem(resolved, flags, log)
   const [agent, tracing] = await Promise.all([startServers(backend, mode, context), startTraces(flags, context)])
   // Backends that carry traffic themselves can tell about each connection.
   if (tracing && 'onConnection' in backend) backend.onConnection = tracing.recordConnection
@@ -28,6 +27,7 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
   return {
     runner: {
       minSyncIntervalMs: resolved.settings.minSyncPeriodMs,
+      syncIntervalMs: resolved.settings.syncPeriodMs,
       withSteps: tracing !== undefined,
       onQueued: (changes) => agent.observer.onQueued(changes),
       onSync: (report: SyncReport) => {
@@ -42,11 +42,11 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
 }
 
 async function startServers(backend: Backend, mode: string, context: Context): Promise<NodeAgent> {
-  const { startNodeAgent } = await import('@kpng/node')
+  const { apiClientMetrics, startNodeAgent } = await import('@kpng/node')
   const { resolved, log, signal, nodeName, version, verbosity, events, kube } = context
   // Only the backends that carry traffic themselves have any.
   const { counters } = backend as { counters?: ServicePortCounters['byServicePort'] }
-  return await startNodeAgent({
+  const agent = await startNodeAgent({
     resolved: resolved as NonNullable<typeof resolved>,
     nodeName,
     version,
@@ -54,11 +54,13 @@ async function startServers(backend: Backend, mode: string, context: Context): P
     log,
     signal,
     verbosity,
-    readings: { apiEvents: () => events.apiEvents, nodeLocalEvents: () => events.nodeLocalEvents },
+    readings: { ...sourceReadings(context), nodeLocalEvents: () => events.nodeLocalEvents },
     ...given('servicePortCounters', counters && { byServicePort: counters }),
     backend,
     ...(kube ? { post: (path: string, body: object) => kube.post(path, body) } : {}),
   })
+  kube?.sent.observe(apiClientMetrics(agent.metrics.registry))
+  return agent
 }
 
 async function startTraces(flags: Flags, { log, nodeName }: Context) {
@@ -66,6 +68,8 @@ async function startTraces(flags: Flags, { log, nodeName }: Context) {
   if (tracingForbidden(process.env) || (endpoint === undefined && !tracingAskedFor(process.env))) return undefined
   const { startTracing } = await import('@kpng/node/tracing')
   const ratio = textFlag(flags, 'traceRatio')
+  if (ratio !== undefined && Number.isNaN(Number(ratio)))
+    throw new KpngError('usage', `--trace-ratio takes a number from 0 (none) to 1 (all), not "${ratio}".`)
   return await startTracing({
     nodeName,
     log,
@@ -83,9 +87,12 @@ async function followConfig(flags: Flags, { log, signal, stop }: Context): Promi
     path,
     log,
     signal,
-    onChange: () => {
-      log.info('The configuration file has changed: kpng ends, to be started again', { file: path })
-      stop()
-    },
+    onChange: () =>
+      stop(
+        new KpngError(
+          'unavailable',
+          `The configuration file ${path} has changed: kpng ends, to be started again with it.`,
+        ),
+      ),
   })
 }

@@ -1,4 +1,4 @@
-import { type Context, type Flags, given, listFlag, textFlag } from '../context.js'
+import { booleanFlag, type Context, type Flags, given, listFlag, textFlag } from '../context.js'
 import type { BackendCommand } from './backend.js'
 
 /** The flags that both userspace proxiers have, as in Go kpng. */
@@ -14,6 +14,7 @@ const addFlags: BackendCommand['addFlags'] = (command) =>
       'how long connections to a removed endpoint may go on; default: until they end',
     )
     .option('--cluster-cidr <cidrs>', 'ranges of pods, beyond those that the node object names')
+    .option('--external-ips [bool]', 'serve spec.externalIPs', 'true')
 
 /** The options that those flags stand for. */
 async function optionsFrom(flags: Flags, { resolved }: Context) {
@@ -27,6 +28,7 @@ async function optionsFrom(flags: Flags, { resolved }: Context) {
     udpIdleTimeoutMs: milliseconds('--udp-idle-timeout', textFlag(flags, 'udpIdleTimeout') ?? '10s'),
     ...given('drainSeconds', drain === undefined ? undefined : wholeNumber('--drain-seconds', drain)),
     clusterCidrs: ranges.length > 0 ? ranges : clusterCidrs,
+    externalIps: booleanFlag(flags, 'externalIps', true),
   }
 }
 
@@ -73,15 +75,18 @@ export const userspaceWindowsCommand: BackendCommand = {
     addFlags(
       command
         .option('--forwarder-interface <name>', 'the interface; default: vEthernet (HNS Internal NIC)')
-        .option('--state-file <path>', 'remembers the addresses that were added, for kpng cleanup after a crash'),
+        .option(
+          '--state-file <path>',
+          'remembers the addresses that were added, across a crash; default: kpng\\addresses.json in %ProgramData%',
+        ),
     ),
   create: async (flags, context) => {
     const { log } = context
-    const { netshCapture, userspaceBackend } = await import('@kpng/backend-userspace')
+    const { defaultStateFile, netshCapture, userspaceBackend } = await import('@kpng/backend-userspace')
     const capture = netshCapture({
       log,
       ...given('interfaceName', textFlag(flags, 'forwarderInterface')),
-      ...given('stateFile', textFlag(flags, 'stateFile')),
+      stateFile: textFlag(flags, 'stateFile') ?? defaultStateFile(),
     })
     return userspaceBackend({ ...(await optionsFrom(flags, context)), log, capture })
   },

@@ -18,11 +18,11 @@ export const fileSource: SourceCommand = {
         '--service-proxy-name <name>',
         'of manifests, take only the Services that carry this service-proxy-name label',
       ),
-  run: async (flags, store, { log, signal }) => {
+  run: async (flags, state, { log, signal }) => {
     const { watchFile } = await import('@kpng/core/sources/file')
     const path = textFlag(flags, 'input')
     if (path === undefined) throw new KpngError('usage', '--input needs the path of a file or a folder.')
     const serviceProxyName = given('serviceProxyName', textFlag(flags, 'serviceProxyName'))
-    await watchFile({ path, store, log, signal, ...serviceProxyName, ...labelOptions(flags) })
+    await watchFile({ path, ...state, log, signal, ...serviceProxyName, ...labelOptions(flags) })
   },
 }

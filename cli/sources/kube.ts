@@ -18,20 +18,22 @@ export const kubeSource: SourceCommand = {
         '--service-proxy-name <name>',
         'take only Services with this service-proxy-name label; default: those without one',
       ),
-  run: async (flags, store, { log, signal, events, kube, resolved }) => {
+  run: async (flags, state, { log, signal, events, kube, resolved, nodeName, onlyThisNode }) => {
     const { loadConnection, watchKube } = await import('@kpng/core/sources/kube')
     const connection = await loadConnection({
       ...given('kubeconfig', textFlag(flags, 'kubeconfig') ?? (resolved?.settings.kubeconfig || undefined)),
       ...given('context', textFlag(flags, 'context')),
       ...given('server', textFlag(flags, 'server')),
+      ...given('onRequest', kube?.sent.report),
     })
     kube?.connected(connection)
     try {
       await watchKube({
-        store,
+        ...state,
         log,
         signal,
         connection,
+        ...given('nodeName', onlyThisNode ? nodeName : undefined),
         ...given('serviceProxyName', textFlag(flags, 'serviceProxyName')),
         ...labelOptions(flags),
         onEvent: () => events.countApiEvents(1),

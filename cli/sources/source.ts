@@ -1,4 +1,3 @@
-import type { Store } from '@kpng/core/store'
 import type { Command } from 'commander'
 import type { Context, Flags } from '../context.js'
 
@@ -8,6 +7,6 @@ export interface SourceCommand {
   readonly summary: string
   readonly example: string
   addFlags(command: Command): void
-  /** Fills the store until the signal is aborted; rejects when it cannot even begin. */
-  run(flags: Flags, store: Store, context: Context): Promise<void>
+  /** Fills the store until the signal is aborted, and reports what it cannot use; rejects when it cannot even begin. */
+  run(flags: Flags, state: NonNullable<Context['state']>, context: Context): Promise<void>
 }

@@ -58,18 +58,24 @@ function detectLocalOf(settings: Settings): DetectLocal {
   }
 }
 
+const keywords: ReadonlyMap<string, readonly string[]> = new Map([
+  ['all', ['0.0.0.0/0', '::/0']],
+  ['localhost', ['127.0.0.0/8', '::1/128']],
+])
+
 function nodePortAddressesOf(given: readonly string[]) {
   const warnings: string[] = []
   if (given.includes('localhost')) {
-    warnings.push('nodePortAddresses has "localhost", and nftables serves no node ports on loopback. It is left out.')
+    warnings.push('nodePortAddresses has "localhost", and nftables serves no node ports on loopback.')
   }
+  // A family without a CIDR is served everywhere, so "localhost" stays, though nobody is served there.
   const cidrs = given
-    .filter((address) => address !== 'primary' && address !== 'localhost')
-    .flatMap((address) => (address === 'all' ? ['0.0.0.0/0', '::/0'] : [address]))
+    .filter((address) => address !== 'primary')
+    .flatMap((address) => keywords.get(address) ?? [address])
   if (!given.includes('primary')) return { nodePortAddresses: cidrs, warnings }
   if (cidrs.length === 0) return { nodePortAddresses: 'primary' as const, warnings }
   warnings.push(
-    'nodePortAddresses has "primary" beside CIDRs, which cannot be combined here: node ports are served on the CIDRs alone. Add the node\'s own range to them.',
+    'nodePortAddresses has "primary" beside CIDRs, which cannot be combined here: node ports are served on the CIDRs alone, and on every address of a family that has none. Add the node\'s own ranges to them.',
   )
   return { nodePortAddresses: cidrs, warnings }
 }

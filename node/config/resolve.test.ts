@@ -109,7 +109,7 @@ describe('the options of a backend in the kernel', () => {
     [['primary'], 'primary', 0],
     [['10.0.0.0/8'], ['10.0.0.0/8'], 0],
     [['all'], ['0.0.0.0/0', '::/0'], 0],
-    [['localhost', '10.0.0.0/8'], ['10.0.0.0/8'], 1],
+    [['localhost', '10.0.0.0/8'], ['127.0.0.0/8', '::1/128', '10.0.0.0/8'], 1],
     [['primary', '10.0.0.0/8'], ['10.0.0.0/8'], 1],
   ])('nodePortAddresses %j', (nodePortAddresses, expected, warned) => {
     const { settings } = resolveSettings({ file: { nodePortAddresses } })

@@ -28,6 +28,15 @@ test('connections are asked for at each scrape, and what is gone is not shown', 
   expect(await metrics.registry.metrics()).not.toContain('kpng_nft_connections_total{')
 })
 
+test('portals that are not open are counted at each scrape', async () => {
+  const metrics = new ProxyMetrics({ mode: 'other', version: '1.2.3', processMetrics: false })
+  const failures = new Map([['default/web:http|10.96.0.1:80/tcp', 'in use']])
+  countHooks({ failures: () => failures }, metrics)
+  expect(await metrics.registry.metrics()).toContain('kpng_userspace_portals_failed 1')
+  failures.clear()
+  expect(await metrics.registry.metrics()).toContain('kpng_userspace_portals_failed 0')
+})
+
 test('a backend without hooks is left as it is', () => {
   const backend = {}
   countHooks(backend, new ProxyMetrics({ mode: 'other', version: '1.2.3', processMetrics: false }))

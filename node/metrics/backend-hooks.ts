@@ -1,5 +1,6 @@
 import type { IPFamily } from '../config/cidr.js'
 import { registerConnections, type ServicePortConnections } from './connection-metrics.js'
+import { registerFailedPortals } from './portal-metrics.js'
 import type { ProxyMetrics } from './proxy-metrics.js'
 
 type KernelFamily = 'ip' | 'ip6'
@@ -10,6 +11,8 @@ export interface BackendHooks {
   onCleanupFailure?: ((families: readonly KernelFamily[]) => void) | undefined
   /** Asked at each scrape; undefined when the backend does not count. */
   readonly connectionCounts?: (() => Promise<readonly ServicePortConnections[]>) | undefined
+  /** Asked at each scrape: why addresses that should be open are not, by their names. */
+  failures?(): ReadonlyMap<string, string>
 }
 
 const ipFamilyOf = (family: KernelFamily): IPFamily => (family === 'ip' ? 'IPv4' : 'IPv6')
@@ -24,4 +27,5 @@ export function countHooks(backend: object & BackendHooks, metrics: ProxyMetrics
     backend.onCleanupFailure = (families) => metrics.recordCleanupFailure(families.map(ipFamilyOf))
   }
   if (backend.connectionCounts) registerConnections(metrics.registry, backend.connectionCounts)
+  if (backend.failures) registerFailedPortals(metrics.registry, () => backend.failures?.().size ?? 0)
 }

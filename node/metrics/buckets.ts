@@ -17,3 +17,6 @@ export const programmingBuckets = [
   ...linear(60, 5, 12),
   ...linear(120, 30, 7),
 ]
+
+/** client-go's, for requests to the API server. */
+export const apiRequestBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]

@@ -1,9 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
+import { apiClientMetrics } from './api-client-metrics.js'
 import { countHooks } from './backend-hooks.js'
+import { coreMetrics } from './core-metrics.js'
 import { ProxyMetrics } from './proxy-metrics.js'
 
 // Alerts and dashboards that name a metric which does not exist stay silent for ever.
@@ -11,19 +15,22 @@ import { ProxyMetrics } from './proxy-metrics.js'
 const deploy = (path: string) => fileURLToPath(new URL(`../../deploy/${path}`, import.meta.url))
 
 const zero = () => 0
-const registries = (['nftables', 'iptables'] as const).map((mode) => {
+const readings = { apiEvents: zero, nodeLocalEvents: zero, skippedObjects: zero, storeRevision: zero }
+const ofProxies = (['nftables', 'iptables'] as const).map((mode) => {
   const metrics = new ProxyMetrics({
     mode,
     version: '1.2.3',
-    readings: { apiEvents: zero, nodeLocalEvents: zero, skippedObjects: zero, storeRevision: zero },
+    readings,
     servicePortCounters: { byServicePort: new Map() },
   })
-  countHooks({ connectionCounts: async () => [] }, metrics)
+  countHooks({ connectionCounts: async () => [], failures: () => new Map() }, metrics)
+  apiClientMetrics(metrics.registry)
   return metrics.registry
 })
+const ofCores = coreMetrics('1.2.3', readings, { watchers: {}, changeSetsSent: 0, itemsSent: 0 })
 
 const existing = new Map(
-  registries.flatMap((registry) =>
+  [...ofProxies, ofCores].flatMap((registry) =>
     registry.getMetricsAsArray().map((metric) => {
       const { name, type, labelNames } = metric as unknown as { name: string; type: string; labelNames?: string[] }
       return [name, { type: String(type), labels: labelNames ?? [] }] as const
@@ -32,7 +39,7 @@ const existing = new Map(
 )
 
 /** What Prometheus itself adds. */
-const scrapeLabels = ['job', 'instance', 'le']
+const scrapeLabels = ['job', 'instance', 'le', '__name__']
 
 /** The metric that a name in an expression is about; undefined when it does not exist. */
 function metricOf(name: string) {
@@ -40,7 +47,8 @@ function metricOf(name: string) {
   return existing.get(name) ?? (histogram?.type === 'histogram' ? histogram : undefined)
 }
 
-const namesIn = (expression: string) => expression.match(/\b(?:kubeproxy|kpng|nodejs|process)_[a-z0-9_]+/g) ?? []
+const namesIn = (expression: string) =>
+  expression.match(/\b(?:kubeproxy|kpng|rest_client|nodejs|process)_[a-z0-9_]+/g) ?? []
 
 /** Labels that are matched or grouped by. */
 const labelsIn = (expression: string) =>
@@ -82,14 +90,18 @@ describe('the dashboard', () => {
 
   test('shows every metric of kube-proxy and of kpng', () => {
     const shown = new Set(namesIn(JSON.stringify(panels)).map((name) => name.replace(/_(?:bucket|sum|count)$/, '')))
-    const ours = [...existing.keys()].filter((name) => /^(?:kubeproxy|kpng)_/.test(name))
+    const ours = [...existing.keys()].filter((name) => /^(?:kubeproxy|kpng|rest_client)_/.test(name))
     expect(ours.filter((name) => !shown.has(name))).toEqual([])
   })
 })
 
 describe('the alerts', () => {
   const file = deploy('prometheus/alerts.yaml')
-  const rules = parse(readFileSync(file, 'utf8')).groups[0].rules as { alert: string; expr: string }[]
+  const rules = parse(readFileSync(file, 'utf8')).groups[0].rules as {
+    alert: string
+    expr: string
+    annotations: object
+  }[]
 
   test.each(rules.map(({ alert, expr }) => [alert, expr]))('%s', (_, expr) => check(expr as string))
 
@@ -99,6 +111,38 @@ describe('the alerts', () => {
   test.skipIf(missing)('promtool accepts them', () => {
     const { stdout, status } = spawnSync('promtool', ['check', 'rules', file], { encoding: 'utf8' })
     expect([status, stdout]).toEqual([0, expect.stringContaining(`${rules.length} rules found`)])
+  })
+
+  test.skipIf(missing)('the event loop of kpng is watched whatever its job is called, and nobody else', () => {
+    const late = (job: string) => ({ series: `nodejs_eventloop_lag_p99_seconds{job="${job}"}`, values: '2x20' })
+    const ours = ['kpng', 'kube-proxy']
+    const alerts = ours.map((job) => ({
+      exp_labels: { severity: 'warning', job },
+      exp_annotations: rules.find(({ alert }) => alert === 'KpngEventLoopBlocked')?.annotations,
+    }))
+    const folder = mkdtempSync(join(tmpdir(), 'kpng-alerts-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const cases = join(folder, 'event-loop.yaml')
+    const text = JSON.stringify({
+      rule_files: [file],
+      tests: [
+        {
+          interval: '1m',
+          input_series: [
+            ...[...ours, 'shop'].map(late),
+            ...ours.map((job) => ({ series: `kpng_build_info{job="${job}"}`, values: '1x20' })),
+          ],
+          alert_rule_test: [{ eval_time: '15m', alertname: 'KpngEventLoopBlocked', exp_alerts: alerts }],
+        },
+      ],
+    })
+    // What promtool expects is what it would write into the sentence.
+    writeFileSync(
+      cases,
+      text.replaceAll('{{ $labels.instance }}', '').replaceAll('{{ $value | humanizeDuration }}', '2s'),
+    )
+    const { stdout, stderr, status } = spawnSync('promtool', ['test', 'rules', cases], { encoding: 'utf8' })
+    expect([status, `${stdout}${stderr}`]).toEqual([0, expect.stringContaining('SUCCESS')])
   })
 })
 

@@ -1,5 +1,7 @@
+export { type ApiRequest, apiClientMetrics } from './api-client-metrics.js'
 export { type BackendHooks, countHooks } from './backend-hooks.js'
 export type { ServicePortConnections } from './connection-metrics.js'
+export { type CoreCounters, coreMetrics } from './core-metrics.js'
 export type { MetricsMode } from './kube-proxy-metrics.js'
 export type { Readings } from './own-metrics.js'
 export { ProxyMetrics, type ProxyMetricsOptions } from './proxy-metrics.js'

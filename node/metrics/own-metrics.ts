@@ -1,4 +1,5 @@
-import { Counter, Gauge, type Registry } from 'prom-client'
+import { Gauge, type Registry } from 'prom-client'
+import { readCounter, readGauge } from './read-at-scrape.js'
 
 /** Numbers that others keep, read when somebody scrapes. What is left out has no metric. */
 export interface Readings {
@@ -15,30 +16,14 @@ export interface Readings {
 /** kpng's own metrics, from the numbers that there are. */
 export function registerReadings(registry: Registry, readings: Readings): void {
   const counter = (name: string, help: string, read: (() => number) | undefined) => {
-    if (!read) return
-    new Counter({
-      name,
-      help,
-      registers: [registry],
-      collect() {
-        this.reset()
-        this.inc(read())
-      },
-    })
+    if (read) readCounter(registry, name, help, read)
   }
   counter('kpng_k8s_api_events_total', 'Events received from the Kubernetes API', readings.apiEvents)
   counter('kpng_node_local_events_total', 'Services that changed for this node', readings.nodeLocalEvents)
   counter('kpng_skipped_objects_total', 'Objects or parts of them that could not be used', readings.skippedObjects)
-  const { storeRevision } = readings
-  if (!storeRevision) return
-  new Gauge({
-    name: 'kpng_store_revision',
-    help: 'Revision of the store: one more with each change of the cluster that matters',
-    registers: [registry],
-    collect() {
-      this.set(storeRevision())
-    },
-  })
+  if (!readings.storeRevision) return
+  const help = 'Revision of the store: one more with each change of the cluster that matters'
+  readGauge(registry, 'kpng_store_revision', help, readings.storeRevision)
 }
 
 export function registerBuildInfo(registry: Registry, version: string): void {

@@ -7,14 +7,14 @@ import { sendJson, sendText } from './respond.js'
 import { answerVerbosity, type Verbosity } from './verbosity.js'
 
 export interface StatusHandlerOptions {
-  /** What kube-proxy would call the mode: the answer to /proxyMode. */
-  readonly mode: string
+  /** What kube-proxy would call the mode: the answer to /proxyMode. Default: there is no such page. */
+  readonly mode?: string
   /** A prom-client registry. */
   readonly registry: { metrics(): Promise<string>; readonly contentType: string }
-  /** The answer to /configz: `configz(resolved)`. */
-  readonly configz: () => object
-  /** The answer to /flagz: `flagz(resolved)`. */
-  readonly flagz: () => { readonly [flag: string]: string }
+  /** The answer to /configz: `configz(resolved)`. Default: there is no such page. */
+  readonly configz?: () => object
+  /** The answer to /flagz: `flagz(resolved)`. Default: there is no such page. */
+  readonly flagz?: () => { readonly [flag: string]: string }
   readonly status: StatuszFacts
   readonly log: Log
   /** How the log's verbosity is read and set at run time. Default: it cannot be. */
@@ -45,14 +45,14 @@ function pagesOf(options: StatusHandlerOptions): { readonly [path: string]: Page
   const { mode, registry, configz, flagz, status, verbosity, profiling = false } = options
   const pages: { [path: string]: Page } = {
     '/healthz': (_, response) => sendText(response, 200, 'ok'),
-    '/proxyMode': (_, response) => sendText(response, 200, mode),
     '/metrics': async (_, response) => {
       const text = await registry.metrics()
       response.writeHead(200, { 'Content-Type': registry.contentType }).end(text)
     },
-    '/configz': (_, response) => sendJson(response, 200, configz()),
-    '/flagz': (_, response) => sendText(response, 200, flagzText(flagz())),
   }
+  if (mode !== undefined) pages['/proxyMode'] = (_, response) => sendText(response, 200, mode)
+  if (configz) pages['/configz'] = (_, response) => sendJson(response, 200, configz())
+  if (flagz) pages['/flagz'] = (_, response) => sendText(response, 200, flagzText(flagz()))
   const listed = [...Object.keys(pages), '/statusz'].sort()
   pages['/statusz'] = (_, response) => sendText(response, 200, statuszText(status, listed))
   if (verbosity) {

@@ -116,5 +116,5 @@ export function tracesUrl(endpoint: string): string {
 function ratioOf({ sampleRatio }: TracingOptions): number {
   const ratio = sampleRatio ?? ratioFrom(process.env)
   if (ratio >= 0 && ratio <= 1) return ratio
-  throw new KpngError('usage', `The part of traces to keep is ${ratio}. Give a number from 0 (none) to 1 (all).`)
+  throw new KpngError('usage', `The part of traces to keep is no number from 0 (none) to 1 (all): ${ratio}.`)
 }

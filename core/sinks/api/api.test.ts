@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { Store } from '../../store/index.js'
 import { endpoint, node, service, syncedStore } from '../../testing/objects.js'
 import { until } from '../../testing/until.js'
-import { type ApiSinkOptions, type Server, serveApi } from './index.js'
+import { type ApiSinkOptions, noApiCounts, type Server, serveApi } from './index.js'
 
 // The wire contract, spoken by a grpc-js client over real sockets.
 
@@ -280,6 +280,34 @@ describe('globalv1', () => {
     const endpointPath = first[3]?.slice(4)
     expect(await next).toEqual([`delete ${endpointPath}`, 'delete default|a||', 'delete |node-a||', 'sync'])
   })
+})
+
+test('who watches and what they are told is counted, item by item', async () => {
+  const store = syncedStore()
+  store.update((tx) => {
+    tx.setService(service('a'))
+    tx.setEndpoints(slice('a', endpoint('10.0.0.1', { podName: 'p' }), endpoint('10.0.0.2', { podName: 'q' })))
+  })
+  const counters = noApiCounts()
+  const told: number[] = []
+  const server = await serve(store, { counters, onSent: (items) => told.push(items) })
+  const nodes = [new Watcher(server), new Watcher(server)] as const
+  // The second is told what was encoded for the first, all in one piece.
+  for (const [index, watcher] of nodes.entries()) {
+    watcher.ask(`node-${index}`)
+    await watcher.next()
+  }
+  const relay = new Watcher(server, '/globalv1.Sets/Watch')
+  relay.askGlobal()
+  await relay.next()
+  await until('all to be counted', () => counters.changeSetsSent === 3)
+  expect(counters).toEqual({ watchers: { local: 2, global: 1 }, changeSetsSent: 3, itemsSent: 9 })
+  nodes[0].ask('node-0')
+  store.update((tx) => tx.deleteService('default', 'a'))
+  await until('the deletes to be counted', () => counters.changeSetsSent === 4)
+  expect(told).toEqual([3, 3, 3, 3])
+  for (const watcher of [...nodes, relay]) watcher.call.cancel()
+  await until('all to be gone', () => counters.watchers.local + counters.watchers.global === 0)
 })
 
 test('what is switched off is not served', async () => {

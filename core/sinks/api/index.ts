@@ -1,5 +1,6 @@
 import { KpngError, type Log } from '@kpng/api'
 import type { Store } from '../../store/index.js'
+import { type ApiCounters, noApiCounts } from './counters.js'
 import {
   type Handler,
   type HealthSource,
@@ -12,6 +13,7 @@ import {
 } from './grpc/index.js'
 import { globalWatchHandler, localWatchHandler, type OnSent } from './watch-calls.js'
 
+export { type ApiCounters, noApiCounts, type WatcherKind } from './counters.js'
 export type { Keepalive, Limits, Server, ServerStats, TlsFiles } from './grpc/index.js'
 
 export interface ApiSinkOptions {
@@ -29,20 +31,22 @@ export interface ApiSinkOptions {
   readonly keepalive?: Partial<Keepalive>
   /** Told how many items each change set had that went out. */
   readonly onSent?: OnSent
+  readonly counters?: ApiCounters
 }
 
 export const defaultListen = 'tcp://127.0.0.1:12090'
 
 /** Serves the store over gRPC: the wire contract of the kpng API, and `grpc.health.v1`. */
 export async function serveApi(options: ApiSinkOptions): Promise<Server> {
-  const { store, log, localApi = true, globalApi = true, onSent = () => {} } = options
+  const { store, log, localApi = true, globalApi = true, counters = noApiCounts(), onSent = () => {} } = options
   if (!localApi && !globalApi) {
     throw new KpngError('usage', 'Neither the local nor the global API is to be served. Leave one of them on.')
   }
   const services = [...(localApi ? ['localv1.Sets'] : []), ...(globalApi ? ['globalv1.Sets'] : [])]
   const handlers = new Map<string, Handler>(healthHandlers(healthOf(store, services)))
-  if (localApi) handlers.set('/localv1.Sets/Watch', localWatchHandler(store, log, onSent))
-  if (globalApi) handlers.set('/globalv1.Sets/Watch', globalWatchHandler(store, log, onSent))
+  const settings = { store, log, counters, onSent }
+  if (localApi) handlers.set('/localv1.Sets/Watch', localWatchHandler(settings))
+  if (globalApi) handlers.set('/globalv1.Sets/Watch', globalWatchHandler(settings))
   const { tls, limits, keepalive } = options
   const server = await listen({
     address: options.listen ?? defaultListen,

@@ -2,7 +2,10 @@ import { create, fromBinary } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { encodeSet } from './item-frames.js'
+import { service, syncedStore } from '../../testing/objects.js'
+import { GlobalWatch, NodeWatch, type Watch } from '../../view/index.js'
+import { KeptLog } from './grpc/testing/server.js'
+import { countFrames, encodeSet, framesOf } from './item-frames.js'
 
 test('a set item is encoded as the contract says', () => {
   fc.assert(
@@ -23,3 +26,36 @@ test('a set item is encoded as the contract says', () => {
     { numRuns: 200 },
   )
 })
+
+/** What a watcher is told next, as words. */
+function told(watch: Watch, log: KeptLog): string[] {
+  const changeSet = watch.poll()
+  if (!changeSet) return []
+  return [...framesOf(changeSet, { log })]
+    .filter((frames) => countFrames(frames) > 0)
+    .map((frame) => {
+      const { op } = fromBinary(localv1.OpItemSchema, frame.subarray(5))
+      return op.case === 'set' ? `set ${op.value.ref?.path}` : String(op.case)
+    })
+}
+
+test.each([
+  ['a node', (store) => new NodeWatch(store, { nodeName: 'node-1' }), 'default/odd', 'default/good'],
+  ['a relay', (store) => new GlobalWatch(store), 'default|odd||', 'default|good||'],
+] as const satisfies readonly (readonly [string, (store: ReturnType<typeof syncedStore>) => Watch, string, string])[])(
+  'an item that cannot be encoded is left out and said once, and %s is told everything else',
+  (_, watch, odd, good) => {
+    const store = syncedStore()
+    const affinity = create(localv1.ClientIPAffinitySchema, { timeoutSeconds: 3_000_000_000 })
+    store.update((transaction) => {
+      transaction.setService(service('odd', { sessionAffinity: { case: 'clientIp', value: affinity } }))
+      transaction.setService(service('good'))
+    })
+    const log = new KeptLog()
+    const whole = ['reset', `set ${good}`, 'sync']
+    expect(told(watch(store), log)).toEqual(whole)
+    expect(told(watch(store), log)).toEqual(whole)
+    expect(log.lines).toEqual([expect.stringContaining(odd)])
+    expect(log.lines[0]).toContain('invalid int32: 3000000000')
+  },
+)

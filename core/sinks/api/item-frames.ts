@@ -1,5 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { localv1 } from '@kpng/api'
+import { type Log, localv1, messageOf } from '@kpng/api'
 import type { Batch, ChangeSet, DeleteItem, SetItem } from '../../view/index.js'
 import { frame } from './grpc/index.js'
 
@@ -18,24 +18,51 @@ function syncFrame({ triggers, timeline }: ChangeSet, withTimeline: boolean): Bu
   return frameOf({ case: 'sync', value })
 }
 
-/** The frames of a change set, in order; several may come as one buffer. */
-export function* framesOf(changeSet: ChangeSet, withTimeline = false): Generator<Buffer> {
+export interface FrameOptions {
+  /** Told what cannot be encoded. */
+  readonly log: Log
+  /** Default false. */
+  readonly withTimeline?: boolean
+}
+
+/** The frames of a change set, in order; several may come as one buffer, and one that is empty stands for nothing. */
+export function* framesOf(changeSet: ChangeSet, { log, withTimeline = false }: FrameOptions): Generator<Buffer> {
   if (changeSet.reset) yield resetFrame
   for (const batch of changeSet.batches) {
-    if (batch.shared) yield batchFrames(batch)
-    else for (const item of batch.items) yield setFrame(item)
+    if (batch.shared) yield batchFrames(batch, log)
+    else for (const item of batch.items) yield setFrame(item, log)
   }
   for (const item of changeSet.deletes) yield deleteFrame(item)
   yield syncFrame(changeSet, withTimeline)
 }
 
-function batchFrames(batch: Batch): Buffer {
-  batch.frames ??= Buffer.concat([...batch.items].map(setFrame))
+/** How many frames a buffer holds: what went over the wire knows best what was told. */
+export function countFrames(frames: Buffer): number {
+  let count = 0
+  for (let at = 0; at < frames.length; at += 5 + frames.readUInt32BE(at + 1)) count++
+  return count
+}
+
+function batchFrames(batch: Batch, log: Log): Buffer {
+  batch.frames ??= Buffer.concat([...batch.items].map((item) => setFrame(item, log)))
   return batch.frames
 }
 
-function setFrame(item: SetItem): Buffer {
-  item.frame ??= encodeSet(item)
+const noFrame = Buffer.alloc(0)
+
+/**
+ * Sources take nothing that cannot be encoded. Should one do, that is one item that nobody is told of; thrown on, it would end the
+ * watch of every node, again and again. The empty frame stays with the item, so that it is said once and not for each watcher.
+ */
+function setFrame(item: SetItem, log: Log): Buffer {
+  if (item.frame) return item.frame
+  try {
+    item.frame = encodeSet(item)
+  } catch (error) {
+    item.frame = noFrame
+    const what = { set: localv1.Set[item.set], path: item.path, error: messageOf(error) }
+    log.error('An item cannot be encoded: nobody is told of it. Please report this as a bug', what)
+  }
   return item.frame
 }
 

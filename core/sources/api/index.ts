@@ -8,6 +8,8 @@ import { RelayedState } from './relayed-state.js'
 export interface ApiSourceOptions extends Pick<ClientOptions, 'api' | 'tls' | 'errorDelayMs' | 'maxMessageBytes'> {
   readonly store: Store
   readonly log: Log
+  /** Where bad items are logged and counted. Default: one of its own. */
+  readonly skips?: Skips
   /** Ends it. */
   readonly signal: AbortSignal
 }
@@ -21,9 +23,8 @@ const request = toBinary(
  * Relays another kpng's global state into the store until the signal is aborted. While the upstream is away the last state
  * stays; when it is back only what differs is written.
  */
-export async function relayApi({ store, ...options }: ApiSourceOptions): Promise<void> {
-  const skips = new Skips(options.log)
-  const state = new RelayedState(skips)
+export async function relayApi({ store, skips, ...options }: ApiSourceOptions): Promise<void> {
+  const state = new RelayedState(skips ?? new Skips(options.log))
   for await (const operations of operationsOf({ ...options, method: '/globalv1.Sets/Watch', request })) {
     store.update((transaction) => {
       state.apply(operations, transaction)

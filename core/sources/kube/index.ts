@@ -4,7 +4,9 @@ export {
   type KubeRequest,
   type KubeResponse,
   loadConnection,
+  type OnRequest,
   podNamespace,
+  type RequestReport,
 } from './credentials/index.js'
 export type { KubeResource } from './kinds.js'
 export {

@@ -10,6 +10,7 @@ import { refuseForeignAnswer } from './foreign-answer.js'
 import { IdentityReader } from './identity.js'
 import { networkError } from './network-error.js'
 import { readBody } from './read-body.js'
+import { type OnRequest, timed } from './request-report.js'
 
 export interface KubeRequest {
   /** Default GET. */
@@ -55,6 +56,8 @@ export interface ConnectionOptions extends FindOptions {
   readonly keepAliveMs?: number
   /** Whether a person sits at standard input and can answer a credential plugin. Default: when it is a terminal. */
   readonly interactive?: boolean
+  /** Told how each request went, for metrics. */
+  readonly onRequest?: OnRequest
 }
 
 interface Loaded {
@@ -133,6 +136,7 @@ class Connection implements KubeConnection {
     const who = await identity.read()
     const dispatcher = this.#dispatchers.for(config.cluster, who)
     const query = request.query && new URLSearchParams(request.query).toString()
+    const timing = timed(request, config.cluster.server, this.#options.onRequest ?? (() => {}))
     try {
       const { statusCode, headers, body } = await undiciRequest(
         `${config.cluster.server}${request.path}${query ? `?${query}` : ''}`,
@@ -152,7 +156,11 @@ class Connection implements KubeConnection {
           headersTimeout: request.headersTimeoutMs ?? 60_000,
           bodyTimeout: request.bodyTimeoutMs ?? 60_000,
         },
-      )
+      ).catch((error) => {
+        timing.failed()
+        throw error
+      })
+      timing.answered(statusCode, body)
       const response = { status: statusCode, headers, body: decompressed(body, headers['content-encoding']) }
       await refuseForeignAnswer(response, request.path, config)
       return response

@@ -7,3 +7,4 @@ export {
 } from './connection.js'
 export { type FindOptions, podNamespace } from './find.js'
 export { readBody } from './read-body.js'
+export type { OnRequest, RequestReport } from './request-report.js'
