@@ -19,6 +19,12 @@ export interface StreamOptions extends Pick<ClientOptions, 'api' | 'tls' | 'erro
 }
 
 /**
+ * How long a server may be silent after the first request while there are others to ask. One that cannot read the cluster itself takes
+ * connections too, and would keep its nodes from those that can.
+ */
+const firstWordMs = 5000
+
+/**
  * The change sets of a server, for as long as the signal lets it: a lost connection is made again, with the next address when
  * there are several. The first change set after each connection is a reset.
  */
@@ -32,7 +38,10 @@ export async function* operationsOf(options: StreamOptions): AsyncGenerator<Oper
     const target = targets[attempt % targets.length] as string
     let received = 0
     try {
-      for await (const operations of oneConnection(target, options)) {
+      // The only server there is may take as long as it likes. Patience grows, lest two busy ones pass a node to and fro.
+      const round = Math.floor(attempt / targets.length)
+      const patienceMs = targets.length > 1 ? firstWordMs * (round + 1) : undefined
+      for await (const operations of oneConnection(target, options, patienceMs)) {
         if (received++ === 0) log.connected(target)
         // A server that the Go kpng lineage wrote sends no Reset when it has nothing: a new stream is one all the same.
         yield received === 1 ? { ...operations, reset: true } : operations
@@ -48,7 +57,11 @@ export async function* operationsOf(options: StreamOptions): AsyncGenerator<Oper
   }
 }
 
-async function* oneConnection(target: string, options: StreamOptions): AsyncGenerator<Operations> {
+async function* oneConnection(
+  target: string,
+  options: StreamOptions,
+  patienceMs: number | undefined,
+): AsyncGenerator<Operations> {
   const { signal, method, request } = options
   const client = await newClient(target, options)
   try {
@@ -56,9 +69,11 @@ async function* oneConnection(target: string, options: StreamOptions): AsyncGene
     const call = new WatchCall(client.makeBidiStreamRequest(method, (bytes: Uint8Array) => Buffer.from(bytes), same))
     const cancel = () => call.cancel()
     signal.addEventListener('abort', cancel, { once: true })
+    const impatient = patienceMs === undefined ? undefined : setTimeout(() => call.giveUpUnlessHeard(), patienceMs)
     try {
       while (!signal.aborted) yield await call.next(request)
     } finally {
+      clearTimeout(impatient)
       signal.removeEventListener('abort', cancel)
       call.cancel()
     }

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { CertificateAuthority } from '../../core/sinks/api/grpc/testing/certificates.js'
 import { serveApi } from '../../core/sinks/api/index.js'
 import { changeSetsOf } from '../../core/sinks/local/index.js'
-import type { Store } from '../../core/store/index.js'
+import { Store } from '../../core/store/index.js'
 import { endpoint, service, syncedStore } from '../../core/testing/objects.js'
 import { recordingLog, until } from '../../core/testing/until.js'
 import type { ChangeSet } from '../change-set.js'
@@ -146,6 +146,14 @@ describe('run()', () => {
     store.update((tx) => tx.setService(service('b')))
     await until('the second call', () => calls.length === 2)
   })
+
+  test('is not kept by a server that does not know the cluster yet, where there is another', async () => {
+    const starting = await serve(new Store())
+    const ready = await serve(storeWith('a'))
+    const { calls } = runNames({ api: [starting.address, ready.address], nodeName: 'n', signal: stopper().signal })
+    await until('the first call', () => calls.length === 1, 12_000)
+    expect(starting.stats.callsStarted).toBe(1)
+  }, 15_000)
 
   test('speaks mutual TLS, and says what is wrong without it', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'kpng-'))

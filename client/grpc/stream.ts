@@ -22,6 +22,7 @@ export class WatchCall {
   #deletes: localv1.Ref[] = []
   #waiting: { resolve: (operations: Operations) => void; reject: (error: unknown) => void } | undefined
   #ended: unknown
+  #heard = false
 
   constructor(call: ClientDuplexStream<Uint8Array, Uint8Array>) {
     this.#call = call
@@ -42,7 +43,20 @@ export class WatchCall {
     this.#call.cancel()
   }
 
+  /** Ends the call when the server has not said a word yet. */
+  giveUpUnlessHeard(): void {
+    if (this.#heard) return
+    this.#end(
+      new KpngError(
+        'unavailable',
+        'The server takes the connection and says nothing: it may not know the cluster yet.',
+      ),
+    )
+    this.#call.cancel()
+  }
+
   #receive(bytes: Uint8Array): void {
+    this.#heard = true
     let op: localv1.OpItem['op']
     try {
       op = fromBinary(localv1.OpItemSchema, bytes).op
