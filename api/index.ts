@@ -1,3 +1,4 @@
+export { defaultAffinitySeconds } from './affinity.js'
 export { KpngError, type KpngErrorCode, messageOf } from './error.js'
 export * as globalv1 from './gen/globalv1/api_pb.js'
 export * as health from './gen/grpc/health/v1/health_pb.js'

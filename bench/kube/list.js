@@ -30,7 +30,7 @@ async function run(mode) {
 
 const round = (value, digits = 0) => value.toFixed(digits)
 const rows = []
-for (const mode of ['streaming', 'pages']) {
+for (const mode of ['streaming', 'cache', 'pages']) {
   const result = await run(mode)
   const size = `${round(result.bytes / 1e6)} MB of JSON`
   console.error(
@@ -45,6 +45,9 @@ for (const mode of ['streaming', 'pages']) {
     'CPU (s)': round(result.cpuMs / 1000, 2),
     'change p50 (ms)': round(result.p50Ms, 2),
     'change p99 (ms)': round(result.p99Ms, 2),
+    'relist peak RSS (MB)': round(result.relistPeakRssMb),
+    'relist block (ms)': round(result.relistBlockMs),
+    'relist revisions': result.relistRevisions,
   })
 }
 rows.push(

@@ -49,6 +49,16 @@ for (let index = 0; index < changes; index++) {
   const hostname = store.entry(`default/service-${slice}`)?.sources.get(`service-${slice}-abcde`)?.[0]?.hostname ?? ''
   latenciesMs.push(at - Number(hostname.slice(2)) / 1000)
 }
+
+// Everything changed while the watch was lost.
+const relistDelay = monitorEventLoopDelay({ resolution: 1 })
+relistDelay.enable()
+const { storeRevisions } = counters
+await (await fetch(`${url}/expire`)).text()
+while (counters.storeRevisions === storeRevisions) await sleep(5)
+await sleep(20)
+relistDelay.disable()
+
 latenciesMs.sort((a, b) => a - b)
 const at = (share) => latenciesMs[Math.min(latenciesMs.length - 1, Math.floor(latenciesMs.length * share))]
 
@@ -61,6 +71,9 @@ process.send?.({
   endpoints,
   p50Ms: at(0.5),
   p99Ms: at(0.99),
+  relistPeakRssMb: process.resourceUsage().maxRSS / 1024,
+  relistBlockMs: relistDelay.max / 1e6,
+  relistRevisions: counters.storeRevisions - storeRevisions,
   ...counters,
 })
 stop.abort()

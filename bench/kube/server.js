@@ -1,7 +1,7 @@
 // The API server of the benchmark, in a process of its own: Services, a Node, and large EndpointSlices as a real cluster has
 // them (managedFields and all), as a streaming list or in pages, and then a change of one endpoint whenever it is asked for.
 //
-// node server.js <slices> <endpoints a slice> <streaming|pages>
+// node server.js <slices> <endpoints a slice> <streaming|cache|pages>
 import { createServer } from 'node:http'
 
 const [sliceCount, endpointCount, mode] = [Number(process.argv[2]), Number(process.argv[3]), process.argv[4]]
@@ -86,7 +86,7 @@ const bookmark = () => {
 }
 
 async function watch(objects, query, response, isSlices) {
-  if (query.has('sendInitialEvents') && mode === 'pages') {
+  if (query.has('sendInitialEvents') && mode !== 'streaming') {
     const message = 'sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled'
     response.writeHead(422, { 'content-type': 'application/json' }).end(JSON.stringify({ kind: 'Status', message }))
     return
@@ -104,7 +104,9 @@ async function watch(objects, query, response, isSlices) {
 
 async function list(objects, query, response) {
   const start = Number(query.get('continue') ?? 0)
-  const end = start + (Number(query.get('limit')) || objects.length)
+  // With resourceVersion 0 a watch cache ignores the limit.
+  const limit = mode === 'cache' && query.get('resourceVersion') === '0' ? 0 : Number(query.get('limit'))
+  const end = start + (limit || objects.length)
   const metadata = { resourceVersion: String(version), ...(end < objects.length && { continue: String(end) }) }
   response.writeHead(200, { 'content-type': 'application/json' })
   response.write(`{"kind":"List","apiVersion":"v1","metadata":${JSON.stringify(metadata)},"items":[`)
@@ -124,10 +126,20 @@ function change(query, response) {
   response.end('{}')
 }
 
+/** The watches are lost, and every slice changes meanwhile. */
+function expire(response) {
+  collections[slicesPath] = encoded(sliceCount, (index) => sliceOf(index, 'relisted'))
+  const status = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' }
+  for (const watcher of watchers) watcher.end(`${JSON.stringify({ type: 'ERROR', object: status })}\n`)
+  watchers.clear()
+  response.end('{}')
+}
+
 const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url, 'http://localhost')
   const objects = collections[pathname]
   if (pathname === '/change') change(searchParams, response)
+  else if (pathname === '/expire') expire(response)
   else if (!objects) response.writeHead(404, { 'content-type': 'text/plain' }).end('404 page not found\n')
   else if (searchParams.get('watch') === '1') void watch(objects, searchParams, response, pathname === slicesPath)
   else void list(objects, searchParams, response)

@@ -265,6 +265,36 @@ describe('bad items cost only themselves', () => {
     expect(read(text).services).toMatchObject([{ name: 'web', type: 'ClusterIP' }])
   })
 
+  describe('a bad source range lets nobody in (checklist 45)', () => {
+    const filters = (targets: string, ranges: string) =>
+      read(
+        service(
+          `ips: { loadbalancerips: { v4: [ 1.1.1.1 ], v6: [ "fd00::1" ] } }, ipfilters: [ { targetips: ${targets}, sourceranges: ${ranges} } ]`,
+        ),
+      ).services.flatMap(({ ipFilters }) =>
+        ipFilters.map(({ targetIps, sourceRanges }) => [targetIps?.v4, targetIps?.v6, sourceRanges]),
+      )
+    const shut = [
+      [['1.1.1.1'], [], []],
+      [[], ['fd00::1'], []],
+    ]
+
+    it.each([
+      ['alone: both families of the load-balancer IPs are shut', 'null', '[ x ]', shut],
+      ['alone, with targets', '{ v4: [ 1.1.1.1 ], v6: [ "fd00::1" ] }', '[ x ]', shut],
+      [
+        'beside a good one: the other family does not stay open',
+        'null',
+        '[ 10.0.0.0/8, x ]',
+        [
+          [['1.1.1.1'], [], ['10.0.0.0/8']],
+          [[], ['fd00::1'], []],
+        ],
+      ],
+      ['with a target of one family', '{ v4: [ 2.2.2.2 ] }', '[ x ]', [[['2.2.2.2'], [], []]]],
+    ])('%s', (_, targets, ranges, expected) => expect(filters(targets, ranges)).toEqual(expected))
+  })
+
   it('a node twice, a node without a name, bad node addresses', () => {
     const text = 'nodes: [ { name: n, addresses: [ x ], podcidrs: [ y ] }, { name: n, deleting: true }, {} ]'
     expect(reasons(text)).toHaveLength(4)

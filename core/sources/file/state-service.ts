@@ -1,12 +1,12 @@
 import { create } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
+import { clientIpAffinity } from '../objects/affinity.js'
 import { isPort, type Report, shown } from '../objects/fields.js'
+import { families } from '../objects/ip.js'
+import { filtersByFamily } from '../objects/load-balancer.js'
 import { protocolOf } from '../objects/service-ports.js'
 import { cidrsOf, ipSetIn } from './state-ips.js'
 import type { StatePort, StateService } from './state-shape.js'
-
-/** The API server's default for ClientIP affinity, in seconds. */
-const defaultAffinitySeconds = 10_800
 
 /** A service of a state file, whose names have been checked. */
 export function serviceFromState(
@@ -14,19 +14,20 @@ export function serviceFromState(
   { namespace, name }: { readonly namespace: string; readonly name: string },
   report: Report,
 ): localv1.Service {
+  const ips = given.ips ? ipsIn(given.ips, report) : undefined
   return create(localv1.ServiceSchema, {
     namespace,
     name,
     type: given.type ?? 'ClusterIP',
-    ips: given.ips ? ipsIn(given.ips, report) : undefined,
+    ips,
     mapIp: given.mapip ?? false,
     ports: portsIn(given.ports, report),
     externalTrafficToLocal: given.externaltraffictolocal ?? false,
     internalTrafficToLocal: given.internaltraffictolocal ?? false,
     labels: { ...given.labels },
     annotations: { ...given.annotations },
-    ipFilters: filtersIn(given.ipfilters, report),
-    sessionAffinity: affinityIn(given.sessionaffinity),
+    ipFilters: filtersIn(given.ipfilters, ips?.loadBalancerIps, report),
+    sessionAffinity: affinityIn(given.sessionaffinity, report),
     healthCheckNodePort: portOrNone(given.healthchecknodeport, 'healthchecknodeport', report),
   })
 }
@@ -96,19 +97,27 @@ function portOrNone(given: number | null | undefined, field: string, report: Rep
   return 0
 }
 
-function filtersIn(given: StateService['ipfilters'], report: Report): localv1.IPFilter[] {
-  return (given ?? []).map((filter, index) => {
+function filtersIn(
+  given: StateService['ipfilters'],
+  loadBalancerIps: localv1.IPSet | undefined,
+  report: Report,
+): localv1.IPFilter[] {
+  return (given ?? []).flatMap((filter, index) => {
     const field = `ipfilters[${index}]`
-    // A filter whose ranges are all bad stays, and lets nobody in: whoever wrote it wanted a restriction.
-    return create(localv1.IPFilterSchema, {
-      targetIps: ipSetIn(filter?.targetips, `${field}.targetips`, report),
-      sourceRanges: cidrsOf(filter?.sourceranges, `${field}.sourceranges`, report),
+    const targetIps = ipSetIn(filter?.targetips, `${field}.targetips`, report)
+    let isAllRead = true
+    const sourceRanges = cidrsOf(filter?.sourceranges, `${field}.sourceranges`, (reason) => {
+      isAllRead = false
+      report(reason)
     })
+    if (isAllRead) return create(localv1.IPFilterSchema, { targetIps, sourceRanges })
+    // Whoever wrote the bad range wanted a restriction, and of which family is unknown: it lets nobody in, and restricts both.
+    const hasTargets = targetIps !== undefined && targetIps.v4.length + targetIps.v6.length > 0
+    return filtersByFamily(hasTargets ? targetIps : loadBalancerIps, sourceRanges, new Set(families))
   })
 }
 
-function affinityIn(given: StateService['sessionaffinity']): localv1.Service['sessionAffinity'] {
+function affinityIn(given: StateService['sessionaffinity'], report: Report): localv1.Service['sessionAffinity'] {
   if (!given?.clientip) return { case: undefined }
-  const timeoutSeconds = given.clientip.timeoutseconds ?? defaultAffinitySeconds
-  return { case: 'clientIp', value: create(localv1.ClientIPAffinitySchema, { timeoutSeconds }) }
+  return clientIpAffinity(given.clientip.timeoutseconds, 'sessionaffinity.clientip.timeoutseconds', report)
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KpngError, type Log, messageOf } from '@kpng/api'
 import type { Store } from '../../store/index.js'
+import { internTable } from '../intern.js'
 import { keptKeys } from '../objects/index.js'
 import { Skips } from '../skips.js'
 import { ChangeHints } from './change-hints.js'
@@ -68,7 +69,7 @@ class FileSource {
     this.#skips = options.skips ?? new Skips(options.log)
     const manifests = {
       serviceProxyName: options.serviceProxyName ?? '',
-      intern: interner(),
+      intern: internTable(),
       keptOfServices: keptKeys(options.serviceLabels, options.serviceAnnotations),
       keptOfNodes: keptKeys(options.nodeLabels, options.nodeAnnotations),
     }
@@ -161,14 +162,5 @@ class FileSource {
     for (const object of this.#skippedObjects) if (!reasons.has(object)) this.#skips.forget(object)
     for (const [object, said] of reasons) this.#skips.reading(object, (report) => said.forEach(report))
     this.#skippedObjects = new Set(reasons.keys())
-  }
-}
-
-function interner(): (text: string) => string {
-  const known = new Map<string, string>()
-  return (text) => {
-    const first = known.get(text)
-    if (first === undefined) known.set(text, text)
-    return first ?? text
   }
 }

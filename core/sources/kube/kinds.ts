@@ -1,4 +1,6 @@
-import type { globalv1, localv1 } from '@kpng/api'
+import { type globalv1, type localv1, servicePath } from '@kpng/api'
+import { reuseEndpoints } from '../../store/index.js'
+import { internTable } from '../intern.js'
 import {
   endpointsFromKubernetes,
   type KeptKeys,
@@ -8,7 +10,6 @@ import {
   serviceCidrFromKubernetes,
   serviceFromKubernetes,
 } from '../objects/index.js'
-import { internTable } from './intern.js'
 import type { Resource } from './reflector/index.js'
 import type { KindMapping } from './store-writer.js'
 
@@ -57,29 +58,43 @@ export function endpointSlicesKind(selection: ProxySelection, startedAtUnixMs: n
     mapping: {
       kind: 'EndpointSlice',
       storeKind: 'endpoints',
-      read: (object, report) =>
-        selection.takesSlice(object) ? endpointsFromKubernetes(object, report, intern) : undefined,
-      set: (transaction, { source, triggerUnixMs }) => {
-        const isOurs = triggerUnixMs !== undefined && triggerUnixMs >= startedAtUnixMs
-        transaction.setEndpoints(source, isOurs ? triggerUnixMs : undefined)
+      read: (object, report) => {
+        const read = selection.takesSlice(object) ? endpointsFromKubernetes(object, report, intern) : undefined
+        const isOurs = (read?.triggerUnixMs ?? 0) >= startedAtUnixMs
+        return read && !isOurs ? { ...read, triggerUnixMs: undefined } : read
       },
+      share: (store, { source, triggerUnixMs }) => {
+        const stored = store.entry(servicePath(source.namespace, source.service))?.sources.get(source.name)
+        return { source: { ...source, endpoints: reuseEndpoints(stored, source.endpoints) }, triggerUnixMs }
+      },
+      // A change that is overtaken by another one has begun nevertheless.
+      merge: (earlier, later) => ({ ...later, triggerUnixMs: earlier.triggerUnixMs ?? later.triggerUnixMs }),
+      set: (transaction, { source, triggerUnixMs }) => transaction.setEndpoints(source, triggerUnixMs),
       delete: (transaction, namespace, name) => transaction.deleteEndpoints(namespace, name),
     },
   }
 }
 
-export function nodesKind(kept: KeptKeys): WatchedKind<globalv1.Node> {
+/** @param nodeName the only Node that is wanted: thousands of agents must not each be sent the heartbeats of thousands of Nodes */
+export function nodesKind(kept: KeptKeys, nodeName?: string): WatchedKind<globalv1.Node> {
+  const fieldSelector = nodeName === undefined ? {} : { fieldSelector: `metadata.name=${escapedForSelector(nodeName)}` }
   return {
-    resource: { group: '', version: 'v1', name: 'nodes' },
+    resource: { group: '', version: 'v1', name: 'nodes', ...fieldSelector },
     mapping: {
       kind: 'Node',
       storeKind: 'nodes',
-      read: (object, report) => nodeFromKubernetes(object, kept, report),
+      // Selected once more, as with Services: a field selector may be refused.
+      read: (object, report) => {
+        const node = nodeFromKubernetes(object, kept, report)
+        return nodeName === undefined || node?.name === nodeName ? node : undefined
+      },
       set: (transaction, node) => transaction.setNode(node),
       delete: (transaction, _, name) => transaction.deleteNode(name),
     },
   }
 }
+
+const escapedForSelector = (value: string): string => value.replace(/[\\,=]/g, '\\$&')
 
 /** Servers before 1.33 (and those that switch them off) have none: only what uses them does without. */
 export function serviceCidrsKind(): WatchedKind<localv1.ServiceCIDR> {

@@ -1,55 +1,12 @@
-import { expect, it, onTestFinished } from 'vitest'
+import { silentLog } from '@kpng/api'
+import { expect, it } from 'vitest'
 import { Store } from '../../store/index.js'
-import { type WatchKubeOptions, watchKube } from './source.js'
-import { type FakeApi, sendStatus } from './testing/fake-api.js'
-import { quick, recordingLog, sleep, until } from './testing/recording.js'
-import { connectTo, startApi } from './testing/reflecting.js'
-
-const services = '/api/v1/services'
-const slices = '/apis/discovery.k8s.io/v1/endpointslices'
-const nodes = '/api/v1/nodes'
-const cidrs = '/apis/networking.k8s.io/v1/servicecidrs'
-
-const proxyName = 'service.kubernetes.io/service-proxy-name'
-
-const service = (name: string, spec: object = {}, labels: Record<string, string> = {}) => ({
-  kind: 'Service',
-  metadata: { namespace: 'default', name, labels },
-  spec: {
-    clusterIP: '10.0.0.1',
-    clusterIPs: ['10.0.0.1'],
-    ports: [{ name: 'http', port: 80, protocol: 'TCP' }],
-    ...spec,
-  },
-})
-
-const slice = (name: string, of: string, addresses: readonly string[], labels: Record<string, string> = {}) => ({
-  kind: 'EndpointSlice',
-  metadata: { namespace: 'default', name, labels: { 'kubernetes.io/service-name': of, ...labels } },
-  addressType: 'IPv4',
-  ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
-  endpoints: addresses.map((address) => ({ addresses: [address], nodeName: 'node-1' })),
-})
-
-async function api(...without: readonly string[]): Promise<FakeApi> {
-  const server = await startApi()
-  for (const path of [services, slices, nodes, cidrs]) if (!without.includes(path)) server.collections.add(path)
-  return server
-}
-
-async function watch(server: FakeApi, options: Partial<WatchKubeOptions> = {}) {
-  const connection = await connectTo(server.url)
-  const store = new Store()
-  const log = recordingLog()
-  const stop = new AbortController()
-  const counters = { apiEvents: 0, storeRevisions: 0 }
-  const done = watchKube({ store, log, connection, signal: stop.signal, timing: quick, counters, ...options })
-  onTestFinished(async () => {
-    stop.abort()
-    await done
-  })
-  return { store, log, counters }
-}
+import { Skips } from '../skips.js'
+import { watchKube } from './source.js'
+import { api, cidrs, nodes, proxyName, service, services, slice, slices, watch } from './testing/cluster.js'
+import { sendStatus } from './testing/fake-api.js'
+import { recordingLog, sleep, until } from './testing/recording.js'
+import { connectTo } from './testing/reflecting.js'
 
 it('reads all kinds into the store', async () => {
   const server = await api()
@@ -165,6 +122,35 @@ it('drops headless services itself where the server cannot select by clusterIP (
   expect(store.entries().map(({ name }) => name)).toEqual(['web'])
 })
 
+it.each(['selects', 'cannot select'])(
+  'a node agent has its own Node alone (checklist 7); the server %s by name',
+  async (how) => {
+    const server = await api()
+    for (const name of ['node-1', 'node-2']) server.set(nodes, { kind: 'Node', metadata: { name } })
+    server.intercept = ({ path, query }, response) => {
+      if (how === 'selects' || path !== nodes || !query.has('fieldSelector')) return false
+      sendStatus(response, 400, 'field label not supported: metadata.name')
+      return true
+    }
+    const { store } = await watch(server, { nodeName: 'node-1' })
+    await until(() => store.synced)
+    server.set(nodes, { kind: 'Node', metadata: { name: 'node-2', labels: { 'topology.kubernetes.io/zone': 'b' } } })
+    server.set(nodes, { kind: 'Node', metadata: { name: 'node-1', labels: { 'topology.kubernetes.io/zone': 'a' } } })
+    await until(() => store.node('node-1')?.topology?.zone === 'a')
+    expect([...store.nodes.keys()]).toEqual(['node-1'])
+    const asked = server.requests.find(({ path }) => path === nodes)
+    expect(asked?.query.get('fieldSelector')).toBe('metadata.name=node-1')
+  },
+)
+
+it('is synced also where there is no Node of its name', async () => {
+  const server = await api()
+  const { store } = await watch(server, { nodeName: 'a,b=c' })
+  await until(() => store.synced)
+  const asked = server.requests.find(({ path }) => path === nodes)
+  expect(asked?.query.get('fieldSelector')).toBe('metadata.name=a\\,b\\=c')
+})
+
 it('keeps the labels and annotations that were asked for', async () => {
   const server = await api()
   server.set(services, service('web', {}, { app: 'web', team: 'a' }))
@@ -191,6 +177,21 @@ it('loses only the object that makes no sense, says so once, and takes it when i
   server.set(slices, { ...slice('bad', 'web', ['10.1.0.2']), addressType: 'IPX' })
   await until(() => store.entry('default/web')?.sources.size === 1)
   expect(skipped()).toHaveLength(2)
+})
+
+it('says once that something came without a name', async () => {
+  const server = await api()
+  const skips = new Skips(silentLog)
+  const { store } = await watch(server, { skips })
+  await until(() => store.synced)
+  for (const type of ['ADDED', 'MODIFIED', 'DELETED']) {
+    server.sendToWatchers({ type, object: { kind: 'Service', metadata: { namespace: 'default' } } })
+  }
+  server.set(services, service('web'))
+  await until(() => store.entry('default/web') !== undefined)
+  // Each kind is watched on its own, and got them.
+  await until(() => skips.total === 4)
+  expect(skips.current).toBe(4)
 })
 
 it('counts every event by resource and type', async () => {

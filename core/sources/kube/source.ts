@@ -31,6 +31,8 @@ export interface WatchKubeOptions {
   readonly skips?: Skips
   /** Empty (the default): the cluster's default proxy. Otherwise only what carries this name (checklist 2). */
   readonly serviceProxyName?: string
+  /** Watch no Node but this one: for a store that only this node's view is made of (checklist 7). Default: all Nodes. */
+  readonly nodeName?: string
   /** Globs of the label and annotation keys that are passed on. Default: none. */
   readonly serviceLabels?: readonly string[]
   readonly serviceAnnotations?: readonly string[]
@@ -76,8 +78,8 @@ export async function watchKube(options: WatchKubeOptions): Promise<void> {
   await Promise.all([
     run(servicesKind(selection, keptKeys(options.serviceLabels, options.serviceAnnotations))),
     run(endpointSlicesKind(selection, Date.now())),
-    run(nodesKind(keptKeys(options.nodeLabels, options.nodeAnnotations))),
-    run(serviceCidrsKind()),
+    run(nodesKind(keptKeys(options.nodeLabels, options.nodeAnnotations), options.nodeName)),
+    ...(selection.takesServiceCidrs ? [run(serviceCidrsKind())] : []),
   ])
 }
 

@@ -12,6 +12,13 @@ export interface KindMapping<T> {
   readonly storeKind?: Kind
   /** What kpng uses of an object; undefined: nothing. */
   read(object: unknown, report: Report): T | undefined
+  /**
+   * The value with what the store has already in place of equal parts. While a list is under way much may wait: it then takes little
+   * room, and little time to write.
+   */
+  share?(store: Store, value: T): T
+  /** Two values of one object, one after the other, as one. Default: the later. */
+  merge?(earlier: T, later: T): T
   set(transaction: Transaction, value: T): void
   delete(transaction: Transaction, namespace: string, name: string): void
 }
@@ -33,11 +40,12 @@ interface Write<T> {
 
 /**
  * Writes the objects of one kind into the store; a batch is one update. An object is reduced to what is used of it when it
- * arrives. Writes wait as data and not as functions: those would keep the whole parsed objects of a batch alive.
+ * arrives. Writes wait as data and not as functions: those would keep the whole parsed objects of a batch alive. Of each object one
+ * waits: a batch may be a list that breaks off again and again while its objects change.
  */
 export class StoreWriter<T> implements ObjectHandler {
   readonly #options: StoreWriterOptions<T>
-  #writes: Write<T>[] = []
+  #writes = new Map<string, Write<T>>()
   /** When the first of the waiting writes arrived. */
   #receivedAtMs: number | undefined
   #isListed = false
@@ -47,11 +55,11 @@ export class StoreWriter<T> implements ObjectHandler {
   }
 
   set(object: KubeObject): void {
-    const { mapping, skips } = this.#options
+    const { store, mapping, skips } = this.#options
     const { name } = object.metadata
     const namespace = typeof object.metadata.namespace === 'string' ? object.metadata.namespace : ''
     const value = skips.reading(this.#described(namespace, name), (report) => read(mapping, object, report))
-    this.#wait({ namespace, name, value })
+    this.#wait({ namespace, name, value: value && mapping.share ? mapping.share(store, value) : value })
   }
 
   delete(namespace: string, name: string): void {
@@ -59,23 +67,32 @@ export class StoreWriter<T> implements ObjectHandler {
     this.#wait({ namespace, name, value: undefined })
   }
 
-  #wait(write: Write<T>): void {
+  nameless(): void {
+    const { mapping, skips } = this.#options
+    skips.report(`${mapping.kind} without a name`, 'metadata.name is missing or empty. It is left out.')
+  }
+
+  #wait({ namespace, name, value }: Write<T>): void {
+    const { mapping } = this.#options
     this.#receivedAtMs ??= performance.timeOrigin + performance.now()
-    this.#writes.push(write)
+    const key = `${namespace}/${name}`
+    const earlier = this.#writes.get(key)?.value
+    const merged = earlier && value && mapping.merge ? mapping.merge(earlier, value) : value
+    this.#writes.set(key, { namespace, name, value: merged })
   }
 
   flush(listed: boolean): void {
     const { store, mapping, onRevision } = this.#options
     const writes = this.#writes
     const firstList = listed && !this.#isListed
-    if (writes.length === 0 && !firstList) return
+    if (writes.size === 0 && !firstList) return
     const receivedAtMs = this.#receivedAtMs
-    this.#writes = []
+    this.#writes = new Map()
     this.#receivedAtMs = undefined
     this.#isListed ||= listed
     const before = store.revision
     store.update((transaction) => {
-      for (const { namespace, name, value } of writes) {
+      for (const { namespace, name, value } of writes.values()) {
         if (value === undefined) mapping.delete(transaction, namespace, name)
         else mapping.set(transaction, value)
       }

@@ -6,6 +6,8 @@ import { isIPv4, isIPv6 } from 'node:net'
 
 export type Family = 'v4' | 'v6'
 
+export const families: readonly Family[] = ['v4', 'v6']
+
 export interface Ip {
   readonly family: Family
   /** IPv4 dotted; IPv6 as RFC 5952 writes it. */

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
 import { type Fields, fieldsOf, listOf, type Report, shown, textOf, textsOf } from './fields.js'
-import { type Family, parseCidr, parseIp } from './ip.js'
+import { type Family, families, parseCidr, parseIp } from './ip.js'
 
 export interface LoadBalancer {
   loadBalancerIps?: localv1.IPSet
@@ -58,23 +58,38 @@ export function sourceRangeFilters(
 ): localv1.IPFilter[] {
   const texts = textsOf(spec.loadBalancerSourceRanges, report, 'spec', 'loadBalancerSourceRanges')
   const ranges = new Set<string>()
-  const restricted = { v4: false, v6: false }
+  const restricted = new Set<Family>()
   for (const text of texts.filter((range) => range.trim() !== '')) {
     const cidr = parseCidr(text)
     if (cidr) {
       ranges.add(cidr.text)
-      restricted[cidr.family] = true
+      restricted.add(cidr.family)
     } else {
       report(
         `spec.loadBalancerSourceRanges has ${shown(text)}, which is no network (10.0.0.0/8, fd00::/8). The range lets nobody in.`,
       )
-      restricted.v4 = true
-      restricted.v6 = true
+      for (const family of families) restricted.add(family)
     }
   }
-  const v4 = restricted.v4 ? (targets?.v4 ?? []) : []
-  const v6 = restricted.v6 ? (targets?.v6 ?? []) : []
-  // Without an address (none yet, or none of these families) there is nothing to guard; an empty target would mean all.
-  if (v4.length + v6.length === 0) return []
-  return [create(localv1.IPFilterSchema, { targetIps: { v4: [...v4], v6: [...v6] }, sourceRanges: [...ranges].sort() })]
+  return filtersByFamily(targets, [...ranges].sort(), restricted)
+}
+
+/**
+ * A filter for each of the restricted families: its own targets and its own ranges, of which there may be none. Were they one
+ * filter, a family without a range would be open.
+ */
+export function filtersByFamily(
+  targets: localv1.IPSet | undefined,
+  ranges: readonly string[],
+  restricted: ReadonlySet<Family>,
+): localv1.IPFilter[] {
+  return families.flatMap((family) => {
+    const own = targets?.[family] ?? []
+    // Without an address (none yet, or none of this family) there is nothing to guard; an empty target would mean all.
+    if (!restricted.has(family) || own.length === 0) return []
+    return create(localv1.IPFilterSchema, {
+      targetIps: { [family]: [...own] },
+      sourceRanges: ranges.filter((range) => parseCidr(range)?.family === family),
+    })
+  })
 }

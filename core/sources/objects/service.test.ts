@@ -102,7 +102,6 @@ describe('loadBalancerSourceRanges (checklist 45)', () => {
   const status = {
     loadBalancer: { ingress: [{ ip: '1.1.1.1' }, { ip: 'fd00::9' }, { ip: '3.3.3.3', ipMode: 'Proxy' }] },
   }
-  const both = { v4: ['1.1.1.1'], v6: ['fd00::9'] }
 
   it.each([
     ['none', undefined, []],
@@ -110,7 +109,10 @@ describe('loadBalancerSourceRanges (checklist 45)', () => {
     [
       'spaces trimmed, host bits cleared',
       [' 10.1.0.0/8 ', 'fd01::/16'],
-      [{ targetIps: both, sourceRanges: ['10.0.0.0/8', 'fd01::/16'] }],
+      [
+        { targetIps: { v4: ['1.1.1.1'] }, sourceRanges: ['10.0.0.0/8'] },
+        { targetIps: { v6: ['fd00::9'] }, sourceRanges: ['fd01::/16'] },
+      ],
     ],
     [
       'one family: the other stays open',
@@ -118,8 +120,22 @@ describe('loadBalancerSourceRanges (checklist 45)', () => {
       [{ targetIps: { v4: ['1.1.1.1'] }, sourceRanges: ['10.0.0.0/8'] }],
     ],
     ['everybody', ['0.0.0.0/0'], [{ targetIps: { v4: ['1.1.1.1'] }, sourceRanges: ['0.0.0.0/0'] }]],
-    ['one bad', ['10.0.0.0/8', 'x'], [{ targetIps: both, sourceRanges: ['10.0.0.0/8'] }]],
-    ['all bad: nobody, not everybody', ['x', '1.2.3.4'], [{ targetIps: both, sourceRanges: [] }]],
+    [
+      'one bad: whoever it is for, the other family does not stay open',
+      ['10.0.0.0/8', 'x'],
+      [
+        { targetIps: { v4: ['1.1.1.1'] }, sourceRanges: ['10.0.0.0/8'] },
+        { targetIps: { v6: ['fd00::9'] }, sourceRanges: [] },
+      ],
+    ],
+    [
+      'all bad: nobody, not everybody',
+      ['x', '1.2.3.4'],
+      [
+        { targetIps: { v4: ['1.1.1.1'] }, sourceRanges: [] },
+        { targetIps: { v6: ['fd00::9'] }, sourceRanges: [] },
+      ],
+    ],
   ])('%s', (_, loadBalancerSourceRanges, filters) => {
     const { service } = read({ type: 'LoadBalancer', clusterIP: '10.0.0.1', loadBalancerSourceRanges }, status)
     expect(service?.ipFilters).toEqual(messages(localv1.IPFilterSchema, filters))
@@ -136,9 +152,13 @@ describe('loadBalancerSourceRanges (checklist 45)', () => {
     expect(read(spec).service?.ipFilters).toEqual([])
   })
 
-  it('counts for type LoadBalancer only', () => {
+  it('counts for every type that has an address left over, as in kube-proxy', () => {
     const spec = { type: 'NodePort', clusterIP: '10.0.0.1', loadBalancerSourceRanges: ['10.0.0.0/8'] }
-    expect(read(spec, status).service?.ipFilters).toEqual([])
+    const { service } = read(spec, status)
+    expect(service?.ips?.loadBalancerIps?.v4).toEqual(['1.1.1.1'])
+    expect(service?.ipFilters).toEqual(
+      messages(localv1.IPFilterSchema, [{ targetIps: { v4: ['1.1.1.1'] }, sourceRanges: ['10.0.0.0/8'] }]),
+    )
   })
 })
 

@@ -1,15 +1,12 @@
 import { create } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
+import { clientIpAffinity } from './affinity.js'
 import { type Fields, fieldsOf, isPort, type Report, shown, textOf, textsOf } from './fields.js'
 import type { KeptKeys } from './globs.js'
 import { ipSetOf } from './ip.js'
 import { loadBalancerOf, sourceRangeFilters } from './load-balancer.js'
 import { readObject } from './metadata.js'
 import { portsOf } from './service-ports.js'
-
-/** What the API server fills in when ClientIP affinity comes without a timeout: three hours (checklist 38). */
-const defaultAffinitySeconds = 10_800
-const longestAffinitySeconds = 86_400
 
 /**
  * A Service as kpng serves it, or undefined when a proxy has nothing to do for it (checklist 5). Headless Services are mapped:
@@ -48,7 +45,8 @@ export function serviceFromKubernetes(object: unknown, kept: KeptKeys, report: R
     internalTrafficToLocal: isLocal(spec.internalTrafficPolicy, 'internalTrafficPolicy', report),
     labels: kept.labels(metadata.labels),
     annotations: kept.annotations(metadata.annotations),
-    ipFilters: type === 'LoadBalancer' ? sourceRangeFilters(spec, balancer.loadBalancerIps, report) : [],
+    // Whatever the type: an address that is left over from an earlier one is served, and guarded, as in kube-proxy.
+    ipFilters: sourceRangeFilters(spec, balancer.loadBalancerIps, report),
     sessionAffinity: affinityOf(spec, report),
     // Only such services have a health check (checklist 42); elsewhere the number is a left-over of an earlier type.
     healthCheckNodePort: type === 'LoadBalancer' && externalTrafficToLocal ? healthCheckNodePortOf(spec, report) : 0,
@@ -96,16 +94,7 @@ function affinityOf(spec: Fields, report: Report): localv1.Service['sessionAffin
   }
   const config = fieldsOf(spec.sessionAffinityConfig, report, 'spec', 'sessionAffinityConfig')
   const { timeoutSeconds } = fieldsOf(config.clientIP, report, 'spec', 'sessionAffinityConfig', 'clientIP')
-  const seconds = timeoutSeconds ?? defaultAffinitySeconds
-  const usable =
-    typeof seconds === 'number' && Number.isInteger(seconds) && seconds > 0 && seconds <= longestAffinitySeconds
-  if (!usable) {
-    report(
-      `spec.sessionAffinityConfig.clientIP.timeoutSeconds is ${shown(seconds)}; 1 to ${longestAffinitySeconds} was expected. ${defaultAffinitySeconds} is taken.`,
-    )
-  }
-  const value = create(localv1.ClientIPAffinitySchema, { timeoutSeconds: usable ? seconds : defaultAffinitySeconds })
-  return { case: 'clientIp', value }
+  return clientIpAffinity(timeoutSeconds, 'spec.sessionAffinityConfig.clientIP.timeoutSeconds', report)
 }
 
 function healthCheckNodePortOf(spec: Fields, report: Report): number {

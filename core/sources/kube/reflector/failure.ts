@@ -7,11 +7,12 @@ import { WatchContentError } from './watch.js'
  * What to do after a failure:
  * - `resume`: try again where we were
  * - `relist`: what we know is too old, list again and compare
+ * - `start over`: the server knows less than it did: list again, and take no version that we know for the same content
  * - `absent`: the server does not have this optional resource: nothing of it exists
  * - `rarely`: the resource is optional and refused: look again now and then
  * - `without field selector`: the server cannot select by that field
  */
-export type NextStep = 'resume' | 'relist' | 'absent' | 'rarely' | 'without field selector'
+export type NextStep = 'resume' | 'relist' | 'start over' | 'absent' | 'rarely' | 'without field selector'
 
 export interface Failure {
   readonly next: NextStep
@@ -32,10 +33,10 @@ export function judge(error: unknown, resource: Resource): Failure {
     return { next: 'resume', level: 'error', message: 'Kubernetes cannot be read: trying again', fields }
   }
   const { status, said } = error
-  // The second: the server knows less than it did, as after etcd was restored from a copy.
+  // Too large: as after etcd was restored from a copy. It then gives out versions again that it gave out before, for other content.
   if (error.isExpired || /too large resource version/i.test(said)) {
     const message = 'The watch cannot go on from its version: listing again'
-    return { next: 'relist', level: 'detail', message, fields }
+    return { next: error.isExpired ? 'relist' : 'start over', level: 'detail', message, fields }
   }
   if (status === 400 && resource.fieldSelector && /field label not supported/i.test(said)) {
     const message = 'The server cannot select by a field: selecting here'

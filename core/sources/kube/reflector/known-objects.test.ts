@@ -28,6 +28,15 @@ it('starts a list over', () => {
   expect(known.endList()).toEqual(['a'])
 })
 
+it('takes whatever comes for new once versions are forgotten, and still finds what is gone', () => {
+  const known = new KnownObjects()
+  for (const key of ['a', 'b']) known.set(key, '1')
+  known.forgetVersions()
+  known.startList()
+  expect([known.set('a', '1'), known.set('a', '1')]).toEqual([true, false])
+  expect(known.endList()).toEqual(['b'])
+})
+
 it('compares nothing where there are no versions', () => {
   const known = new KnownObjects()
   expect([known.set('a', ''), known.set('a', '')]).toEqual([true, true])

@@ -32,6 +32,11 @@ export class KnownObjects {
     return true
   }
 
+  /** The objects stay known; in which version is no longer certain, so whatever comes is new. */
+  forgetVersions(): void {
+    for (const key of this.#versions.keys()) this.#versions.set(key, '')
+  }
+
   /** Returns whether the object was known. */
   delete(key: string): boolean {
     this.#unlisted?.delete(key)

@@ -1,7 +1,7 @@
 import type { KnownObjects } from './known-objects.js'
 import { type EventType, isKubeObject, keyOf, type ObjectHandler, splitKey, versionOf } from './resource.js'
 
-/** So many objects of a list are handed on in one update. */
+/** So many objects of the first list are handed on in one update. */
 const listBatch = 500
 
 /** Hands objects on to the handler: only those that differ from what it has, and in batches of a good size. */
@@ -10,6 +10,7 @@ export class ObjectFlow {
   readonly #handler: ObjectHandler
   readonly #onEvent: (type: EventType) => void
   #listing = false
+  #hasListed = false
   #waiting = 0
 
   constructor(known: KnownObjects, handler: ObjectHandler, onEvent: (type: EventType) => void) {
@@ -28,25 +29,30 @@ export class ObjectFlow {
     this.#known.startList()
   }
 
-  /** Returns false for what is no object. */
-  set(type: EventType, value: unknown): boolean {
-    if (!isKubeObject(value)) return false
+  set(type: EventType, value: unknown): void {
+    if (!isKubeObject(value)) {
+      this.#handler.nameless()
+      return
+    }
     this.#onEvent(type)
-    if (!this.#known.set(keyOf(value), versionOf(value))) return true
+    if (!this.#known.set(keyOf(value), versionOf(value))) return
     this.#handler.set(value)
     this.#waiting++
-    return true
   }
 
-  delete(value: unknown): boolean {
-    if (!isKubeObject(value)) return false
-    this.#remove(keyOf(value), this.#known.delete(keyOf(value)))
-    return true
+  delete(value: unknown): void {
+    if (isKubeObject(value)) this.#remove(keyOf(value), this.#known.delete(keyOf(value)))
+    else this.#handler.nameless()
   }
 
-  /** What has been read so far is a batch; those of a list are put together to larger ones. */
+  /**
+   * What has been read so far is a batch. The objects of the first list are put together to larger ones: nothing is served before
+   * it is complete. Those of a later list wait for its end: a part of it is a state that never was, in which endpoints may have
+   * left one slice and not come to another yet.
+   */
   endBatch(): void {
-    if (this.#waiting === 0 || (this.#listing && this.#waiting < listBatch)) return
+    const enough = !this.#listing ? 1 : this.#hasListed ? Number.POSITIVE_INFINITY : listBatch
+    if (this.#waiting < enough) return
     this.#waiting = 0
     this.#handler.flush(false)
   }
@@ -55,9 +61,15 @@ export class ObjectFlow {
   completeList(): number {
     for (const key of this.#known.endList()) this.#remove(key, true)
     this.#listing = false
+    this.#hasListed = true
     this.#waiting = 0
     this.#handler.flush(true)
     return this.#known.size
+  }
+
+  /** Versions no longer tell what differs: the next list is handed on as a whole. */
+  forgetVersions(): void {
+    this.#known.forgetVersions()
   }
 
   #remove(key: string, wasKnown: boolean): void {

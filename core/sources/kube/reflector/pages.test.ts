@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest'
-import { sendJson } from '../testing/fake-api.js'
+import { sendJson, sendStatus } from '../testing/fake-api.js'
 import { until } from '../testing/recording.js'
 import { reflect, startApi, widget, widgetsPath } from '../testing/reflecting.js'
 
 async function pagedApi(objects: number) {
   const api = await startApi()
   api.streaming = 'refuse'
+  api.watchCache = false
   for (let index = 0; index < objects; index++) api.set(widgetsPath, widget(`w${index}`))
   return api
 }
@@ -33,6 +34,44 @@ it('asks for 500 objects a page', async () => {
   await until(() => lists(api).length === 1)
   expect(lists(api)[0]?.query.get('limit')).toBe('500')
 })
+
+it('lists from the cache of the server, and after a lost watch only what is not older than what is known', async () => {
+  const api = await pagedApi(12)
+  api.watchCache = true
+  const { handler } = await reflect(api.url, { pageSize: 5 })
+  await until(() => api.watchers === 1)
+  const version = api.version
+  api.set('/elsewhere', widget('x'))
+  api.compact()
+  api.sendToWatchers({ type: 'ERROR', object: { code: 410, reason: 'Expired' } })
+  await until(() => handler.lists === 2)
+  expect(lists(api).map(({ query }) => [query.get('resourceVersion'), query.get('limit')])).toEqual([
+    ['0', '5'],
+    // With a limit it would be read from etcd.
+    [version, null],
+  ])
+})
+
+it.each(['Expired', 'Too large resource version: 7, current: 5'])(
+  'asks for what etcd has when the server cannot list at the version that is known: %s',
+  async (said) => {
+    const api = await pagedApi(3)
+    const { handler } = await reflect(api.url, { pageSize: 5 })
+    await until(() => api.watchers === 1)
+    api.intercept = ({ kind, query }, response) => {
+      if (kind !== 'list' || !query.has('resourceVersion')) return false
+      sendStatus(response, said === 'Expired' ? 410 : 504, said)
+      return true
+    }
+    api.sendToWatchers({ type: 'ERROR', object: { code: 410, reason: 'Expired' } })
+    await until(() => handler.lists === 2)
+    expect(lists(api).map(({ query }) => [query.has('resourceVersion'), query.get('limit')])).toEqual([
+      [true, '5'],
+      [true, null],
+      [false, '5'],
+    ])
+  },
+)
 
 it('starts the list again, in one go, when its continuation expires: nothing flaps', async () => {
   const api = await pagedApi(12)
@@ -85,14 +124,15 @@ it('reads a list whose items come before its metadata', async () => {
   expect(handler.take()).toEqual(['+a@undefined', 'listed'])
 })
 
-it('leaves out what is no object', async () => {
+it('leaves out what is no object, and tells so', async () => {
   const api = await pagedApi(0)
   api.intercept = ({ kind }, response) => {
+    // The first three are not even cut out of the list.
     const items = [null, 7, 'x', {}, { metadata: null }, { metadata: { name: 3 } }, widget('a')]
     if (kind === 'list') sendJson(response, 200, { items, metadata: { resourceVersion: '7' } })
     return kind === 'list'
   }
   const { handler } = await reflect(api.url)
   await until(() => handler.lists === 1)
-  expect(handler.take()).toEqual(['+a@undefined', 'listed'])
+  expect(handler.take()).toEqual(['nameless', 'nameless', 'nameless', '+a@undefined', 'listed'])
 })

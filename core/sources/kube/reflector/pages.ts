@@ -13,6 +13,28 @@ export interface PageReceiver {
   endBatch(): void
 }
 
+export interface PagesOptions {
+  /** Objects a page. */
+  readonly pageSize: number
+  /**
+   * How fresh the list must be, as client-go's reflector and pager ask for it:
+   * - `0`, the first list: whatever the server has in its watch cache. All agents that start at once must not become as many reads of
+   *   etcd. The limit goes along: the cache ignores it, and a server without one answers in pages.
+   * - a version, a list after a lost watch: from the cache as well, once that has come so far, and so never back in time. Without
+   *   a limit, which would send it to etcd.
+   * - empty: what etcd has, in pages.
+   *
+   * A list that comes in one go costs no more memory here than pages: its items are cut out of it while it arrives.
+   */
+  readonly notOlderThan: string
+}
+
+interface PageRequest {
+  readonly limit: number
+  readonly resourceVersion: string
+  readonly token: string
+}
+
 interface Page {
   readonly resourceVersion: string
   readonly next: string
@@ -26,21 +48,20 @@ export async function readPages(
   context: RequestContext,
   receiver: PageReceiver,
   signal: AbortSignal,
-  pageSize: number,
+  { pageSize, notOlderThan }: PagesOptions,
 ): Promise<string> {
-  let limit = pageSize
-  let token = ''
+  const inOneGo = { limit: 0, resourceVersion: notOlderThan, token: '' }
+  let request: PageRequest = notOlderThan === '' || notOlderThan === '0' ? { ...inOneGo, limit: pageSize } : inOneGo
   receiver.start()
   for (;;) {
     try {
-      const page = await readPage(context, receiver, signal, limit, token)
+      const page = await readPage(context, receiver, signal, request)
       if (page.next === '') return page.resourceVersion
-      if (page.next === token) throw notAList(context, 'it repeats a page')
-      token = page.next
+      if (page.next === request.token) throw notAList(context, 'it repeats a page')
+      request = { limit: pageSize, resourceVersion: '', token: page.next }
     } catch (error) {
-      if (!(error instanceof StatusError) || !error.isExpired || token === '') throw error
-      limit = 0
-      token = ''
+      if (!(error instanceof StatusError) || !error.isExpired || request.token === '') throw error
+      request = inOneGo
       receiver.start()
     }
   }
@@ -50,8 +71,7 @@ async function readPage(
   context: RequestContext,
   receiver: PageReceiver,
   signal: AbortSignal,
-  limit: number,
-  token: string,
+  { limit, resourceVersion, token }: PageRequest,
 ): Promise<Page> {
   const { connection, resource, timing } = context
   const response = await connection.request({
@@ -59,6 +79,7 @@ async function readPage(
     query: {
       ...selectorsOf(resource),
       ...(limit > 0 && { limit: String(limit) }),
+      ...(resourceVersion !== '' && { resourceVersion }),
       ...(token !== '' && { continue: token }),
     },
     signal,

@@ -51,7 +51,10 @@ export class Reflector {
   #resource: Resource
   /** Up to which version everything has been handed on; undefined: a list is needed. */
   #version: string | undefined
-  #streaming = true
+  /** What the next list in pages must not be older than; see `PagesOptions`. */
+  #notOlderThan = '0'
+  /** By the clock of `performance`: until then lists are read in pages. */
+  #pagesUntil = 0
   #brokenStreams = 0
   #openedAt: number | undefined
 
@@ -89,7 +92,7 @@ export class Reflector {
   async #round(signal: AbortSignal): Promise<void> {
     if (this.#version === undefined) {
       this.#log.enter('LISTING')
-      const stream = this.#streaming && this.#brokenStreams < streamingAttempts
+      const stream = performance.now() >= this.#pagesUntil && this.#brokenStreams < streamingAttempts
       if (stream && (await this.#listByStream(signal))) return
       await this.#listByPages(signal)
     }
@@ -130,7 +133,7 @@ export class Reflector {
         if (this.#openedAt !== undefined) this.#brokenStreams++
         throw error
       }
-      this.#streaming = false
+      this.#pagesUntil = performance.now() + this.#timing.streamingRecheckMs
       this.#log.detail(1, 'The server has no streaming lists: reading pages')
       return false
     } finally {
@@ -143,10 +146,11 @@ export class Reflector {
     const startedAt = performance.now()
     const receiver = {
       start: () => this.#flow.startList(),
-      object: (value: unknown) => void this.#flow.set('ADDED', value),
+      object: (value: unknown) => this.#flow.set('ADDED', value),
       endBatch: () => this.#flow.endBatch(),
     }
-    const version = await readPages(this.#context, receiver, signal, this.#pageSize)
+    const options = { pageSize: this.#pageSize, notOlderThan: this.#notOlderThan }
+    const version = await readPages(this.#context, receiver, signal, options)
     this.#listed(version, 'pages', startedAt)
   }
 
@@ -188,7 +192,7 @@ export class Reflector {
       return
     }
     if (next === 'absent' || next === 'rarely') return this.#goWithout(next, signal)
-    if (next === 'relist') this.#version = undefined
+    if (next === 'relist' || next === 'start over') this.#loseVersion(next)
     if (failure === undefined && livedMs >= this.#timing.shortWatchMs) return
     const askedMs = Math.min(failure?.retryAfterMs ?? 0, this.#timing.maxRetryAfterMs)
     const waitMs = Math.max(this.#backoff.next(livedMs), askedMs)
@@ -196,7 +200,15 @@ export class Reflector {
     await pause(waitMs, signal)
   }
 
+  #loseVersion(next: 'relist' | 'start over'): void {
+    // Where the server does not even have that version, or could not list at it, only etcd knows what there is.
+    this.#notOlderThan = next === 'relist' ? (this.#version ?? '') : ''
+    this.#version = undefined
+    if (next === 'start over') this.#flow.forgetVersions()
+  }
+
   #goWithout(next: 'absent' | 'rarely', signal: AbortSignal): Promise<void> {
+    this.#notOlderThan = this.#version ?? this.#notOlderThan
     this.#version = undefined
     if (next === 'absent') {
       this.#flow.startList()

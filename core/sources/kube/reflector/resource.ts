@@ -31,6 +31,8 @@ export interface ObjectHandler {
   /** An object is new, or different. It is parsed JSON that nobody else holds: keep of it only what is used. */
   set(object: KubeObject): void
   delete(namespace: string, name: string): void
+  /** Something came without a name, and so is no object. It was left out. */
+  nameless(): void
   /**
    * A batch has ended: what was handed over since the last one belongs into one update.
    * @param listed the batch completes a list: all that exists has been handed over

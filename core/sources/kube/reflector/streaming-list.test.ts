@@ -51,6 +51,21 @@ it('falls back to pages where the server refuses, and does not ask again', async
   expect(kinds(api)).toEqual(['streaming list', 'list', 'watch', 'list', 'watch'])
 })
 
+it('asks again at a list some minutes later: the server may only have been slow, or be newer by now', async () => {
+  const api = await startApi()
+  api.streaming = 'ignore'
+  const { handler } = await reflect(api.url, { timing: { streamingRecheckMs: 300 } })
+  await until(() => handler.lists === 1 && api.watchers === 1)
+  api.streaming = 'yes'
+  const expire = () => api.sendToWatchers({ type: 'ERROR', object: { code: 410, reason: 'Expired' } })
+  expire()
+  await until(() => handler.lists === 2 && api.watchers === 1)
+  await sleep(300)
+  expire()
+  await until(() => handler.lists === 3)
+  expect(kinds(api)).toEqual(['streaming list', 'list', 'watch', 'list', 'watch', 'streaming list'])
+})
+
 it.each([
   [400, 'unknown field sendInitialEvents'],
   [403, 'sendInitialEvents: Forbidden'],

@@ -17,6 +17,8 @@ export interface ReflectorTiming {
    * server ignored what it was asked for.
    */
   readonly initialEventsQuietMs: number
+  /** For how long lists are read in pages after a server seemed to have no streaming lists: it may have been slow, or be newer by then. */
+  readonly streamingRecheckMs: number
   /** A watch that ends sooner is a failure, whatever the server says: reconnecting at once would be a busy loop. */
   readonly shortWatchMs: number
   /** How often to look again for an optional resource that the server does not have. */
@@ -31,6 +33,7 @@ export const defaultTiming: ReflectorTiming = {
   watchGraceMs: 30_000,
   answerTimeoutMs: 60_000,
   initialEventsQuietMs: 10_000,
+  streamingRecheckMs: 300_000,
   shortWatchMs: 1_000,
   absentRecheckMs: 600_000,
   maxRetryAfterMs: 300_000,

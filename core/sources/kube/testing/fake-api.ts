@@ -32,6 +32,8 @@ interface Watcher {
 export class FakeApi {
   /** `yes`: like 1.32 and newer; `refuse`: like 1.27 without the feature; `ignore`: a normal watch, no mark at its end. */
   streaming: 'yes' | 'refuse' | 'ignore' = 'yes'
+  /** Whether lists of resourceVersion 0 come from a cache, which knows no pages. */
+  watchCache = true
   /** Answers a request in place of the server when it returns true. */
   intercept: (request: FakeRequest, response: ServerResponse) => boolean | Promise<boolean> = () => false
   /** Paths that exist without objects in them; others are 404 in plain text, as the API server says it. */
@@ -136,7 +138,14 @@ export class FakeApi {
 
   #list({ path, query }: FakeRequest, response: ServerResponse): void {
     const all = this.objects(path).filter((object) => matches(object, query))
-    const limit = Number(query.get('limit') ?? 0) || all.length
+    const notOlderThan = query.get('resourceVersion') ?? ''
+    if (Number(notOlderThan) > this.#version) {
+      const said = `Timeout: Too large resource version: ${notOlderThan}, current: ${this.version}`
+      sendStatus(response, 504, said, 'Timeout')
+      return
+    }
+    const fromCache = this.watchCache && notOlderThan === '0'
+    const limit = (fromCache ? 0 : Number(query.get('limit') ?? 0)) || all.length
     const [start = 0, version = this.#version] = (query.get('continue') ?? '').split(':').filter(Boolean).map(Number)
     if (version < this.#oldest) {
       sendStatus(response, 410, 'The provided continue parameter is too old', 'Expired')
@@ -210,8 +219,10 @@ const bookmarkOf = (resourceVersion: string, annotations?: Record<string, string
   object: { kind: 'Bookmark', metadata: { resourceVersion, ...(annotations && { annotations }) } },
 })
 
-/** Labels that must be missing (`!key`) or equal (`key=value`): all that the source asks for. */
-function matches({ metadata: { labels = {} } }: FakeObject, query: URLSearchParams): boolean {
+/** Labels that must be missing (`!key`) or equal (`key=value`), and a name: all that the source asks for and that tests need. */
+function matches({ metadata: { name, labels = {} } }: FakeObject, query: URLSearchParams): boolean {
+  const [, asked = name] = /^metadata\.name=(.*)$/.exec(query.get('fieldSelector') ?? '') ?? []
+  if (name !== asked) return false
   const requirements = (query.get('labelSelector') ?? '').split(',').filter(Boolean)
   return requirements.every((text) => {
     if (text.startsWith('!')) return labels[text.slice(1)] === undefined

@@ -8,6 +8,7 @@ export const quick: Partial<ReflectorTiming> = {
   watchGraceMs: 1_000,
   answerTimeoutMs: 2_000,
   initialEventsQuietMs: 150,
+  streamingRecheckMs: 60_000,
   shortWatchMs: 100,
   absentRecheckMs: 200,
 }
@@ -26,6 +27,10 @@ export class RecordingHandler implements ObjectHandler {
   delete(_: string, name: string): void {
     this.calls.push(`-${name}`)
     this.state.delete(name)
+  }
+
+  nameless(): void {
+    this.calls.push('nameless')
   }
 
   flush(listed: boolean): void {
