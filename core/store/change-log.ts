@@ -1,5 +1,4 @@
 import type { globalv1, localv1 } from '@kpng/api'
-import { sameEntry, sameMessage } from './equal.js'
 import type { ServiceEntry } from './records.js'
 
 /** A thing before and after; undefined where it did not exist. */
@@ -13,7 +12,10 @@ export interface ServiceChange extends Changed<ServiceEntry> {
   readonly triggerUnixMs: number | undefined
 }
 
-/** What changed between two revisions: for each thing, its state at `from` and its state at `to`. */
+/**
+ * What changed between two revisions: for each thing, its state at `from` and its state at `to`. What was changed and then changed
+ * back is in it, as two objects that say the same.
+ */
 export interface ChangeRange {
   readonly from: number
   readonly to: number
@@ -25,91 +27,136 @@ export interface ChangeRange {
   readonly serviceCidrs: ReadonlyMap<string, Changed<localv1.ServiceCIDR>>
 }
 
-const sizeOf = (range: ChangeRange): number => 1 + range.services.size + range.nodes.size + range.serviceCidrs.size
+export interface ChangeLogLimits {
+  readonly maxChanges: number
+  readonly maxEndpoints: number
+}
+
+interface Logged {
+  readonly range: ChangeRange
+  readonly changes: number
+  readonly endpoints: number
+}
 
 /**
- * The changes of the last revisions. Bounded by how many things changed in them: what falls out is forgotten, and a watcher
- * that still needed it starts anew from the whole state.
+ * The changes of the last revisions. Bounded by how many things changed in them and by how many endpoints of old it keeps for
+ * that: what falls out is forgotten, and a watcher that still needed it starts anew from the whole state.
  */
 export class ChangeLog {
-  readonly #maxChanges: number
-  readonly #ranges: ChangeRange[] = []
+  readonly #limits: ChangeLogLimits
+  readonly #logged: Logged[] = []
   /** Ranges over several revisions, by where they begin; valid for the newest revision only. */
   readonly #merged = new Map<number, ChangeRange>()
-  #size = 0
+  #mergedChanges = 0
+  #changes = 0
+  #endpoints = 0
 
-  constructor(maxChanges: number) {
-    this.#maxChanges = maxChanges
+  constructor(limits: ChangeLogLimits) {
+    this.#limits = limits
   }
 
   append(range: ChangeRange): void {
-    this.#merged.clear()
-    this.#ranges.push(range)
-    this.#size += sizeOf(range)
+    this.#forgetMerged()
+    const logged = { range, changes: changesIn(range), endpoints: endpointsKeptBy(range) }
+    this.#logged.push(logged)
+    this.#changes += logged.changes
+    this.#endpoints += logged.endpoints
     let dropped = 0
-    while (this.#size > this.#maxChanges && dropped < this.#ranges.length) {
-      this.#size -= sizeOf(this.#ranges[dropped] as ChangeRange)
+    while (this.#isTooLarge && dropped < this.#logged.length) {
+      const { changes, endpoints } = this.#logged[dropped] as Logged
+      this.#changes -= changes
+      this.#endpoints -= endpoints
       dropped++
     }
-    if (dropped > 0) this.#ranges.splice(0, dropped)
+    if (dropped > 0) this.#logged.splice(0, dropped)
   }
 
   /** What changed after a revision, or undefined when the log does not reach back that far. */
   since(revision: number): ChangeRange | undefined {
-    const oldest = this.#ranges[0]
+    const oldest = this.#logged[0]?.range
     if (!oldest || revision < oldest.from) return undefined
     // Every revision is one step, so its place in the log can be counted.
     const first = revision - oldest.from
-    if (first === this.#ranges.length - 1) return this.#ranges[first]
+    if (first === this.#logged.length - 1) return this.#logged[first]?.range
     const known = this.#merged.get(revision)
     if (known) return known
-    const range = merge(this.#ranges.slice(first))
+    const range = merge(this.#logged.slice(first).map((logged) => logged.range))
+    // Watchers that all lag by another number of revisions would together keep many times the log.
+    if (this.#mergedChanges > this.#limits.maxChanges) this.#forgetMerged()
     this.#merged.set(revision, range)
+    this.#mergedChanges += changesIn(range)
     return range
   }
+
+  get #isTooLarge(): boolean {
+    return this.#changes > this.#limits.maxChanges || this.#endpoints > this.#limits.maxEndpoints
+  }
+
+  #forgetMerged(): void {
+    this.#merged.clear()
+    this.#mergedChanges = 0
+  }
+}
+
+const changesIn = (range: ChangeRange): number => 1 + range.services.size + range.nodes.size + range.serviceCidrs.size
+
+/** How many endpoints, and lists of them, nobody else holds any more. */
+function endpointsKeptBy(range: ChangeRange): number {
+  let kept = 0
+  for (const { before, after } of range.services.values()) {
+    if (!before || before.sources === after?.sources) continue
+    kept += before.sources.size
+    for (const [source, endpoints] of before.sources) {
+      if (after?.sources.get(source) !== endpoints) kept += endpoints.length
+    }
+  }
+  return kept
 }
 
 function merge(ranges: readonly ChangeRange[]): ChangeRange {
   const first = ranges[0] as ChangeRange
   const last = ranges[ranges.length - 1] as ChangeRange
-  const services = new Map<string, ServiceChange>()
-  for (const range of ranges) {
-    for (const [path, change] of range.services) {
-      const earlier = services.get(path)
-      services.set(path, {
-        before: earlier ? earlier.before : change.before,
-        after: change.after,
-        triggerUnixMs: earlier?.triggerUnixMs ?? change.triggerUnixMs,
-      })
-    }
-  }
-  dropUnchanged(services, sameEntry)
   return {
     from: first.from,
     to: last.to,
     committedAtMs: first.committedAtMs,
     receivedAtMs: first.receivedAtMs,
-    services,
-    nodes: mergeChanged(ranges.map((range) => range.nodes)),
-    serviceCidrs: mergeChanged(ranges.map((range) => range.serviceCidrs)),
+    services: mergeSteps(
+      ranges.map((range) => range.services),
+      (earlier, { after, triggerUnixMs }) => ({
+        before: earlier.before,
+        after,
+        triggerUnixMs: earlier.triggerUnixMs ?? triggerUnixMs,
+      }),
+    ),
+    nodes: mergeSteps(
+      ranges.map((range) => range.nodes),
+      asOne,
+    ),
+    serviceCidrs: mergeSteps(
+      ranges.map((range) => range.serviceCidrs),
+      asOne,
+    ),
   }
 }
 
-function mergeChanged<T>(steps: readonly ReadonlyMap<string, Changed<T>>[]): Map<string, Changed<T>> {
-  const merged = new Map<string, Changed<T>>()
+const asOne = <T>({ before }: Changed<T>, { after }: Changed<T>): Changed<T> => ({ before, after })
+
+/**
+ * What came and went in between is left out: nobody needs to know. By identity: whether two objects say the same is found out
+ * where it is told, once for all watchers; here it would be asked anew for each of those that lag.
+ */
+function mergeSteps<C extends Changed<unknown>>(
+  steps: readonly ReadonlyMap<string, C>[],
+  join: (earlier: C, later: C) => C,
+): Map<string, C> {
+  const merged = new Map<string, C>()
   for (const step of steps) {
     for (const [name, change] of step) {
       const earlier = merged.get(name)
-      merged.set(name, { before: earlier ? earlier.before : change.before, after: change.after })
+      merged.set(name, earlier ? join(earlier, change) : change)
     }
   }
-  dropUnchanged(merged, sameMessage)
+  for (const [name, { before, after }] of merged) if (before === after) merged.delete(name)
   return merged
-}
-
-/** Came and went in between, or was changed and changed back: nobody needs to know. */
-function dropUnchanged<T>(changes: Map<string, Changed<T>>, same: (a: T, b: T) => boolean): void {
-  for (const [name, { before, after }] of changes) {
-    if (before === after || (before && after && same(before, after))) changes.delete(name)
-  }
 }

@@ -44,23 +44,40 @@ export function reuseEndpoints(
   before: readonly EndpointRecord[] | undefined,
   incoming: readonly EndpointRecord[],
 ): readonly EndpointRecord[] {
-  if (!before) return incoming
-  const stored = new Map(before.map((record) => [addressOf(record), record]))
-  const after = incoming.map((record) => {
-    const known = stored.get(addressOf(record))
-    return known && sameEndpoint(known, record) ? known : record
+  if (!before || before === incoming) return incoming
+  let stored: ReadonlyMap<string, readonly EndpointRecord[]> | undefined
+  const after = incoming.map((record, index) => {
+    // Nearly all are where they were.
+    const there = before[index]
+    if (there && sameEndpoint(there, record)) return there
+    stored ??= byAddress(before)
+    return stored.get(addressOf(record))?.find((known) => sameEndpoint(known, record)) ?? record
   })
   const unchanged = after.length === before.length && after.every((record, index) => record === before[index])
   return unchanged ? before : after
 }
 
+/** One address may be there more than once, with other ports. */
+function byAddress(records: readonly EndpointRecord[]): Map<string, EndpointRecord[]> {
+  const found = new Map<string, EndpointRecord[]>()
+  for (const record of records) {
+    const known = found.get(addressOf(record))
+    if (known) known.push(record)
+    else found.set(addressOf(record), [record])
+  }
+  return found
+}
+
 const addressOf = (record: EndpointRecord): string => record.v4[0] ?? record.v6[0] ?? ''
+
+const sameEndpoints = (a: readonly EndpointRecord[], b: readonly EndpointRecord[]): boolean =>
+  a === b || (a.length === b.length && a.every((record, index) => sameEndpoint(record, b[index] as EndpointRecord)))
 
 /** Whether two entries say the same, though they may be different objects. */
 export function sameEntry(a: ServiceEntry, b: ServiceEntry): boolean {
   if (!sameMessage(a.service, b.service) || a.sources.size !== b.sources.size) return false
   return [...b.sources].every(([name, endpoints]) => {
     const before = a.sources.get(name)
-    return before !== undefined && reuseEndpoints(before, endpoints) === before
+    return before !== undefined && sameEndpoints(before, endpoints)
   })
 }

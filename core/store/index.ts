@@ -1,5 +1,5 @@
 export type { Changed, ChangeRange, ServiceChange } from './change-log.js'
-export { sameMessage, sameStrings } from './equal.js'
+export { reuseEndpoints, sameMessage, sameStrings } from './equal.js'
 export {
   type ClusterState,
   type Conditions,

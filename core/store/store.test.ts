@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
 import { describe, expect, test, vi } from 'vitest'
-import { endpoint, node, service, syncedStore } from '../testing/objects.js'
+import { countingLooks, endpoint, node, service, syncedStore } from '../testing/objects.js'
 import { Store } from './store.js'
 
 const slice = (name: string, service: string, ...ips: string[]) => ({
@@ -38,6 +38,19 @@ describe('revisions', () => {
     write()
     expect(store.revision).toBe(1)
     expect(store.updates).toBe(updates + 2)
+  })
+
+  test.each([
+    ['with other ports', endpoint('10.0.0.1', { ports: [{ name: 'http', port: 81 }] })],
+    ['of another pod', endpoint('10.0.0.1', { podName: 'web-1' })],
+    ['twice the same', endpoint('10.0.0.1')],
+  ])('writing a source again that has an address twice, %s, makes none', (_, second) => {
+    const store = syncedStore()
+    const write = () =>
+      store.update((tx) => tx.setEndpoints({ ...slice('a-1', 'a'), endpoints: [endpoint('10.0.0.1'), { ...second }] }))
+    write()
+    write()
+    expect(store.revision).toBe(1)
   })
 
   test('deleting what is not there makes none', () => {
@@ -127,6 +140,24 @@ describe('sources of endpoints', () => {
     expect(after?.[0]).not.toBe(before?.[0])
   })
 
+  test('the order of a source may change, and its endpoints are the same objects still', () => {
+    const store = syncedStore()
+    store.update((tx) => tx.setEndpoints(slice('a-1', 'a', '10.0.0.1', '10.0.0.2')))
+    const before = store.entry('default/a')?.sources.get('a-1')
+    store.update((tx) => tx.setEndpoints(slice('a-1', 'a', '10.0.0.2', '10.0.0.1')))
+    expect(store.entry('default/a')?.sources.get('a-1')?.[0]).toBe(before?.[1])
+  })
+
+  test('a change of one source does not look at the endpoints of the others', () => {
+    const store = syncedStore()
+    const { looked, endpoint: watched } = countingLooks(endpoint('10.0.0.1'))
+    store.update((tx) => tx.setEndpoints({ ...slice('a-1', 'a'), endpoints: [watched] }))
+    const before = looked()
+    store.update((tx) => tx.setEndpoints(slice('a-2', 'a', '10.0.0.2')))
+    store.update((tx) => tx.setEndpoints(slice('a-2', 'a', '10.0.0.3')))
+    expect(looked() - before).toBe(0)
+  })
+
   test('a source that moves to another service leaves the first', () => {
     const store = syncedStore()
     store.update((tx) => tx.setEndpoints(slice('s', 'a', '10.0.0.1')))
@@ -195,6 +226,33 @@ describe('the log', () => {
     for (let i = 0; i < 20; i++) store.update((tx) => tx.setService(service(`s${i}`)))
     expect(store.changesSince(1)).toBeUndefined()
     expect(store.changesSince(18)?.services.size).toBe(2)
+  })
+
+  test('it is bounded by the endpoints that it keeps, too', () => {
+    const store = new Store({ maxLoggedEndpoints: 50 })
+    const large = (first: number) => slice('a-1', 'a', ...Array.from({ length: 20 }, (_, i) => `10.0.${first}.${i}`))
+    for (let change = 0; change < 10; change++) store.update((tx) => tx.setEndpoints(large(change)))
+    expect(store.changesSince(7)).toBeUndefined()
+    expect(store.changesSince(8)?.services.size).toBe(1)
+  })
+
+  test('endpoints that are still there weigh nothing in it', () => {
+    const store = new Store({ maxLoggedEndpoints: 50 })
+    store.update((tx) => tx.setEndpoints(slice('a-1', 'a', ...Array.from({ length: 200 }, (_, i) => `10.0.0.${i}`))))
+    for (let change = 0; change < 10; change++)
+      store.update((tx) => tx.setEndpoints(slice('a-2', 'a', `10.0.1.${change}`)))
+    expect(store.changesSince(1)?.services.size).toBe(1)
+  })
+
+  test('watchers that lag by other numbers of revisions do not make it look at what services say', () => {
+    const store = syncedStore()
+    let looks = 0
+    const watched = (type: string) =>
+      Object.defineProperty(service('a'), 'type', { enumerable: true, get: () => (looks++ < 0 ? '' : type) })
+    for (let change = 0; change < 10; change++) store.update((tx) => tx.setService(watched(String(change))))
+    const before = looks
+    for (let revision = 0; revision < 10; revision++) store.changesSince(revision)
+    expect(looks - before).toBe(0)
   })
 
   test('one update larger than the log is not kept, and nothing breaks', () => {

@@ -6,6 +6,11 @@ import { type Kind, type Tables, Transaction } from './transaction.js'
 export interface StoreOptions {
   /** How many changes are remembered for watchers that lag behind. Default 20,000. */
   readonly maxLoggedChanges?: number
+  /**
+   * How many endpoints that are no more are remembered with them: one change of a large service may replace thousands.
+   * Default 200,000, which are some tens of megabytes.
+   */
+  readonly maxLoggedEndpoints?: number
 }
 
 /**
@@ -29,8 +34,8 @@ export class Store {
   #announcing = false
   #snapshot: readonly ServiceEntry[] | undefined
 
-  constructor({ maxLoggedChanges = 20_000 }: StoreOptions = {}) {
-    this.#log = new ChangeLog(maxLoggedChanges)
+  constructor({ maxLoggedChanges = 20_000, maxLoggedEndpoints = 200_000 }: StoreOptions = {}) {
+    this.#log = new ChangeLog({ maxChanges: maxLoggedChanges, maxEndpoints: maxLoggedEndpoints })
   }
 
   /** Grows by one with each update that changed something. */

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { globalv1, localv1 } from '@kpng/api'
-import { conditionsOf, type EndpointRecord, none, Store } from '../store/index.js'
+import { conditionsOf, type EndpointRecord, none, Store, type StoreOptions } from '../store/index.js'
 
 // Short ways to write the objects that tests are about.
 
@@ -43,12 +43,26 @@ export function endpoint(ip: string, init: EndpointInit = {}): EndpointRecord {
   }
 }
 
+/** An endpoint that counts how often somebody looks at its addresses, which whoever compares or selects does. */
+export function countingLooks(record: EndpointRecord): { endpoint: EndpointRecord; looked: () => number } {
+  let looks = 0
+  const { v4 } = record
+  const counted = Object.defineProperty({ ...record }, 'v4', {
+    enumerable: true,
+    get: () => {
+      looks++
+      return v4
+    },
+  })
+  return { endpoint: counted, looked: () => looks }
+}
+
 export const node = (name: string, zone = ''): globalv1.Node =>
   create(globalv1.NodeSchema, { name, topology: { node: name, zone } })
 
 /** A store whose source has read everything. */
-export function syncedStore(): Store {
-  const store = new Store()
+export function syncedStore(options: StoreOptions = {}): Store {
+  const store = new Store(options)
   store.update((tx) => tx.setSynced('services', 'endpoints', 'nodes'))
   return store
 }

@@ -1,60 +1,45 @@
+import type { Timeline, Trigger } from '@kpng/client'
 import type { DeleteItem, SetItem } from './items.js'
+
+export type { Timeline, Trigger } from '@kpng/client'
 
 /**
  * Items that are always told together. Where many watchers are told the same batch, whoever encodes it may keep the result in
  * `frames`: a state of 50,000 endpoints is then a few thousand buffers for each of them.
  */
-export interface Batch {
-  readonly items: Iterable<SetItem>
+export interface Batch<Item extends SetItem = SetItem> {
+  readonly items: Iterable<Item>
   readonly shared: boolean
   frames?: Buffer
 }
 
 /** A batch of its own, for one watcher. */
-export const batchOf = (items: Iterable<SetItem>): Batch => ({ items, shared: false })
+export const batchOf = <Item extends SetItem>(items: Iterable<Item>): Batch<Item> => ({ items, shared: false })
 
-export function* itemsOf(batches: Iterable<Batch>): Generator<SetItem> {
+export function* itemsOf<Item extends SetItem>(batches: Iterable<Batch<Item>>): Generator<Item> {
   for (const batch of batches) yield* batch.items
-}
-
-/** When the change of a service's endpoints began. */
-export interface Trigger {
-  /** `namespace/name` */
-  readonly service: string
-  readonly unixMs: number
 }
 
 /**
  * What one watcher is told at once. Applied in order (sets, then deletes) it takes the watcher from what it knew to the state
  * of `revision`, and never shows it an endpoint without its service.
  */
-export interface ChangeSet {
+export interface ChangeSet<Item extends SetItem = SetItem> {
   readonly revision: number
   /** The whole state follows; what was known before is void. */
   readonly reset: boolean
   /** New and changed things, in batches. Made while it is walked when it is the whole state; may be walked again. */
-  readonly batches: Iterable<Batch>
+  readonly batches: Iterable<Batch<Item>>
   /** The same, one by one. */
-  readonly sets: Iterable<SetItem>
+  readonly sets: Iterable<Item>
   readonly deletes: readonly DeleteItem[]
   readonly triggers: readonly Trigger[]
   /** Where the time went so far; not for the whole state. */
   readonly timeline?: Timeline
 }
 
-/** Unix times in milliseconds. Where several changes came together, those of the first. */
-export interface Timeline {
-  readonly revision: number
-  /** The source had it; missing where the source does not say. */
-  readonly receivedAtMs: number | undefined
-  /** It was in the store. */
-  readonly committedAtMs: number
-  /** It was worked out for this node. */
-  readonly viewedAtMs: number
-}
-
 /** A watcher: remembers only what it asked for and the revision it has. */
-export interface Watch {
+export interface Watch<Item extends SetItem = SetItem> {
   /** The next change set, or undefined when there is nothing new. */
-  poll(): ChangeSet | undefined
+  poll(): ChangeSet<Item> | undefined
 }

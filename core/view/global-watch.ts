@@ -1,17 +1,12 @@
-import { create, toBinary } from '@bufbuild/protobuf'
+import { create, type Message, toBinary } from '@bufbuild/protobuf'
+import type { GenMessage } from '@bufbuild/protobuf/codegenv2'
 import { globalPath, globalv1, localv1 } from '@kpng/api'
 import { hash64 } from '../store/hash.js'
-import {
-  type Changed,
-  type ChangeRange,
-  type EndpointRecord,
-  none,
-  type ServiceEntry,
-  type Store,
-  sameMessage,
-} from '../store/index.js'
+import { type Changed, type ChangeRange, type Store, sameMessage } from '../store/index.js'
 import { type Batch, batchOf, type ChangeSet, type Trigger } from './change-set.js'
+import { diffInfos, type EndpointInfos, endpointInfosOf, itemsOfInfos } from './endpoint-infos.js'
 import { type DeleteItem, MessageItem, type SetItem } from './items.js'
+import { PerEntry } from './per-entry.js'
 import { StoreWatch } from './store-watch.js'
 
 export interface GlobalWatchOptions {
@@ -20,22 +15,25 @@ export interface GlobalWatchOptions {
 }
 
 /** What the cluster is, as change sets: for relays. */
-export class GlobalWatch extends StoreWatch {
+export class GlobalWatch extends StoreWatch<SetItem> {
   readonly #withServiceCidrs: boolean
+  readonly #endpointInfos: PerEntry<EndpointInfos>
 
   constructor(store: Store, { extraSets = [] }: GlobalWatchOptions = {}) {
     super(store)
+    this.#endpointInfos = endpointInfosIn(store)
     this.#withServiceCidrs = extraSets.includes(localv1.Set.GLOBAL_SERVICE_CIDRS)
   }
 
   protected everything(): () => Generator<Batch> {
+    const infos = this.#endpointInfos
     const entries = this.store.entries()
     const head = [...this.store.nodes.values()].map(nodeInfoItem)
     if (this.#withServiceCidrs) head.push(...[...this.store.serviceCidrs.values()].map(cidrItem))
     return function* () {
       yield batchOf(head)
       for (const entry of entries) if (entry.service) yield batchOf([serviceInfoItem(entry.service)])
-      for (const entry of entries) yield batchOf(endpointItems(entry).values())
+      for (const entry of entries) yield batchOf(itemsOfInfos(infos.of(entry)))
     }
   }
 
@@ -53,10 +51,9 @@ export class GlobalWatch extends StoreWatch {
       if (after?.service && !sameMessage(before?.service, after.service)) sets.push(serviceInfoItem(after.service))
       if (before?.service && !after?.service)
         deletedServices.push({ set: localv1.Set.GLOBAL_SERVICE_INFOS, path: serviceInfoPath(before) })
-      const old = before ? endpointItems(before) : new Map<string, SetItem>()
-      const now = after ? endpointItems(after) : new Map<string, SetItem>()
-      for (const [key, item] of now) if (!old.has(key)) endpoints.push(item)
-      for (const [key, item] of old) if (!now.has(key)) deletedEndpoints.push({ set: item.set, path: item.path })
+      const infosBefore = before ? this.#endpointInfos.of(before) : noInfos
+      const infosAfter = after ? this.#endpointInfos.of(after) : noInfos
+      diffInfos(infosBefore, infosAfter, { sets: endpoints, deletes: deletedEndpoints })
       if (triggerUnixMs !== undefined) triggers.push({ service: path, unixMs: triggerUnixMs })
     }
     const deletes = [...deletedEndpoints, ...deletedServices, ...tail]
@@ -71,22 +68,53 @@ function collect<T>(
   sets: SetItem[],
   deletes: DeleteItem[],
 ): void {
-  for (const [name, { after }] of changes) {
+  for (const [name, { before, after }] of changes) {
+    if (sameMessage(before, after)) continue
     if (after === undefined) deletes.push({ set, path: globalPath({ name }) })
     else sets.push(item(after))
   }
 }
 
+const noInfos: EndpointInfos = new Map()
+
 const serviceInfoPath = ({ namespace, name }: { namespace: string; name: string }) => globalPath({ namespace, name })
+
+/** Its message holds a hash of itself. It is made when it is asked for: whoever sends it can then leave out what cannot be encoded. */
+class HashedItem<T extends Message> implements SetItem {
+  readonly set: localv1.Set
+  readonly path: string
+  readonly #schema: GenMessage<T>
+  readonly #make: () => T
+  #message: T | undefined
+  frame?: Buffer
+
+  constructor(set: localv1.Set, path: string, schema: GenMessage<T>, make: () => T) {
+    this.set = set
+    this.path = path
+    this.#schema = schema
+    this.#make = make
+  }
+
+  get message(): T {
+    this.#message ??= this.#make()
+    return this.#message
+  }
+
+  encode(): Uint8Array {
+    return toBinary(this.#schema, this.message)
+  }
+}
 
 const serviceInfos = new WeakMap<localv1.Service, SetItem>()
 
 function serviceInfoItem(service: localv1.Service): SetItem {
   let item = serviceInfos.get(service)
   if (!item) {
-    const hash = hash64(toBinary(localv1.ServiceSchema, service))
-    const info = create(globalv1.ServiceInfoSchema, { hash, service })
-    item = new MessageItem(localv1.Set.GLOBAL_SERVICE_INFOS, serviceInfoPath(service), globalv1.ServiceInfoSchema, info)
+    const info = () => {
+      const hash = hash64(toBinary(localv1.ServiceSchema, service))
+      return create(globalv1.ServiceInfoSchema, { hash, service })
+    }
+    item = new HashedItem(localv1.Set.GLOBAL_SERVICE_INFOS, serviceInfoPath(service), globalv1.ServiceInfoSchema, info)
     serviceInfos.set(service, item)
   }
   return item
@@ -101,56 +129,13 @@ function nodeInfoItem(node: globalv1.Node): SetItem {
 const cidrItem = (cidr: localv1.ServiceCIDR): SetItem =>
   new MessageItem(localv1.Set.GLOBAL_SERVICE_CIDRS, globalPath({ name: cidr.name }), localv1.ServiceCIDRSchema, cidr)
 
-/** An endpoint's path holds the hash of all that is said of it: what changes is a new endpoint and a deleted one. */
-const endpointItemsOf = new WeakMap<ServiceEntry, ReadonlyMap<string, SetItem>>()
+const endpointInfosOfStores = new WeakMap<Store, PerEntry<EndpointInfos>>()
 
-function endpointItems(entry: ServiceEntry): ReadonlyMap<string, SetItem> {
-  const known = endpointItemsOf.get(entry)
-  if (known) return known
-  const items = new Map<string, SetItem>()
-  for (const [source, endpoints] of entry.sources) {
-    for (const endpoint of endpoints) {
-      const item = endpointInfoItem(entry, source, endpoint)
-      items.set(item.path, item)
-    }
+function endpointInfosIn(store: Store): PerEntry<EndpointInfos> {
+  let infos = endpointInfosOfStores.get(store)
+  if (!infos) {
+    infos = new PerEntry({ store, make: endpointInfosOf })
+    endpointInfosOfStores.set(store, infos)
   }
-  endpointItemsOf.set(entry, items)
-  return items
-}
-
-const endpointInfos = new WeakMap<EndpointRecord, SetItem>()
-
-function endpointInfoItem({ namespace, name }: ServiceEntry, source: string, endpoint: EndpointRecord): SetItem {
-  const known = endpointInfos.get(endpoint)
-  if (known?.path.startsWith(globalPath({ namespace, name, source }))) return known
-  const info = endpointInfo(namespace, name, source, endpoint)
-  info.hash = hash64(toBinary(globalv1.EndpointInfoSchema, info))
-  const path = globalPath({ namespace, name, source, key: info.hash.toString(16) })
-  const item = new MessageItem(localv1.Set.GLOBAL_ENDPOINT_INFOS, path, globalv1.EndpointInfoSchema, info)
-  endpointInfos.set(endpoint, item)
-  return item
-}
-
-function endpointInfo(
-  namespace: string,
-  serviceName: string,
-  sourceName: string,
-  endpoint: EndpointRecord,
-): globalv1.EndpointInfo {
-  const { v4, v6, hostname, ports, conditions, podName, node, zone, hints } = endpoint
-  return create(globalv1.EndpointInfoSchema, {
-    namespace,
-    serviceName,
-    sourceName,
-    podName,
-    endpoint: {
-      hostname,
-      ips: { v4: [...v4], v6: [...v6] },
-      portOverrides: (ports ?? none).map(({ name, port }) => ({ name, port })),
-    },
-    conditions,
-    noPorts: ports !== undefined && ports.length === 0,
-    topology: { node, zone },
-    ...(hints ? { hints: { zones: [...hints.zones], nodes: [...hints.nodes] } } : {}),
-  })
+  return infos
 }

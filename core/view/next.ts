@@ -1,8 +1,13 @@
 import type { Store } from '../store/index.js'
 import type { ChangeSet, Watch } from './change-set.js'
+import type { SetItem } from './items.js'
 
 /** Waits for a watch to have something to say. Rejects with the signal's reason when it is aborted. */
-export function nextChangeSet(store: Store, watch: Watch, signal: AbortSignal): Promise<ChangeSet> {
+export function nextChangeSet<Item extends SetItem>(
+  store: Store,
+  watch: Watch<Item>,
+  signal: AbortSignal,
+): Promise<ChangeSet<Item>> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
     const first = watch.poll()
@@ -16,7 +21,7 @@ export function nextChangeSet(store: Store, watch: Watch, signal: AbortSignal): 
       reject(signal.reason)
     }
     const stopListening = store.onChange(() => {
-      let next: ChangeSet | undefined
+      let next: ChangeSet<Item> | undefined
       try {
         next = watch.poll()
       } catch (error) {

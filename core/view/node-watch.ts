@@ -1,10 +1,10 @@
 import { type globalv1, localv1 } from '@kpng/api'
-import type { Changed, ChangeRange, ServiceEntry, Store } from '../store/index.js'
+import { type Changed, type ChangeRange, type ServiceEntry, type Store, sameMessage } from '../store/index.js'
 import { type Batch, batchOf, type ChangeSet, type Trigger } from './change-set.js'
-import { type DeleteItem, nodeItem, type SetItem, serviceCidrItem } from './items.js'
+import { type DeleteItem, type NodeItem, nodeItem, serviceCidrItem } from './items.js'
+import { type NodeViews, nodeViewsOf } from './node-views.js'
 import type { NodeTopology } from './selection.js'
-import { diffFor, diffForZone, isEmpty, type ServiceDiff } from './service-diff.js'
-import { dependsOnZone, serviceOf, viewOf } from './service-view.js'
+import { isEmpty, type ServiceDiff } from './service-diff.js'
 import { StoreWatch } from './store-watch.js'
 
 export interface NodeWatchOptions {
@@ -22,63 +22,70 @@ const topologyOf = (name: string, node: globalv1.Node | undefined): NodeTopology
 })
 
 /** What one node should do, as change sets. */
-export class NodeWatch extends StoreWatch {
+export class NodeWatch extends StoreWatch<NodeItem> {
+  readonly #views: NodeViews
   readonly #nodeName: string
   readonly #withNode: boolean
   readonly #withServiceCidrs: boolean
 
   constructor(store: Store, { nodeName, extraSets = [] }: NodeWatchOptions) {
     super(store)
+    this.#views = nodeViewsOf(store)
     this.#nodeName = nodeName
     this.#withNode = extraSets.includes(localv1.Set.NODES)
     this.#withServiceCidrs = extraSets.includes(localv1.Set.SERVICE_CIDRS)
   }
 
-  protected everything(): () => Generator<Batch> {
+  protected everything(): () => Generator<Batch<NodeItem>> {
+    const views = this.#views
     const entries = this.store.entries()
     const node = this.store.node(this.#nodeName)
     const topology = topologyOf(this.#nodeName, node)
-    const head: SetItem[] = []
+    const head: NodeItem[] = []
     if (this.#withNode && node) head.push(nodeItem(node))
     if (this.#withServiceCidrs) head.push(...[...this.store.serviceCidrs.values()].map(serviceCidrItem))
     return function* () {
       yield batchOf(head)
-      yield batchOf(servicesOf(entries))
+      yield batchOf(servicesOf(entries, views))
       for (const entry of entries) {
-        const view = viewOf(entry, topology)
-        if (view) yield view.batch
+        const batch = views.batch(entry, topology)
+        if (batch) yield batch
       }
     }
   }
 
-  protected changes(range: ChangeRange): ChangeSet | undefined {
+  protected changes(range: ChangeRange): ChangeSet<NodeItem> | undefined {
     const own = range.nodes.get(this.#nodeName)
     const now = topologyOf(this.#nodeName, this.store.node(this.#nodeName))
     const then = own ? topologyOf(this.#nodeName, own.before) : now
     const diffs: ServiceDiff[] = []
     const triggers: Trigger[] = []
     for (const [path, change] of range.services) {
-      const diff = diffFor(change, then, now)
+      const diff = this.#views.diff(change, then, now)
       if (isEmpty(diff)) continue
       diffs.push(diff)
       if (change.triggerUnixMs !== undefined) triggers.push({ service: path, unixMs: change.triggerUnixMs })
     }
     if (then.zone !== now.zone) {
       for (const entry of this.store.entries()) {
-        if (range.services.has(entry.path) || !dependsOnZone(entry)) continue
-        const diff = diffForZone(entry, then, now)
+        if (range.services.has(entry.path) || !this.#views.dependOnZone(entry)) continue
+        const diff = this.#views.diff({ before: entry, after: entry }, then, now)
         if (!isEmpty(diff)) diffs.push(diff)
       }
     }
     return this.#assemble(range, diffs, triggers)
   }
 
-  #assemble(range: ChangeRange, diffs: readonly ServiceDiff[], triggers: readonly Trigger[]): ChangeSet | undefined {
-    const sets: SetItem[] = []
+  #assemble(
+    range: ChangeRange,
+    diffs: readonly ServiceDiff[],
+    triggers: readonly Trigger[],
+  ): ChangeSet<NodeItem> | undefined {
+    const sets: NodeItem[] = []
     const deletes: DeleteItem[] = []
     for (const diff of diffs) if (diff.service) sets.push(diff.service)
-    for (const diff of diffs) sets.push(...diff.endpoints)
-    for (const diff of diffs) deletes.push(...diff.deletedEndpoints)
+    for (const { endpoints } of diffs) for (const item of endpoints) sets.push(item)
+    for (const { deletedEndpoints } of diffs) for (const item of deletedEndpoints) deletes.push(item)
     for (const diff of diffs) if (diff.deletedService) deletes.push(diff.deletedService)
     const node = range.nodes.get(this.#nodeName)
     if (this.#withNode && node) add(new Map([[this.#nodeName, node]]), localv1.Set.NODES, nodeItem, sets, deletes)
@@ -87,9 +94,9 @@ export class NodeWatch extends StoreWatch {
   }
 }
 
-function* servicesOf(entries: readonly ServiceEntry[]): Generator<SetItem> {
+function* servicesOf(entries: readonly ServiceEntry[], views: NodeViews): Generator<NodeItem> {
   for (const entry of entries) {
-    const service = serviceOf(entry)
+    const service = views.service(entry)
     if (service) yield service
   }
 }
@@ -98,11 +105,12 @@ function* servicesOf(entries: readonly ServiceEntry[]): Generator<SetItem> {
 function add<T>(
   changes: ReadonlyMap<string, Changed<T>>,
   set: localv1.Set,
-  item: (thing: T) => SetItem,
-  sets: SetItem[],
+  item: (thing: T) => NodeItem,
+  sets: NodeItem[],
   deletes: DeleteItem[],
 ): void {
-  for (const [path, { after }] of changes) {
+  for (const [path, { before, after }] of changes) {
+    if (sameMessage(before, after)) continue
     if (after === undefined) deletes.push({ set, path })
     else sets.unshift(item(after))
   }

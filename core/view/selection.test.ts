@@ -277,6 +277,44 @@ describe('ports', () => {
     ])
   })
 
+  describe('one address in two slices with other port lists (checklist 12)', () => {
+    const http = { name: 'http', port: 80 }
+    const metrics = { name: 'metrics', port: 9090 }
+    const everything = Scope.internal | Scope.external | Scope.cluster
+    const usedBy = (...endpoints: EndpointRecord[]) =>
+      selectEndpoints(service('web', two), endpoints, here).used.map(({ endpoint, portScopes }) => [
+        endpoint.ports?.map(({ name }) => name).join(' '),
+        portScopes,
+      ])
+
+    test('is used once for the port that both have', () => {
+      const narrow = endpoint('10.0.0.1', { ports: [http] })
+      const wide = endpoint('10.0.0.1', { ports: [http, metrics] })
+      expect(usedBy(narrow, wide)).toEqual([
+        ['http', undefined],
+        ['http metrics', [0, everything]],
+      ])
+      expect(usedBy(wide, narrow)).toEqual([['http metrics', undefined]])
+      expect(outcome(two, [wide, narrow])).toEqual(['10.0.0.1: - duplicate', `10.0.0.1: ${all}`])
+    })
+    test('the one that is not terminating counts, port by port, even before it is ready', () => {
+      const leaving = { ready: false, serving: true, terminating: true }
+      const wide = endpoint('10.0.0.1', { ports: [http, metrics], ...leaving })
+      const narrow = endpoint('10.0.0.1', { ports: [http], ready: false })
+      for (const both of [
+        [wide, narrow],
+        [narrow, wide],
+      ]) {
+        expect(usedBy(...both)).toEqual([['http metrics', [0, everything]]])
+      }
+    })
+    test('stays two endpoints where the port has another number in each', () => {
+      const old = endpoint('10.0.0.1', { ports: [http] })
+      const young = endpoint('10.0.0.1', { ports: [{ ...http, port: 8080 }] })
+      expect(usedBy(old, young)).toHaveLength(2)
+    })
+  })
+
   test('more than 32 ports work', () => {
     const ports = Array.from({ length: 100 }, (_, i) => ({
       name: `p${i}`,

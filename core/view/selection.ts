@@ -1,6 +1,6 @@
 import type { localv1 } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
-import { servedPorts } from './ports.js'
+import { servedPorts, targetPortOf } from './ports.js'
 
 // Which endpoints one node should use for one service, and why each other one is left out. Pure: no store, no clock.
 // The rules are kube-proxy's, per address family and per service port.
@@ -60,8 +60,10 @@ export interface Selection {
 interface Candidate {
   readonly endpoint: EndpointRecord
   readonly local: boolean
-  /** '1' or '0' a port of the service. */
+  /** '1' or '0' a port of the service: whether it serves it. */
   readonly served: string
+  /** The same, without the ports that it serves under an address and number for which another one counts. */
+  counted: string
   readonly portScopes: number[]
   reason: Reason | undefined
 }
@@ -72,9 +74,8 @@ export function selectEndpoints(
   node: NodeTopology,
 ): Selection {
   const portCount = Math.max(1, service.ports.length)
-  const { distinct, duplicates } = withoutDuplicates(endpoints)
   const servedBySlice = new Map<EndpointRecord['ports'], string>()
-  const candidates = distinct.map((endpoint): Candidate => {
+  const candidates = endpoints.map((endpoint): Candidate => {
     let served = servedBySlice.get(endpoint.ports)
     if (served === undefined) {
       served = servedPorts(service, endpoint.ports)
@@ -85,24 +86,26 @@ export function selectEndpoints(
       endpoint,
       local,
       served,
+      counted: served,
       portScopes: new Array(portCount).fill(0),
       reason: served.includes('1') ? undefined : 'no-port',
     }
   })
 
+  setDuplicatesAside(service, candidates)
   const policy = policyOf(service)
   const availability = Array.from({ length: portCount }, () => ({ v4: false, v6: false }))
   for (const family of ['v4', 'v6'] as const) {
     const inFamily = candidates.filter(({ endpoint }) => endpoint[family].length > 0)
     if (inFamily.length === 0) continue
     for (const ports of portsDecidedTogether(inFamily, portCount)) {
-      const serving = inFamily.filter(({ served }) => served[ports[0] as number] === '1')
+      const serving = inFamily.filter(({ counted }) => counted[ports[0] as number] === '1')
       decide(serving, ports, policy, node)
       const available = serving.some(({ endpoint: { conditions } }) => conditions.ready || standsIn(conditions))
       for (const port of ports) (availability[port] as { v4: boolean; v6: boolean })[family] = available
     }
   }
-  return { ...collect(candidates, duplicates, policy), availability }
+  return { ...collect(candidates, policy), availability }
 }
 
 interface Policy {
@@ -127,9 +130,9 @@ function policyOf(service: localv1.Service): Policy {
 /** Ports that are served by the same endpoints are decided once. Nearly always that is all of them. */
 function portsDecidedTogether(candidates: readonly Candidate[], portCount: number): number[][] {
   const all = Array.from({ length: portCount }, (_, index) => index)
-  const same = candidates.every(({ served }) => served === candidates[0]?.served)
+  const same = candidates.every(({ counted }) => counted === candidates[0]?.counted)
   if (!same) return all.map((port) => [port])
-  const served = all.filter((port) => candidates[0]?.served[port] === '1')
+  const served = all.filter((port) => candidates[0]?.counted[port] === '1')
   return served.length > 0 ? [served] : []
 }
 
@@ -197,13 +200,9 @@ const isHinted = (endpoint: EndpointRecord, hint: Hint, node: NodeTopology): boo
     ? (endpoint.hints?.nodes.includes(node.name) ?? false)
     : node.zone !== '' && (endpoint.hints?.zones.includes(node.zone) ?? false)
 
-function collect(
-  candidates: readonly Candidate[],
-  duplicates: readonly EndpointRecord[],
-  policy: Policy,
-): Pick<Selection, 'used' | 'leftOut'> {
+function collect(candidates: readonly Candidate[], policy: Policy): Pick<Selection, 'used' | 'leftOut'> {
   const used: SelectedEndpoint[] = []
-  const leftOut: LeftOutEndpoint[] = duplicates.map((endpoint) => ({ endpoint, reason: 'duplicate' }))
+  const leftOut: LeftOutEndpoint[] = []
   for (const { endpoint, local, served, portScopes, reason } of candidates) {
     const scopes = portScopes.reduce((union, port) => union | port, 0)
     // With no way in from outside, an endpoint that cluster IPs do not use is of no use.
@@ -218,25 +217,45 @@ function collect(
   return { used, leftOut }
 }
 
-/** One address in two slices (an endpoint on its way from one to the other): the one that is not terminating counts. */
-function withoutDuplicates(endpoints: readonly EndpointRecord[]): {
-  distinct: readonly EndpointRecord[]
-  duplicates: readonly EndpointRecord[]
-} {
-  const byAddress = new Map<string, EndpointRecord>()
-  const duplicates: EndpointRecord[] = []
-  for (const endpoint of endpoints) {
-    const key = addressesAndPorts(endpoint)
-    const known = byAddress.get(key)
-    if (!known) byAddress.set(key, endpoint)
-    else if (known.conditions.terminating && !endpoint.conditions.terminating) {
-      duplicates.push(known)
-      byAddress.set(key, endpoint)
-    } else duplicates.push(endpoint)
+/**
+ * One address in two slices (an endpoint on its way from one to the other, or an address that a new pod got already): for each
+ * port that both serve under the same number, the one that is not terminating counts.
+ */
+function setDuplicatesAside(service: localv1.Service, candidates: readonly Candidate[]): void {
+  for (const alike of withSameAddresses(candidates)) {
+    for (let port = 0; port < (alike[0] as Candidate).served.length; port++) {
+      const counting = new Map<number | undefined, Candidate>()
+      for (const candidate of alike) {
+        if (candidate.served[port] === '0') continue
+        const mapping = service.ports[port]
+        const number = mapping && targetPortOf(mapping, candidate.endpoint.ports)
+        const known = counting.get(number)
+        const isBetter = known?.endpoint.conditions.terminating && !candidate.endpoint.conditions.terminating
+        if (!known || isBetter) counting.set(number, candidate)
+        const aside = isBetter ? known : known && candidate
+        if (aside) aside.counted = `${aside.counted.slice(0, port)}0${aside.counted.slice(port + 1)}`
+      }
+    }
+    for (const candidate of alike) if (!candidate.counted.includes('1')) candidate.reason ??= 'duplicate'
   }
-  return duplicates.length === 0
-    ? { distinct: endpoints, duplicates }
-    : { distinct: [...byAddress.values()], duplicates }
+}
+
+/** The candidates that are not the only ones of their addresses, which is rare. */
+function withSameAddresses(candidates: readonly Candidate[]): Iterable<readonly Candidate[]> {
+  const first = new Map<string, Candidate>()
+  const repeated = new Map<string, Candidate[]>()
+  for (const candidate of candidates) {
+    const { v4, v6 } = candidate.endpoint
+    const addresses = `${v4.join()}|${v6.join()}`
+    const known = first.get(addresses)
+    if (!known) first.set(addresses, candidate)
+    else {
+      const alike = repeated.get(addresses) ?? [known]
+      alike.push(candidate)
+      repeated.set(addresses, alike)
+    }
+  }
+  return repeated.values()
 }
 
 /** One text for one way to be reached. */

@@ -1,12 +1,12 @@
 import { localv1 } from '@kpng/api'
-import type { ServiceChange, ServiceEntry } from '../store/index.js'
-import type { DeleteItem, EndpointItem, SetItem } from './items.js'
-import type { NodeTopology } from './selection.js'
-import { type ServiceView, viewerGroup, viewOf } from './service-view.js'
+import { none } from '../store/index.js'
+import type { DeleteItem, EndpointItem, ServiceItem } from './items.js'
+import type { ServiceView } from './service-view.js'
+import type { NodeServiceView } from './service-views.js'
 
 /** What a node must be told about one service. */
 export interface ServiceDiff {
-  readonly service: SetItem | undefined
+  readonly service: ServiceItem | undefined
   readonly endpoints: readonly EndpointItem[]
   readonly deletedEndpoints: readonly DeleteItem[]
   readonly deletedService: DeleteItem | undefined
@@ -17,55 +17,54 @@ const nothing: ServiceDiff = { service: undefined, endpoints: [], deletedEndpoin
 export const isEmpty = (diff: ServiceDiff): boolean =>
   !diff.service && diff.endpoints.length === 0 && diff.deletedEndpoints.length === 0 && !diff.deletedService
 
-const sharedDiffs = new WeakMap<ServiceChange, Map<string, ServiceDiff>>()
-
-/** The difference a change makes to a node. Worked out once for all nodes that see the service alike, before and after. */
-export function diffFor(change: ServiceChange, before: NodeTopology, after: NodeTopology): ServiceDiff {
-  const groupBefore = change.before && viewerGroup(change.before, before)
-  const groupAfter = change.after && viewerGroup(change.after, after)
-  if (groupBefore?.shared === false || groupAfter?.shared === false) {
-    return diffViews(viewOf(change.before, before), viewOf(change.after, after), change)
+/**
+ * The difference between two views, worked out once for all who go from the one to the other. Undefined stands for a service that
+ * is not there. Everybody goes to the newest view, so a view that is left needs to remember one difference.
+ */
+export function sharedDiff(before: ServiceView | undefined, after: ServiceView | undefined): ServiceDiff {
+  if (!before) return diffViews(before, after)
+  if (!before.lastDiff || before.lastDiff.to !== after) {
+    before.lastDiff = { to: after, diff: diffViews(before, after) }
   }
-  let diffs = sharedDiffs.get(change)
-  if (!diffs) {
-    diffs = new Map()
-    sharedDiffs.set(change, diffs)
-  }
-  const group = `${groupBefore?.name}→${groupAfter?.name}`
-  let diff = diffs.get(group)
-  if (!diff) {
-    diff = diffViews(viewOf(change.before, before), viewOf(change.after, after), change)
-    diffs.set(group, diff)
-  }
-  return diff
+  return before.lastDiff.diff
 }
 
-/** The difference that a new zone of the node makes to a service that did not change. */
-export function diffForZone(entry: ServiceEntry, before: NodeTopology, after: NodeTopology): ServiceDiff {
-  return diffViews(viewOf(entry, before), viewOf(entry, after), { before: entry, after: entry })
-}
-
-function diffViews(
-  before: ServiceView | undefined,
-  after: ServiceView | undefined,
-  { before: entryBefore, after: entryAfter }: Pick<ServiceChange, 'before' | 'after'>,
-): ServiceDiff {
-  const path = (entryAfter ?? entryBefore)?.path ?? ''
-  if (!before && !after) return nothing
-  if (!before) return { ...nothing, service: after?.service, endpoints: [...(after?.endpoints.values() ?? [])] }
-  const deletedEndpoints: DeleteItem[] = []
-  for (const endpoint of before.endpoints.keys()) {
-    if (!after?.endpoints.has(endpoint)) deletedEndpoints.push({ set: localv1.Set.ENDPOINTS, path: endpoint })
+function diffViews(before: ServiceView | undefined, after: ServiceView | undefined): ServiceDiff {
+  if (before === after) return nothing
+  if (!before) return { ...nothing, service: after?.service, endpoints: after?.items ?? [] }
+  const deletedEndpoints = before.items.filter(({ path }) => !after?.get(path)).map(deleteEndpoint)
+  if (!after) {
+    return { ...nothing, deletedEndpoints, deletedService: { set: localv1.Set.SERVICES, path: before.service.path } }
   }
-  if (!after) return { ...nothing, deletedEndpoints, deletedService: { set: localv1.Set.SERVICES, path } }
-  const endpoints: EndpointItem[] = []
-  for (const [endpoint, item] of after.endpoints) {
-    const known = before.endpoints.get(endpoint)
-    if (!known?.saysTheSame(item)) endpoints.push(item)
-  }
+  const endpoints = after.items.filter((item) => !before.get(item.path)?.saysTheSame(item))
   const service = sameService(before.service, after.service) ? undefined : after.service
   return { service, endpoints, deletedEndpoints, deletedService: undefined }
 }
 
+/** The diff of what a node shares with others, put right where it sees endpoints of its own: before, after or both. */
+export function withOwnEndpoints(
+  shared: ServiceDiff,
+  before: NodeServiceView | undefined,
+  after: NodeServiceView | undefined,
+): ServiceDiff {
+  const [ownBefore, ownAfter] = [before?.own ?? none, after?.own ?? none]
+  if (ownBefore.length + ownAfter.length === 0) return shared
+  const paths = new Set([...ownBefore, ...ownAfter].map(({ path }) => path))
+  const endpoints = shared.endpoints.filter(({ path }) => !paths.has(path))
+  const deletedEndpoints = shared.deletedEndpoints.filter(({ path }) => !paths.has(path))
+  for (const path of paths) {
+    const known = before && itemAt(before, path)
+    const item = after && itemAt(after, path)
+    if (known && !item) deletedEndpoints.push(deleteEndpoint(known))
+    if (item && !known?.saysTheSame(item)) endpoints.push(item)
+  }
+  return { ...shared, endpoints, deletedEndpoints }
+}
+
+const itemAt = ({ shared, own }: NodeServiceView, path: string): EndpointItem | undefined =>
+  own.find((item) => item.path === path) ?? shared.get(path)
+
+const deleteEndpoint = ({ path }: EndpointItem): DeleteItem => ({ set: localv1.Set.ENDPOINTS, path })
+
 /** By content too: a service that was changed and changed back is a new object that says nothing new. */
-const sameService = (a: SetItem, b: SetItem): boolean => a === b || Buffer.compare(a.encode(), b.encode()) === 0
+const sameService = (a: ServiceItem, b: ServiceItem): boolean => a === b || Buffer.compare(a.encode(), b.encode()) === 0

@@ -1,183 +1,104 @@
-import { endpointPath, type localv1 } from '@kpng/api'
-import { hashKey } from '../store/hash.js'
-import type { EndpointRecord, ServiceEntry } from '../store/index.js'
+import type { localv1 } from '@kpng/api'
+import { type EndpointRecord, none, type ServiceEntry } from '../store/index.js'
+import { byNode, type OnNode } from './by-node.js'
 import type { Batch } from './change-set.js'
-import { EndpointItem, type SetItem, serviceItem } from './items.js'
-import {
-  type Availability,
-  addressesAndPorts,
-  type NodeTopology,
-  type SelectedEndpoint,
-  selectEndpoints,
-} from './selection.js'
+import { uniquePath } from './endpoint-path.js'
+import { EndpointItem, ServiceItem } from './items.js'
+import { type NodeTopology, selectEndpoints } from './selection.js'
+import type { ServiceDiff } from './service-diff.js'
 
-/** One service as one node sees it. */
-export interface ServiceView {
-  readonly service: SetItem
-  /** By path. */
-  readonly endpoints: ReadonlyMap<string, EndpointItem>
-  /** The same endpoints, to be told as a whole. */
-  readonly batch: Batch
-}
+/** An entry whose service is known. Others are in nobody's view. */
+export type ServedEntry = ServiceEntry & { readonly service: localv1.Service }
 
-/**
- * What a node's view of an entry can depend on. Nodes with the same answer share the view: of a thousand nodes, only the few
- * that run one of the service's pods differ from the rest.
- */
-interface Dependence {
-  readonly nodes: ReadonlySet<string>
-  readonly hints: boolean
-  readonly zones: boolean
-  readonly views: Map<string, ServiceView>
-}
+export const isServed = (entry: ServiceEntry | undefined): entry is ServedEntry => entry?.service !== undefined
 
-const dependences = new WeakMap<ServiceEntry, Dependence>()
-
-function dependenceOf(entry: ServiceEntry): Dependence {
-  let dependence = dependences.get(entry)
-  if (!dependence) {
-    const nodes = new Set<string>()
-    let hinted = false
-    let zones = false
-    for (const endpoints of entry.sources.values()) {
-      for (const { node, hints } of endpoints) {
-        if (node !== '') nodes.add(node)
-        if (!hints) continue
-        hinted = true
-        for (const name of hints.nodes) nodes.add(name)
-        if (hints.zones.length > 0) zones = true
-      }
-    }
-    dependence = { nodes, hints: hinted, zones, views: new Map() }
-    dependences.set(entry, dependence)
-  }
-  return dependence
-}
-
-/** Whether a node's zone matters for this entry. */
-export const dependsOnZone = (entry: ServiceEntry): boolean => dependenceOf(entry).zones
-
-/** A group of nodes that see an entry alike. Equal names, equal views. */
-export interface ViewerGroup {
-  readonly name: string
-  /** More than one node may be in it. */
+export interface ServiceViewOptions {
+  readonly entry: ServedEntry
+  readonly node: NodeTopology
+  /** Whether more than one node sees it so. */
   readonly shared: boolean
+  /** A view of the same service: items that say the same are taken over from it, and with them their bytes. */
+  readonly similar: ServiceView | undefined
 }
 
-const everybody: ViewerGroup = { name: '', shared: true }
+/** Up to so many are looked through: an index for each of thousands of small services would be most of their memory. */
+const few = 16
 
-export function viewerGroup(entry: ServiceEntry, node: NodeTopology): ViewerGroup {
-  const { nodes, zones } = dependenceOf(entry)
-  if (nodes.has(node.name)) return { name: `node ${node.name} ${node.zone}`, shared: false }
-  return zones ? { name: `zone ${node.zone}`, shared: true } : everybody
-}
+/** One service as a node sees it. It is the batch of its endpoints, too. */
+export class ServiceView implements Batch<EndpointItem> {
+  readonly service: ServiceItem
+  readonly items: readonly EndpointItem[]
+  /** What this node does not use, though others may. */
+  readonly leftOut: readonly EndpointRecord[]
+  readonly shared: boolean
+  frames?: Buffer
+  /** What was told last to those who had this view, kept here for others who have it. */
+  lastDiff?: { readonly to: ServiceView | undefined; readonly diff: ServiceDiff }
+  readonly #byPath: Map<string, EndpointItem> | undefined
+  /** Whether an endpoint could not have the path that it would have alone. */
+  hasLongerPaths = false
+  #onNode: OnNode<EndpointItem> | undefined
 
-/** An entry as a node sees it, or undefined when there is no service (yet). */
-export function viewOf(entry: ServiceEntry | undefined, node: NodeTopology): ServiceView | undefined {
-  if (!entry?.service) return undefined
-  const { name, shared } = viewerGroup(entry, node)
-  // What only one node sees is quickly made again; kept for all nodes it would be most of the memory.
-  if (!shared)
-    return onlyLocalityDiffers(entry, entry.service)
-      ? withLocals(entry, node)
-      : makeView(entry, entry.service, node, shared)
-  const { views } = dependenceOf(entry)
-  let view = views.get(name)
-  if (!view) {
-    view = makeView(entry, entry.service, node, shared)
-    views.set(name, view)
+  constructor({ entry, node, shared, similar }: ServiceViewOptions) {
+    const { service } = entry
+    const { used, leftOut, availability } = selectEndpoints(service, endpointsOf(entry), node)
+    const items: EndpointItem[] = []
+    this.items = items
+    this.#byPath = used.length > few ? new Map() : undefined
+    const isTaken = (path: string) => {
+      const taken = this.get(path) !== undefined
+      if (taken) this.hasLongerPaths = true
+      return taken
+    }
+    const nextOf = inOrder(similar?.items ?? none)
+    for (const selected of used) {
+      const next = nextOf(selected.endpoint)
+      // The same string: it is found by identity, where another one would be hashed and compared.
+      const knownPath = similar?.hasLongerPaths ? undefined : next?.path
+      const path = uniquePath(entry.path, selected.endpoint, isTaken, knownPath)
+      const known = next ?? similar?.get(path)
+      const reusable = known?.path === path && known.isOf(selected)
+      const item = reusable ? known : new EndpointItem(path, selected, service.ports)
+      items.push(item)
+      this.#byPath?.set(path, item)
+    }
+    this.leftOut =
+      leftOut.length === 0
+        ? none
+        : leftOut.flatMap(({ endpoint, reason }) => (reason === 'duplicate' ? [] : [endpoint]))
+    this.service = similar?.service.isOf(service, availability)
+      ? similar.service
+      : new ServiceItem(entry.path, service, availability)
+    this.shared = shared
   }
-  return view
-}
 
-/** The service as every node sees it. */
-export const serviceOf = (entry: ServiceEntry): SetItem | undefined => viewOf(entry, nobody)?.service
-
-const nobody: NodeTopology = { name: '', zone: '' }
-
-/** Without hints and Local policies every node uses the same endpoints: which of them are its own is all that differs. */
-const onlyLocalityDiffers = (entry: ServiceEntry, service: localv1.Service): boolean =>
-  !dependenceOf(entry).hints && !service.internalTrafficToLocal && !service.externalTrafficToLocal
-
-function withLocals(entry: ServiceEntry, node: NodeTopology): ServiceView | undefined {
-  const everybodys = viewOf(entry, nobody)
-  if (!everybodys) return undefined
-  const endpoints = new Map(everybodys.endpoints)
-  for (const [path, item] of endpoints) {
-    if (item.selected.endpoint.node === node.name) endpoints.set(path, item.asLocal())
+  get(path: string): EndpointItem | undefined {
+    return this.#byPath ? this.#byPath.get(path) : this.items.find((item) => item.path === path)
   }
-  return { service: everybodys.service, endpoints, batch: { items: [...endpoints.values()], shared: false } }
-}
 
-function makeView(entry: ServiceEntry, service: localv1.Service, node: NodeTopology, shared: boolean): ServiceView {
-  const endpoints = [...entry.sources.values()].flat()
-  const { used, availability } = selectEndpoints(service, endpoints, node)
-  const items = new Map<string, EndpointItem>()
-  for (const selected of used) {
-    const path = uniquePath(entry.path, selected.endpoint, items)
-    items.set(path, endpointItem(path, selected, service.ports))
-  }
-  const batch = { items: [...items.values()], shared }
-  return { service: itemOfService(entry.path, service, availability), endpoints: items, batch }
-}
-
-/**
- * A pod's endpoint is named after it. A pod with two address families has two endpoints: the IPv6 one says so, whether there
- * is an IPv4 one or not, so that a path never depends on what else exists. Endpoints without a pod are named by a hash.
- */
-function uniquePath(service: string, endpoint: EndpointRecord, taken: ReadonlyMap<string, unknown>): string {
-  const { podName, v4, v6 } = endpoint
-  const name =
-    podName === '' ? hashKey(identityOf(endpoint)) : v4.length === 0 && v6.length > 0 ? `${podName}:v6` : podName
-  const path = endpointPath(service, name)
-  if (!taken.has(path)) return path
-  const longer = endpointPath(service, `${name}:${hashKey(identityOf(endpoint))}`)
-  for (let count = 2; ; count++) {
-    const candidate = count === 2 ? longer : `${longer}:${count}`
-    if (!taken.has(candidate)) return candidate
+  /** Those of the endpoints that are on a node. */
+  itemsOn(node: string): readonly EndpointItem[] {
+    const isThere = ({ endpoint }: EndpointItem) => endpoint.node === node
+    if (this.items.length <= few) return this.items.some(isThere) ? this.items.filter(isThere) : none
+    this.#onNode ??= byNode(this.items, ({ endpoint }) => endpoint.node)
+    return this.#onNode(node)
   }
 }
 
-/** What makes an endpoint without a name the same one after its conditions changed. */
-const identityOf = (endpoint: EndpointRecord): string => `${endpoint.hostname}|${addressesAndPorts(endpoint)}`
-
-const endpointItems = new WeakMap<EndpointRecord, EndpointItem[]>()
-
-/** The item for a selected endpoint: the same object as long as nothing in it changed, so that its bytes are made once. */
-function endpointItem(path: string, selected: SelectedEndpoint, ports: readonly localv1.PortMapping[]): EndpointItem {
-  if (selected.portScopes) return new EndpointItem(path, selected, ports)
-  const known = endpointItems.get(selected.endpoint)
-  const same = known?.find(
-    (item) => item.path === path && item.selected.scopes === selected.scopes && item.selected.local === selected.local,
-  )
-  if (same) return same
-  const item = new EndpointItem(path, selected, ports)
-  if (known) known.push(item)
-  else endpointItems.set(selected.endpoint, [item])
-  return item
+/** Finds the items of endpoints that are asked for in about the order that the items have: the next one, or one went. */
+function inOrder(items: readonly EndpointItem[]): (endpoint: EndpointRecord) => EndpointItem | undefined {
+  let at = 0
+  return (endpoint) => {
+    const found = items[at]?.endpoint === endpoint ? at : at + 1
+    if (items[found]?.endpoint !== endpoint) return undefined
+    at = found + 1
+    return items[found]
+  }
 }
 
-const serviceItems = new WeakMap<localv1.Service, Map<string, SetItem>>()
-
-/** The service with what is known of its endpoints anywhere: the same object for all nodes, until that changes. */
-function itemOfService(path: string, service: localv1.Service, availability: readonly Availability[]): SetItem {
-  let variants = serviceItems.get(service)
-  if (!variants) {
-    variants = new Map()
-    serviceItems.set(service, variants)
-  }
-  const variant = availability.map(({ v4, v6 }) => (v4 ? 1 : 0) | (v6 ? 2 : 0)).join('')
-  let item = variants.get(variant)
-  if (!item) {
-    const ports = service.ports.map((port, index) => ({ ...port, hasEndpoints: flagsOf(availability[index]) }))
-    item = serviceItem(path, { ...service, ports })
-    variants.set(variant, item)
-  }
-  return item
+/** All endpoints, of whatever source. Nearly every service has one source. */
+export function endpointsOf({ sources }: ServiceEntry): readonly EndpointRecord[] {
+  if (sources.size > 1) return [...sources.values()].flat()
+  for (const endpoints of sources.values()) return endpoints
+  return none
 }
-
-const flagsOf = (available: Availability | undefined): localv1.FamilyFlags => ({
-  $typeName: 'localv1.FamilyFlags',
-  v4: available?.v4 ?? false,
-  v6: available?.v6 ?? false,
-})

@@ -3,7 +3,7 @@ import { type Batch, batchOf, type ChangeSet, itemsOf, type Trigger, type Watch 
 import type { DeleteItem, SetItem } from './items.js'
 
 /** A watch of the store: knows the revision that its watcher has, and nothing else of it. */
-export abstract class StoreWatch implements Watch {
+export abstract class StoreWatch<Item extends SetItem> implements Watch<Item> {
   protected readonly store: Store
   #revision: number | undefined
 
@@ -11,7 +11,7 @@ export abstract class StoreWatch implements Watch {
     this.store = store
   }
 
-  poll(): ChangeSet | undefined {
+  poll(): ChangeSet<Item> | undefined {
     const { store } = this
     if (!store.synced || this.#revision === store.revision) return undefined
     const range = this.#revision === undefined ? undefined : store.changesSince(this.#revision)
@@ -20,17 +20,17 @@ export abstract class StoreWatch implements Watch {
   }
 
   /** The whole state, made while it is walked. What it is made from must not change later. */
-  protected abstract everything(): () => Generator<Batch>
+  protected abstract everything(): () => Generator<Batch<Item>>
 
   /** What a range of changes means to this watcher; undefined when nothing. */
-  protected abstract changes(range: ChangeRange): ChangeSet | undefined
+  protected abstract changes(range: ChangeRange): ChangeSet<Item> | undefined
 
   protected changeSet(
     range: ChangeRange,
-    sets: readonly SetItem[],
+    sets: readonly Item[],
     deletes: readonly DeleteItem[],
     triggers: readonly Trigger[],
-  ): ChangeSet | undefined {
+  ): ChangeSet<Item> | undefined {
     if (sets.length + deletes.length === 0) return undefined
     const { to: revision, receivedAtMs, committedAtMs } = range
     const viewedAtMs = performance.timeOrigin + performance.now()
@@ -38,7 +38,7 @@ export abstract class StoreWatch implements Watch {
     return { revision, reset: false, batches: [batchOf(sets)], sets, deletes, triggers, timeline }
   }
 
-  #whole(): ChangeSet {
+  #whole(): ChangeSet<Item> {
     const walk = this.everything()
     return {
       revision: this.store.revision,

@@ -200,7 +200,9 @@ describe('what is written reads back as the same state', () => {
         fc.constant({ case: undefined }),
         fc.record({
           case: fc.constant('clientIp' as const),
-          value: fc.nat().map((timeoutSeconds) => create(localv1.ClientIPAffinitySchema, { timeoutSeconds })),
+          value: fc
+            .integer({ min: 1, max: 86_400 })
+            .map((timeoutSeconds) => create(localv1.ClientIPAffinitySchema, { timeoutSeconds })),
         }),
       ),
       healthCheckNodePort: portOrNone,

@@ -4,35 +4,28 @@ import { serviceText } from './service-text.js'
 import { listOf, mapOf, textOf } from './yaml-text.js'
 
 /**
- * Renders the whole state. The text of a service is kept as long as its entry lives, and entries that did not change are the same
- * object in the next revision: so a change costs the rendering of what changed.
+ * Renders the whole state. The texts of the services are kept for the next time, and entries that did not change are the same
+ * object then: so a change costs the rendering of what changed.
  */
 export class StateText {
-  readonly #services = new WeakMap<ServiceEntry, string>()
+  /** Those of the last state only: a text must not live as long as its entry, since the log of changes holds many old ones. */
+  #services: ReadonlyMap<ServiceEntry, string> = new Map()
 
   /** The parts of the file, in order. */
   render(store: Store): string[] {
     const nodes = [...store.nodes.values()].sort(byName)
     const services = store.entries().filter(hasService).sort(byPath)
     const cidrs = [...store.serviceCidrs.values()].sort(byName)
+    this.#services = new Map(services.map((entry) => [entry, this.#services.get(entry) ?? serviceText(entry)]))
     return [
       nodes.length === 0 ? 'nodes: []\n' : 'nodes:\n',
       ...nodes.map(nodeText),
       services.length === 0 ? 'services: []\n' : 'services:\n',
-      ...services.map((entry) => this.#service(entry)),
+      ...this.#services.values(),
       // Go's reader refuses a field that it does not know.
       ...(cidrs.length === 0 ? [] : ['servicecidrs:\n']),
       ...cidrs.map(cidrText),
     ]
-  }
-
-  #service(entry: ServedEntry): string {
-    let text = this.#services.get(entry)
-    if (text === undefined) {
-      text = serviceText(entry)
-      this.#services.set(entry, text)
-    }
-    return text
   }
 }
 

@@ -8,8 +8,7 @@ export function changeSetsOf(store: Store): ChangeSetSource {
     const watch = new NodeWatch(store, request)
     while (!signal.aborted) {
       try {
-        // The items of a node's watch are services, endpoints and the sets it asked for: what a client takes.
-        yield (await nextChangeSet(store, watch, signal)) as unknown as ChangeSet
+        yield await nextChangeSet(store, watch, signal)
       } catch (error) {
         if (signal.aborted) return
         throw error
