@@ -1,4 +1,4 @@
-import type { localv1 } from '@kpng/api'
+import { defaultAffinitySeconds, type localv1 } from '@kpng/api'
 import type { PortEndpoint, ServiceEndpoints } from '@kpng/client'
 import { type Family, parseAddress } from './address.js'
 import { endpointData, type Protocol } from './element.js'
@@ -19,8 +19,6 @@ export interface PortInFamily {
   readonly context: NodeContext
   readonly complain: Complain
 }
-
-const defaultAffinitySeconds = 10_800
 
 export const isPort = (number: number): boolean => number > 0 && number < 65_536
 
@@ -69,7 +67,8 @@ export function answersOf(of: PortInFamily, serving: readonly PortEndpoint[]): A
     local,
     internal: internal.slice(0, maxEndpoints),
     // A server that does not know the cluster scope says "external" for all askers from outside the cluster IPs.
-    cluster: (cluster.length > 0 || local ? cluster : external).slice(0, maxEndpoints),
+    // One that does never has an empty cluster set beside an external one that is not.
+    cluster: (cluster.length > 0 ? cluster : external).slice(0, maxEndpoints),
     external: local ? external.slice(0, maxEndpoints) : [],
     here,
     servedSomewhere: available ?? internal.length + cluster.length + external.length > 0,

@@ -2,28 +2,25 @@ import { networkInterfaces } from 'node:os'
 import { KpngError, messageOf } from '@kpng/api'
 import type { Backend, Changes, NodeView, Runner, SyncStep } from '@kpng/client'
 import type { Family } from './address.js'
-import { Affinity, affinityPath } from './affinity.js'
+import { Affinity } from './affinity.js'
+import { ClientRelease } from './client-release.js'
 import { ConnectionCounts } from './connection-counts.js'
 import { ConnectionTotals, type ServicePortConnections } from './connection-totals.js'
 import { DesiredState } from './desired-state.js'
-import type { Elements } from './element.js'
+import { FlowRemoval } from './flow-removal.js'
+import { briefly } from './follow-up.js'
 import type { NftHooks } from './hooks.js'
 import { Kernel } from './kernel.js'
-import { splitSetPath } from './names.js'
-import { deleteUdpFlows } from './netlink/conntrack.js'
 import { NftCommand } from './nft-command.js'
 import { type NodeContext, nodeContext } from './node-context.js'
 import { type NftOptions, type Settings, settingsOf } from './options.js'
-import { allUdpLists, deleteFlowsByCommand, type ListChange, staleness, udpChanges } from './stale-flows.js'
-import { asStep } from './steps.js'
+import { allUdpLists, type ListChange, udpChanges } from './stale-flows.js'
+import { asStep, type StepAttributes } from './steps.js'
 import { removeTables } from './tables.js'
 import { difference, isEmpty, operationCount, type Transaction } from './transaction.js'
 
 /** Without a socket that listens, looking for drift runs a command; then it is done so many times less often. */
 const costlyDriftFactor = 30
-
-/** Clients may be given an endpoint in the moment in which it goes; so often is looked for them afterwards. */
-const releaseAttempts = 3
 
 /** Serves one node's view with nftables. */
 export function nftBackend(options: NftOptions = {}): Backend & NftHooks {
@@ -42,6 +39,8 @@ class NftBackend implements Backend, NftHooks {
   readonly #state: DesiredState
   readonly #affinity = new Affinity()
   #kernel: Kernel | undefined
+  #clients: ClientRelease | undefined
+  #flows: FlowRemoval | undefined
   #inStep = false
   #syncing = false
   #driftTimer: NodeJS.Timeout | undefined
@@ -58,8 +57,19 @@ class NftBackend implements Backend, NftHooks {
   }
 
   async setup(runner: Runner): Promise<void> {
-    this.#kernel = await Kernel.open(this.#settings)
-    this.#watchDrift(this.#kernel, runner)
+    const kernel = await Kernel.open(this.#settings)
+    this.#kernel = kernel
+    this.#clients = new ClientRelease({
+      kernel,
+      stale: (family, remembered, lost) => this.#affinity.stale(family, remembered, this.#state, lost),
+      onFailure: (families) => this.onCleanupFailure?.(families),
+      log: this.#settings.log,
+    })
+    this.#flows = new FlowRemoval({
+      ...{ libc: kernel.libc, state: this.#state, settings: this.#settings },
+      onRemoved: (family, durationMs, deleted) => this.onStaleFlows?.(family, durationMs, deleted),
+    })
+    this.#watchDrift(kernel, runner)
   }
 
   async sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void> {
@@ -73,7 +83,7 @@ class NftBackend implements Backend, NftHooks {
       const transaction = wasInStep ? this.#state.change(view, changes, context) : undefined
       if (transaction) await this.#syncChange(kernel, context, transaction, steps)
       else await this.#syncAll(kernel, context, view, steps)
-      kernel.listen()
+      this.#clients?.retry()
       this.#services = view.services
       this.#inStep = true
     } finally {
@@ -83,6 +93,7 @@ class NftBackend implements Backend, NftHooks {
 
   async cleanup(): Promise<void> {
     clearInterval(this.#driftTimer)
+    await this.#clients?.close()
     this.#kernel?.close()
     this.#kernel = undefined
     this.#inStep = false
@@ -100,90 +111,49 @@ class NftBackend implements Backend, NftHooks {
     steps: SyncStep[] | undefined,
   ): Promise<void> {
     if (isEmpty(transaction)) return
-    await this.#commit(kernel, transaction, this.#affinity.touchedBy(transaction), steps)
-    await this.#deleteStaleFlows(kernel, context, udpChanges(transaction, this.#state), steps)
+    const remembering = this.#affinity.touchedBy(transaction)
+    this.#affinity.note(transaction, this.#state)
+    await kernel.commit(transaction, steps)
+    await this.#follow(context, remembering, udpChanges(transaction, this.#state), steps)
   }
 
   async #syncAll(kernel: Kernel, context: NodeContext, view: NodeView, steps: SyncStep[] | undefined): Promise<void> {
     const { known, wanted } = await kernel.adopt((found) => this.#state.rebuild(view, context, found), steps)
     const transaction = difference(known, wanted)
     this.#affinity.reset(known)
-    const remembered = this.#affinity.isUsed ? kernel.affinityFamilies : []
-    await this.#commit(kernel, transaction, remembered, steps)
+    const remembering = this.#affinity.isUsed ? kernel.affinityFamilies : []
+    this.#affinity.note(transaction, this.#state)
+    await kernel.commit(transaction, steps)
+    await kernel.removeUnusedChains(wanted).catch((error) => this.#chainsStay(error))
     const flows = [...udpChanges(transaction, this.#state), ...allUdpLists(this.#state.lists())]
-    await this.#deleteStaleFlows(kernel, context, flows, steps)
+    await this.#follow(context, remembering, flows, steps)
     this.#settings.log.detail(2, 'The tables were compared with the view', { written: operationCount(transaction) })
   }
 
-  /** Commits, and releases the clients of endpoints that go. */
-  async #commit(
-    kernel: Kernel,
-    transaction: Transaction,
-    remembering: readonly Family[],
-    steps: SyncStep[] | undefined,
-  ): Promise<void> {
-    this.#affinity.note(transaction)
-    const released = await this.#staleClients(kernel, remembering)
-    try {
-      const remove: Elements = new Map([...transaction.remove, ...released])
-      await kernel.commit({ remove, add: transaction.add }, steps)
-    } catch (error) {
-      // A client that expired by itself cannot be released any more, and fails the whole transaction.
-      if (released.size === 0) throw error
-      await kernel.commit(transaction, steps)
-    }
-    for (let attempt = 1; remembering.length > 0 && attempt <= releaseAttempts; attempt++) {
-      const late = await this.#staleClients(kernel, remembering)
-      if (late.size === 0) break
-      await kernel.commit({ remove: late, add: new Map() }, steps).catch(() => {
-        if (attempt === releaseAttempts)
-          this.onCleanupFailure?.([...late.keys()].map((path) => splitSetPath(path).family))
-      })
-    }
+  /** They cost nothing but a line in a listing, and the next full sync tries again. */
+  #chainsStay(error: unknown): void {
+    this.#settings.log.detail(1, 'Chains of affinity times that no service has could not be removed', {
+      error: messageOf(error),
+    })
   }
 
-  async #staleClients(kernel: Kernel, families: readonly Family[]): Promise<Elements> {
-    const stale: Elements = new Map()
-    for (const family of families) {
-      const path = affinityPath(family)
-      const clients = this.#affinity.stale(family, await kernel.read(path), this.#state)
-      if (clients.size > 0) stale.set(path, clients)
-    }
-    return stale
-  }
-
-  /** A flow that stays where it should not is worth a warning, not a failed sync. */
-  async #deleteStaleFlows(
-    kernel: Kernel,
+  /** What must be done once nobody is given the endpoints any more that went. */
+  async #follow(
     context: NodeContext,
+    remembering: readonly Family[],
     changes: readonly ListChange[],
     steps: SyncStep[] | undefined,
   ): Promise<void> {
-    const { deleteStaleFlows, conntrackCommand, log } = this.#settings
-    if (!deleteStaleFlows || changes.length === 0) return
-    const isStale = staleness(changes, this.#state, context.nodeAddresses)
-    const attributes = { 'kpng.deleted': 0 }
-    const deleteAll = async () => {
-      for (const family of new Set(changes.map((change) => change.family))) {
-        const startedMs = performance.now()
-        const deleted = kernel.libc
-          ? await deleteUdpFlows(kernel.libc, family, isStale)
-          : await deleteFlowsByCommand(
-              conntrackCommand,
-              changes.filter((change) => change.family === family),
-            )
-        attributes['kpng.deleted'] += deleted
-        this.onStaleFlows?.(family, performance.now() - startedMs, deleted)
-        if (deleted > 0) log.detail(2, 'Deleted stale UDP flows', { family, flows: deleted })
-      }
-    }
-    try {
-      await asStep(steps, 'conntrack', attributes, deleteAll)
-    } catch (error) {
-      log.warn('Stale UDP flows could not be deleted; they end by themselves when their clients pause', {
-        error: messageOf(error),
+    const release = this.#clients?.release(remembering, this.#affinity.takeLost())
+    if (this.#settings.deleteStaleFlows && changes.length > 0) {
+      const attributes: StepAttributes = {}
+      await asStep(steps, 'conntrack', attributes, async () => {
+        const deleted = this.#flows && (await briefly(this.#flows.remove(changes, context.nodeAddresses)))
+        if (deleted === undefined) attributes['kpng.continues'] = true
+        else attributes['kpng.deleted'] = deleted
       })
     }
+    if (release && remembering.length > 0) await briefly(release)
   }
 
   async #connections(): Promise<readonly ServicePortConnections[]> {
@@ -201,7 +171,8 @@ class NftBackend implements Backend, NftHooks {
       checking = true
       try {
         const reason = await kernel.drift()
-        if (reason !== undefined && !this.#syncing) runner.requestFullSync(reason)
+        // A look at the tables while a sync changes them shows nothing; what the kernel told is true in any case.
+        if (reason !== undefined && (kernel.isDriftCheap || !this.#syncing)) runner.requestFullSync(reason)
       } catch (error) {
         log.warn('Changes by others could not be looked for', { error: messageOf(error) })
       } finally {

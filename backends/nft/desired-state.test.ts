@@ -122,10 +122,86 @@ describe('a change costs what changed (65)', () => {
       '+ ip endpoints 198.51.100.1 . tcp . 80 . 0 : 10.0.0.3 . 8080',
     ])
   })
+  test('a cluster IP is never taken, whichever service comes first (17)', () => {
+    const greedy = (kind: 'externalIps' | 'loadBalancerIps') => ({
+      name: 'a-greedy-one',
+      ips: { [kind]: ips('10.96.0.1') },
+      endpoints: pods(6),
+    })
+    for (const kind of ['externalIps', 'loadBalancerIps'] as const) {
+      const { apply } = started([web(pods(1))])
+      expect(apply('a-greedy-one', greedy(kind))).toEqual([])
+      expect(apply('web', undefined)).toContain('+ ip endpoints 10.96.0.1 . tcp . 80 . 0 : 10.0.0.6 . 8080')
+      expect(apply('web', web(pods(2)))).toContain('+ ip endpoints 10.96.0.1 . tcp . 80 . 0 : 10.0.0.2 . 8080')
+    }
+  })
   test('the node is another one: everything is looked at', () => {
     const { of, state } = start(1)
     of.node = thisNode({ podCidrs: ['10.0.0.0/24'] })
     expect(state.change(of, { ...change(of, 'web', undefined), node: true }, contextOf(of))).toBeUndefined()
+  })
+})
+
+describe('what cannot be served is said', () => {
+  const bad = (address: string) => web(pods(1), { ips: { clusterIps: { v4: ['10.96.0.1', address], v6: [] } } })
+  function saying(services: readonly TestService[]) {
+    const said: string[] = []
+    const log = { ...silentLog, warn: (_: string, fields: object = {}) => said.push(Object.values(fields).join(': ')) }
+    const of = view(services)
+    const state = new DesiredState(log)
+    const heard = () => said.splice(0)
+    const rebuild = () => {
+      state.rebuild(of, contextOf(of))
+      return heard()
+    }
+    const apply = (name: string, after: TestService | undefined) => {
+      state.change(of, change(of, name, after), contextOf(of))
+      return heard()
+    }
+    return { rebuild, apply }
+  }
+  const complaint = (address: string) => [`default/web: "${address}" is no IPv4 address`]
+
+  test('once, until it is another problem', () => {
+    const { rebuild, apply } = saying([bad('x')])
+    expect(rebuild()).toEqual(complaint('x'))
+    expect(rebuild()).toEqual([])
+    expect(apply('web', { ...bad('x'), endpoints: pods(1, 2) })).toEqual([])
+    expect(apply('web', bad('y'))).toEqual(complaint('y'))
+    expect(apply('web', web(pods(1)))).toEqual([])
+    expect(apply('web', bad('y'))).toEqual(complaint('y'))
+    expect(apply('web', undefined)).toEqual([])
+    expect(apply('web', bad('y'))).toEqual(complaint('y'))
+  })
+  test('a problem of several ports is one', () => {
+    expect(saying([{ ...bad('x'), ports: [tcp(80), tcp(81), udp(53)] }]).rebuild()).toEqual(complaint('x'))
+  })
+  test('a service that was gone at a full sync is new when it comes back', () => {
+    const { rebuild, apply } = saying([bad('x')])
+    rebuild()
+    apply('web', undefined)
+    rebuild()
+    expect(apply('web', bad('x'))).toEqual(complaint('x'))
+  })
+  test('an address that is served for another service, when that comes and not again', () => {
+    const greedy = { name: 'a', ips: { externalIps: ips('10.96.0.1') }, endpoints: pods(6) }
+    const lost = ["default/a: 10.96.0.1 . tcp . 80 is another service's: default/web"]
+    const { rebuild, apply } = saying([greedy])
+    expect(rebuild()).toEqual([])
+    expect(apply('web', web(pods(1)))).toEqual(lost)
+    expect(apply('web', web(pods(1, 2)))).toEqual([])
+    expect(rebuild()).toEqual([])
+    expect(apply('web', undefined)).toEqual([])
+    expect(apply('web', web(pods(1)))).toEqual(lost)
+  })
+  test('a node port that is served for another service', () => {
+    const asks = (name: string, number: number) => ({
+      ...web(pods(1), { ips: { clusterIps: ips(`10.96.0.${number}`) }, ports: [tcp(80, { nodePort: 30080 })] }),
+      name,
+    })
+    expect(saying([asks('b', 1), asks('a', 2)]).rebuild()).toEqual([
+      "default/b: node port tcp . 30080 is another service's: default/a",
+    ])
   })
 })
 
@@ -180,6 +256,7 @@ const anyService = fc.record({
   gone: fc.boolean(),
   clusterIp: fc.constantFrom(1, 2, 3),
   externalIp: fc.constantFrom(undefined, 1, 2),
+  greedy: fc.boolean(),
   loadBalancerIp: fc.constantFrom(undefined, 1, 2),
   nodePort: fc.constantFrom(0, 30001, 30002),
   local: fc.boolean(),
@@ -207,7 +284,9 @@ function serviceFrom(any: typeof anyService extends fc.Arbitrary<infer T> ? T : 
     name: any.name,
     ips: {
       clusterIps: ips(`10.96.0.${any.clusterIp}`, `fd00:96::${any.clusterIp}`),
-      externalIps: optional('198.51.100', '2001:db8:51', any.externalIp),
+      externalIps: any.greedy
+        ? optional('10.96.0', 'fd00:96', any.externalIp)
+        : optional('198.51.100', '2001:db8:51', any.externalIp),
       loadBalancerIps: optional('192.0.2', '2001:db8:2', any.loadBalancerIp),
     },
     ports: any.twoPorts ? [tcp(80, port), udp(53)] : [tcp(80, port)],

@@ -1,19 +1,27 @@
 import type { Log } from '@kpng/api'
-import type { Changes, NodeView } from '@kpng/client'
+import type { Changes, NodeView, ServiceEndpoints } from '@kpng/client'
 import { Claims } from './claims.js'
-import { type Elements, put, slotOf } from './element.js'
+import { Complaints } from './complaints.js'
+import { type Elements, put } from './element.js'
+import { keyText } from './element-text.js'
 import { type Frontend, frontendsOf } from './frontends.js'
-import { allListKinds, listKinds, maxEndpoints, type SetPath, setPath, shapeOf, splitSetPath } from './names.js'
+import { names, type SetPath, setPath, shapeOf, splitSetPath } from './names.js'
 import { type NodeContext, nodeElements, sameContext } from './node-context.js'
 import { type Arrange, putCounted, putOwn, sharedOf } from './service-elements.js'
+import { listsOfKey } from './serving.js'
 import { SharedElements } from './shared-elements.js'
-import { listId, nextSlots, type SlotTable, splitListId } from './slots.js'
+import { listId, nextSlots, type SlotTable, slotsIn, splitListId } from './slots.js'
 import { addDifference, emptyTransaction, type Transaction } from './transaction.js'
 
-/** Where a service was reached and is reached. */
-interface FrontendChange {
-  readonly before: readonly Frontend[]
-  readonly after: readonly Frontend[]
+/** Where a service is reached, and what of it cannot be served. */
+interface Reach {
+  readonly frontends: readonly Frontend[]
+  readonly problems: readonly string[]
+}
+
+interface ReachChange {
+  readonly before: Reach
+  readonly after: Reach
 }
 
 /**
@@ -21,7 +29,7 @@ interface FrontendChange {
  * has which slot, who owns a contested address, and how many services ask for a shared element.
  */
 export class DesiredState {
-  readonly #log: Log
+  readonly #complaints: Complaints
   #context: NodeContext | undefined
   #slots: SlotTable = new Map()
   #claims = new Claims()
@@ -29,7 +37,7 @@ export class DesiredState {
   #nodeElements: Elements = new Map()
 
   constructor(log: Log) {
-    this.#log = log
+    this.#complaints = new Complaints(log)
   }
 
   /** Everything that a view asks for. Endpoints keep the slots that they have in `known`, which is what the kernel holds. */
@@ -38,16 +46,18 @@ export class DesiredState {
     this.#claims = new Claims()
     this.#shared = new SharedElements()
     this.#slots = new Map()
-    const frontends = new Map<string, Frontend[]>()
+    this.#complaints.keep(view.services)
+    const reaches = new Map<string, Reach>()
     for (const [path, item] of view.services) {
-      const own = frontendsOf(item, context, this.#complaintsOf(path))
-      frontends.set(path, own)
-      for (const frontend of own) this.#claims.add(claimOf(frontend), path)
+      const reach = reachOf(item, context)
+      reaches.set(path, reach)
+      this.#claim(path, reach)
     }
     const all: Elements = new Map()
     const arrange = this.#assign(slotsIn(known))
-    for (const [path, own] of frontends) {
-      const owned = this.#owned(path, own)
+    for (const [path, reach] of reaches) {
+      const owned = this.#owned(path, reach)
+      this.#complain(path, reach)
       this.#put(all, owned, arrange)
       this.#shared.count(sharedOf(owned), 1)
     }
@@ -71,13 +81,14 @@ export class DesiredState {
       this.#shared.count(sharedOf(owned), -1)
     }
     for (const path of changes.services.keys()) {
-      const change = affected.get(path)
-      for (const frontend of change?.before ?? []) this.#claims.remove(claimOf(frontend), path)
-      for (const frontend of change?.after ?? []) this.#claims.add(claimOf(frontend), path)
+      const { before, after } = affected.get(path) ?? { before: nowhere, after: nowhere }
+      this.#unclaim(path, before)
+      this.#claim(path, after)
     }
     const arrange = this.#assign(this.#slots)
     for (const [path, change] of affected) {
       const owned = this.#owned(path, change.after)
+      this.#complain(path, change.after)
       for (const frontend of owned) for (const list of listsOf(frontend)) left.delete(list)
       this.#put(after, owned, arrange)
       this.#shared.count(sharedOf(owned), 1)
@@ -113,20 +124,17 @@ export class DesiredState {
   }
 
   /** The services that changed, and those that share an address with one of them. */
-  #affected(view: NodeView, changes: Changes, context: NodeContext): Map<string, FrontendChange> {
-    const affected = new Map<string, FrontendChange>()
+  #affected(view: NodeView, changes: Changes, context: NodeContext): Map<string, ReachChange> {
+    const affected = new Map<string, ReachChange>()
     for (const [path, { before, after }] of changes.services) {
-      affected.set(path, {
-        before: before ? frontendsOf(before, context) : [],
-        after: after ? frontendsOf(after, context, this.#complaintsOf(path)) : [],
-      })
+      affected.set(path, { before: reachOf(before, context), after: reachOf(after, context) })
     }
     for (const [path, { before, after }] of [...affected]) {
-      for (const frontend of [...before, ...after]) {
+      for (const frontend of [...before.frontends, ...after.frontends]) {
         for (const other of this.#claims.claimants(claimOf(frontend))) {
           const item = other === path || affected.has(other) ? undefined : view.services.get(other)
           if (!item) continue
-          const same = frontendsOf(item, context)
+          const same = reachOf(item, context)
           affected.set(other, { before: same, after: same })
         }
       }
@@ -134,8 +142,25 @@ export class DesiredState {
     return affected
   }
 
-  #owned(path: string, frontends: readonly Frontend[]): Frontend[] {
+  #claim(path: string, { frontends }: Reach): void {
+    for (const frontend of frontends) this.#claims.add(claimOf(frontend), path, frontend.kind === 'cluster')
+  }
+
+  #unclaim(path: string, { frontends }: Reach): void {
+    for (const frontend of frontends) this.#claims.remove(claimOf(frontend), path, frontend.kind === 'cluster')
+  }
+
+  #owned(path: string, { frontends }: Reach): Frontend[] {
     return frontends.filter((frontend) => this.#claims.owner(claimOf(frontend)) === path)
+  }
+
+  #complain(path: string, { frontends, problems }: Reach): void {
+    const taken: string[] = []
+    for (const frontend of frontends) {
+      const owner = this.#claims.owner(claimOf(frontend))
+      if (owner !== path) taken.push(`${placeText(frontend)} is another service's: ${owner}`)
+    }
+    this.#complaints.note(path, taken.length > 0 ? [...problems, ...taken] : problems)
   }
 
   #assign(previous: ReadonlyMap<string, readonly string[]>): Arrange {
@@ -152,47 +177,28 @@ export class DesiredState {
     this.#nodeElements = nodeElements(context, view.serviceCidrs)
     for (const [set, map] of this.#nodeElements) after.set(set, map)
   }
-
-  #complaintsOf(path: string) {
-    return (problem: string) => this.#log.warn('A part of a service is not served', { service: path, problem })
-  }
 }
+
+const nowhere: Reach = { frontends: [], problems: [] }
+
+function reachOf(item: ServiceEndpoints | undefined, context: NodeContext): Reach {
+  if (!item) return nowhere
+  const problems: string[] = []
+  return { frontends: frontendsOf(item, context, (problem) => problems.push(problem)), problems }
+}
+
+/** `10.96.0.1 . tcp . 80`, as the sets have it, or `node port tcp . 30080`. */
+const placeText = ({ kind, family, key }: Frontend): string =>
+  kind === 'nodePort'
+    ? `node port ${keyText(setPath(family, names.externalNodePorts), key)}`
+    : keyText(setPath(family, names.externalServices), key)
 
 /** Service keys of the two families differ in length; node-port keys do not. */
 const claimOf = ({ kind, family, key }: Pick<Frontend, 'kind' | 'family' | 'key'>): string =>
   kind === 'nodePort' ? `${family} ${key}` : key
 
 /** The lists that a frontend may have. */
-function listsOf({ family, kind, key, local }: Frontend): string[] {
-  const [all, localOnly] =
-    kind === 'nodePort'
-      ? ([listKinds.nodePorts, listKinds.localNodePorts] as const)
-      : ([listKinds.services, listKinds.localServices] as const)
+function listsOf({ family, key, local }: Frontend): string[] {
+  const [all, localOnly] = listsOfKey(key)
   return (local ? [all, localOnly] : [all]).map(({ endpoints }) => listId(setPath(family, endpoints), key))
-}
-
-/** The slots that elements of the kernel show. A gap, which only drift can make, is an empty string. */
-function slotsIn(elements: Elements): SlotTable {
-  const table = new Map<string, string[]>()
-  for (const [path, map] of elements) {
-    if (!allListKinds.some(({ endpoints }) => path.endsWith(` ${endpoints}`))) continue
-    for (const [key, data] of map) {
-      const list = listId(path, key.slice(0, -4))
-      const slot = slotOf(key.slice(-4))
-      if (slot >= maxEndpoints) continue
-      const slots = table.get(list)
-      if (slots) slots[slot] = data
-      else {
-        const fresh: string[] = []
-        fresh[slot] = data
-        table.set(list, fresh)
-      }
-    }
-  }
-  for (const [list, slots] of table)
-    table.set(
-      list,
-      Array.from(slots, (endpoint) => endpoint ?? ''),
-    )
-  return table
 }

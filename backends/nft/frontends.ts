@@ -129,24 +129,31 @@ function addressesOf(set: localv1.IPSet | undefined, { family, complain }: PortI
   })
 }
 
-/** The source ranges for an address. Ranges of the other family only: no restriction in this one, as in kube-proxy. */
+/**
+ * The source ranges for an address, of all filters that are for it; undefined where no filter restricts this family. Ranges of
+ * the other family only do not, as in kube-proxy. A filter without a range does, and so does a range that cannot be read:
+ * whoever wrote it wanted a restriction.
+ */
 function allowedSources(
   { item: { service }, family, context, complain }: PortInFamily,
   address: string,
   isLoadBalancerIp: boolean,
 ): readonly AddressRange[] | undefined {
   const ranges: AddressRange[] = []
+  let isRestricted = false
   for (const { targetIps, sourceRanges } of service.ipFilters) {
     const targets = [...(targetIps?.v4 ?? []), ...(targetIps?.v6 ?? [])]
     const applies = targets.length === 0 ? isLoadBalancerIp : targets.some((ip) => parseAddress(ip)?.bytes === address)
     if (!applies) continue
+    if (sourceRanges.length === 0) isRestricted = true
     for (const text of sourceRanges) {
       const range = parseCidr(text)
-      if (!range) complain(`source range "${text}" is no CIDR`)
-      else if (range.family === family) ranges.push(range)
+      if (!range) complain(`source range "${text}" is no CIDR and lets nobody in`)
+      if (range?.family === family) ranges.push(range)
+      if (!range || range.family === family) isRestricted = true
     }
   }
-  if (ranges.length === 0) return undefined
+  if (!isRestricted) return undefined
   // Where the load balancer's address is an address of the node as well, the node's own packets carry it as their source.
   if (context.nodeAddresses.some((own) => ranges.some((range) => contains(range, own)))) {
     ranges.push({ family, first: address, last: address })

@@ -1,11 +1,11 @@
 import { silentLog } from '@kpng/api'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Family } from './address.js'
 import { nftBackend } from './backend.js'
 import { addresses, addressOf, type Case, cases, labView, type Name, options } from './testing/cases.js'
-import { Lab } from './testing/lab.js'
+import { type AskRequest, Lab, type Place } from './testing/lab.js'
 import { enterNamespace, whyNoKernel } from './testing/namespace.js'
-import { change, fullSync } from './testing/objects.js'
+import { change, endpoint, fullSync, ips, type TestService, tcp, udp } from './testing/objects.js'
 
 // The packet flows of packet-flow.test.ts, on the kernel, with real packets.
 
@@ -56,6 +56,16 @@ describe.skipIf(whyNoKernel() !== undefined)('packets in the kernel', () => {
     }
   }
 
+  /** Clients are released and flows deleted when a sync is through, or soon after. */
+  const soonAnswers = (from: Place, request: AskRequest, expected: readonly string[]): Promise<void> =>
+    vi.waitFor(
+      async () => {
+        const [answer = ''] = await lab.ask(from, request)
+        expect(expected).toContain(answer.split(' ')[0])
+      },
+      { timeout: 5000 },
+    )
+
   describe.each(['ip', 'ip6'] as const)('%s', (family) => {
     test.each(cases)('$from → $to:$port $shows', (row) => run(row, family))
 
@@ -69,6 +79,8 @@ describe.skipIf(whyNoKernel() !== undefined)('packets in the kernel', () => {
       if (!sticky) throw new Error('The lab has no sticky service.')
       const rest = sticky.endpoints.filter(({ ips }) => !ips?.v4.includes(addresses[endpoint][0]))
       await backend.sync(view, change(view, 'sticky', { ...sticky.service, name: 'sticky', endpoints: rest }))
+      const others = (['podA1', 'podA2', 'podB1'] as const).filter((name) => name !== endpoint)
+      await soonAnswers('client', { to, port: 80 }, others)
       const after = await lab.ask('client', { to, port: 80, count: 12 })
       expect(new Set(after.map((answer) => answer.split(' ')[0])).size).toBe(1)
       expect(after[0]?.split(' ')[0]).not.toBe(endpoint)
@@ -92,14 +104,55 @@ describe.skipIf(whyNoKernel() !== undefined)('packets in the kernel', () => {
         deleted[family] += flows
       }
       await backend.sync(view, change(view, 'web', { ...web.service, name: 'web', endpoints: rest }))
-      expect(deleted[family]).toBeGreaterThanOrEqual(1)
-      const [moved = ''] = await lab.ask('podA2', request)
-      expect(['podA1', 'podB1'].filter((name) => name !== endpoint)).toContain(moved.split(' ')[0])
+      await vi.waitFor(() => expect(deleted[family]).toBeGreaterThanOrEqual(1))
+      const others = ['podA1', 'podB1'].filter((name) => name !== endpoint)
+      await soonAnswers('podA2', request, others)
       await backend.sync(view, change(view, 'web', { ...web.service, name: 'web', endpoints: [] }))
-      expect(await lab.ask('podA2', request)).toEqual(['rejected'])
+      await soonAnswers('podA2', request, ['rejected'])
       await backend.sync(view, change(view, 'web', { ...web.service, name: 'web', endpoints: web.endpoints }))
-      const [back = ''] = await lab.ask('podA2', request)
-      expect(['podA1', 'podB1']).toContain(back.split(' ')[0])
+      await soonAnswers('podA2', request, ['podA1', 'podB1'])
+    })
+
+    test('a UDP client that sends since before there were endpoints is answered when several come at once (53)', async () => {
+      const late: TestService = {
+        name: 'late',
+        ips: { clusterIps: ips('10.96.0.200', 'fd00:96::200') },
+        ports: [udp(53, { nodePort: 30200 })],
+        endpoints: ['podA1', 'podB1'].map((name) => endpoint(addresses[name as Name].join(' '))),
+      }
+      const request = { to: addressOf('node', family), port: 30200, protocol: 'udp', flow: `late-${family}` }
+      for (let sent = 0; sent < 2; sent++) await lab.ask('client', { ...request, timeoutMs: 200 })
+      await backend.sync(view, change(view, 'late', late))
+      await soonAnswers('client', request, ['podA1', 'podB1'])
+      await backend.sync(view, change(view, 'late', undefined))
+    })
+
+    test('a client that is remembered elsewhere comes to this node when the policy becomes Local (33, 39)', async () => {
+      const here = endpoint(addresses.podA1.join(' '), { local: true })
+      const elsewhere = (init?: Parameters<typeof endpoint>[1]) => endpoint(addresses.podB1.join(' '), init)
+      const exposed = (init: Partial<TestService>): TestService => ({
+        name: 'exposed-sticky',
+        sessionAffinity: { case: 'clientIp', value: { timeoutSeconds: 600 } },
+        ips: { clusterIps: ips('10.96.0.201', 'fd00:96::201'), loadBalancerIps: ips('192.0.2.201', '2001:db8:2::201') },
+        ports: [tcp(80, { nodePort: 30201 })],
+        ...init,
+      })
+      const sync = (init: Partial<TestService>) => backend.sync(view, change(view, 'exposed-sticky', exposed(init)))
+      const places = [
+        { to: family === 'ip' ? '192.0.2.201' : '2001:db8:2::201', port: 80 },
+        { to: addressOf('node', family), port: 30201 },
+      ]
+      await sync({ endpoints: [elsewhere()] })
+      for (const place of places) expect((await lab.ask('client', place))[0]).toMatch(/^podB1 /)
+      await sync({ endpoints: [here, elsewhere()] })
+      await sync({ externalTrafficToLocal: true, endpoints: [here, elsewhere({ scopes: ['internal', 'cluster'] })] })
+      for (const place of places) {
+        await soonAnswers('client', place, ['podA1'])
+        for (const answer of await lab.ask('client', { ...place, count: 4 })) {
+          expect(answer).toBe(`podA1 ${addressOf('client', family)}`)
+        }
+      }
+      await backend.sync(view, change(view, 'exposed-sticky', undefined))
     })
   })
 })

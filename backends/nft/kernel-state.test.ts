@@ -68,7 +68,7 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     const libc = await loadLibc()
     netlink = new NetlinkWriter(libc)
     command = new NftWriter(new NftCommand('nft'))
-    watch = new DriftWatch(libc, undefined)
+    watch = new DriftWatch(libc, [])
   })
   afterEach(async () => {
     watch.pause()
@@ -120,22 +120,19 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
         }
         return steps.map(({ name, attributes }) => [name, ...Object.values(attributes)])
       }
+      // Nothing is deleted; where looking takes longer than a sync waits for it, that is said instead.
+      const conntrack = ['conntrack', expect.toSatisfy((told: unknown) => told === 0 || told === true)]
       const elements = elementLines(wanted(view)).filter((line) => line.startsWith('ip ')).length
-      expect(await traced(fullSync)).toEqual([
-        ['transaction', 0, 'nft'],
-        ['transaction', elements, writer],
-        ['conntrack', 0],
-      ])
+      expect(await traced(fullSync)).toEqual([['transaction', 0, 'nft'], ['transaction', elements, writer], conntrack])
       const moved = change(view, 'dns', { ...dns, endpoints: [endpoint('10.244.1.2')] })
-      expect(await traced(moved)).toEqual([
-        ['transaction', 2, writer],
-        ['conntrack', 0],
-      ])
+      expect(await traced(moved)).toEqual([['transaction', 2, writer], conntrack])
       expect(await traced(change(view, 'none', undefined))).toEqual([])
-      expect(looked).toEqual([
-        ['ip', true, 0],
-        ['ip', true, 0],
-      ])
+      await expect
+        .poll(() => looked)
+        .toEqual([
+          ['ip', true, 0],
+          ['ip', true, 0],
+        ])
     })
 
     test('a restart adopts what is there and writes nothing (81)', async () => {

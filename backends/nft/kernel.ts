@@ -1,6 +1,7 @@
 import { KpngError, messageOf } from '@kpng/api'
 import type { SyncStep } from '@kpng/client'
 import type { Family } from './address.js'
+import { Drift, type OwnWork } from './drift.js'
 import { countElements, type Elements } from './element.js'
 import { counterSets, type SetPath, setPath, shapesWith, tableName } from './names.js'
 import { DriftWatch } from './netlink/drift-watch.js'
@@ -12,12 +13,9 @@ import type { Settings } from './options.js'
 import { chainsNeeded } from './render.js'
 import { canWriteRememberChains, checkRequirements, usableFamilies } from './requirements.js'
 import { asStep } from './steps.js'
-import { Tables, withoutChainMaps } from './tables.js'
+import { Tables, transactionsToMake, withoutChainMaps } from './tables.js'
 import { operationCount, type Transaction } from './transaction.js'
 import type { ChainPath, Writer } from './writer.js'
-
-/** From here on the notifications of our own transaction would only overflow the socket that listens. */
-const pauseWatchFrom = 1000
 
 /** Our tables in this machine's kernel, through whichever writer works here. */
 export class Kernel {
@@ -25,19 +23,20 @@ export class Kernel {
   readonly affinityFamilies: readonly Family[]
   readonly libc: Libc | undefined
   readonly #writer: Writer
+  /** For what goes on beside syncs: a socket carries one conversation at a time. */
+  readonly #sideWriter: Writer
   readonly #tables: Tables
   readonly #nft: NftCommand
-  readonly #watch: DriftWatch | undefined
+  readonly #drift: Drift | undefined
   /** Chains beyond the skeleton that exist. */
   #chains = new Set<ChainPath>()
-  /** A change by somebody else that was come across while something else was done. */
-  #noticed: string | undefined
 
   private constructor(parts: {
     families: readonly Family[]
     affinityFamilies: readonly Family[]
     libc: Libc | undefined
     writer: Writer
+    sideWriter: Writer
     tables: Tables
     nft: NftCommand
   }) {
@@ -45,10 +44,12 @@ export class Kernel {
     this.affinityFamilies = parts.affinityFamilies
     this.libc = parts.libc
     this.#writer = parts.writer
+    this.#sideWriter = parts.sideWriter
     this.#tables = parts.tables
     this.#nft = parts.nft
-    const ownPort = parts.writer instanceof NetlinkWriter ? parts.writer.port : undefined
-    this.#watch = parts.libc && new DriftWatch(parts.libc, ownPort)
+    const writers = [parts.writer, parts.sideWriter]
+    const ownPorts = writers.flatMap((writer) => (writer instanceof NetlinkWriter ? [writer.port] : []))
+    this.#drift = parts.libc && new Drift(new DriftWatch(parts.libc, ownPorts))
   }
 
   /** Checks the machine and opens what is needed. The error says what is missing. */
@@ -58,8 +59,9 @@ export class Kernel {
     const families = usableFamilies(settings, log)
     await checkRequirements(nft, families, settings)
     const libc = await libcFor(settings)
-    const writer =
+    const newWriter = () =>
       libc && settings.writer !== 'nft' ? new NetlinkWriter(libc, shapesWith(settings)) : new NftWriter(nft)
+    const writer = newWriter()
     const affinityFamilies: Family[] = []
     for (const family of families) {
       if (writer.name === 'netlink' || (await canWriteRememberChains(nft, family, settings)))
@@ -67,7 +69,8 @@ export class Kernel {
       else log.warn('This nft cannot make session affinity for a family; install 1.0.7 or newer, or koffi', { family })
     }
     log.info('nftables is ready', { writer: writer.name, families: families.join(' ') })
-    return new Kernel({ families, affinityFamilies, libc, writer, tables: new Tables(nft, families, settings), nft })
+    const tables = new Tables(nft, families, settings)
+    return new Kernel({ families, affinityFamilies, libc, writer, sideWriter: newWriter(), tables, nft })
   }
 
   get writerName(): Writer['name'] {
@@ -82,16 +85,14 @@ export class Kernel {
     wanted: (known: Elements) => Elements,
     steps?: SyncStep[],
   ): Promise<{ known: Elements; wanted: Elements }> {
-    this.#watch?.pause()
-    this.#noticed = undefined
+    // Before anything is looked at, so that nothing that others do afterwards is missed.
+    this.#drift?.restart()
     const { states, extraChains } = await this.#tables.inspect(this.#writer)
     const inState = (state: string) => this.families.filter((family) => states.get(family) === state)
     const others = inState('other')
     this.#chains = new Set([...extraChains].filter((path) => !others.some((family) => path.startsWith(`${family} `))))
     const missing = inState('missing')
-    if (missing.length > 0) await asStep(steps, ...byCommand(0), () => this.#tables.make(missing))
-    // Before anything is read, so that nothing that others do afterwards is missed.
-    this.#watch?.listen()
+    if (missing.length > 0) await this.#makeByCommand(0, steps, () => this.#tables.make(missing, this.#writer))
     const known: Elements = new Map()
     for (const family of inState('ours')) {
       for (const [path, map] of await this.#writer.readAll(family)) known.set(path, map)
@@ -99,32 +100,58 @@ export class Kernel {
     const all = wanted(known)
     if (others.length > 0) {
       const brought = withoutChainMaps(all, others)
-      await asStep(steps, ...byCommand(countElements(brought)), () => this.#tables.replace(others, all))
-      this.#watch?.ignore()
+      const replace = () => this.#tables.replace(others, all, this.#writer)
+      await this.#makeByCommand(countElements(brought), steps, replace)
       for (const [path, map] of brought) known.set(path, map)
     }
     return { known, wanted: all }
   }
 
+  /** Rules always come from the nft command. */
+  async #makeByCommand(operations: number, steps: SyncStep[] | undefined, make: () => Promise<void>): Promise<void> {
+    const own = { transactions: transactionsToMake, byCommand: true, operations }
+    await asStep(steps, ...transactionStep(operations, 'nft'), () => this.#during(own, make))
+  }
+
   /** All of it or nothing. Chains that elements go to are made with them. */
   async commit(transaction: Transaction, steps?: SyncStep[]): Promise<void> {
     const operations = operationCount(transaction)
-    if (operations >= pauseWatchFrom) this.#watch?.pause()
-    const newChains = [...chainsNeeded(transaction.add)].filter(
-      (path) => !this.#chains.has(path as ChainPath),
-    ) as ChainPath[]
     // Nothing reaches the kernel for an empty one.
-    await asStep(operations > 0 ? steps : undefined, ...transactionStep(operations, this.#writer.name), () =>
-      this.#writer.commit(transaction, newChains),
+    if (operations === 0) return
+    const newChains = ([...chainsNeeded(transaction.add)] as ChainPath[]).filter((path) => !this.#chains.has(path))
+    await asStep(steps, ...transactionStep(operations, this.#writer.name), () =>
+      this.#during(this.#ownWork(operations), () => this.#writer.commit(transaction, newChains)),
     )
     for (const path of newChains) this.#chains.add(path)
-    // What a command did on our behalf looks like somebody else's doing.
-    if (this.#writer.name === 'nft') this.#watch?.ignore()
-    // We are told of our own changes too; under load they would fill the socket's buffer until the next look at it.
-    else this.#noticed ??= this.#watch?.check()
   }
 
-  read: Writer['read'] = (path) => this.#writer.read(path)
+  /** Takes the chains away that none of these elements, which are all there are, goes to. */
+  async removeUnusedChains(elements: Elements): Promise<void> {
+    const needed = chainsNeeded(elements)
+    const unused = [...this.#chains].filter((path) => !needed.has(path))
+    if (unused.length === 0) return
+    await this.#during(this.#ownWork(0), () => this.#writer.removeChains(unused))
+    for (const path of unused) this.#chains.delete(path)
+  }
+
+  /** What a set that packets write holds. May be called during a sync. */
+  readBeside: Writer['read'] = (path) => this.#sideWriter.read(path)
+
+  /** Takes away elements of sets that packets write, all or none. May be called during a sync. */
+  async removeBeside(remove: Elements): Promise<void> {
+    const transaction = { remove, add: new Map() }
+    await this.#during(this.#ownWork(countElements(remove)), () => this.#sideWriter.commit(transaction, []))
+  }
+
+  #ownWork = (operations: number): OwnWork => ({
+    transactions: 1,
+    byCommand: this.#writer.name === 'nft',
+    operations,
+  })
+
+  #during<Result>(own: OwnWork, work: () => Promise<Result>): Promise<Result> {
+    return this.#drift ? this.#drift.during(own, work) : work()
+  }
 
   /** What the sets that count have counted. By the command: the writer's socket may be in the middle of a sync. */
   async packets(): Promise<Map<SetPath, Map<string, number>>> {
@@ -137,38 +164,27 @@ export class Kernel {
     return read
   }
 
-  /** From now on, changes by others count. */
-  listen(): void {
-    this.#watch?.listen()
-  }
-
   /** Why our tables may not be what we made of them. */
   async drift(): Promise<string | undefined> {
-    if (this.#watch) {
-      const reason = this.#noticed ?? this.#watch.check()
-      this.#noticed = undefined
-      return reason
-    }
+    if (this.#drift) return this.#drift.take()
     const { states } = await this.#tables.inspect(this.#writer)
     return [...states.values()].every((state) => state === 'ours') ? undefined : 'the table is not what it was'
   }
 
   /** Whether looking for drift costs next to nothing. */
   get isDriftCheap(): boolean {
-    return this.#watch !== undefined
+    return this.#drift !== undefined
   }
 
   close(): void {
-    this.#watch?.pause()
+    this.#drift?.close()
     this.#writer.close()
+    this.#sideWriter.close()
   }
 }
 
 const transactionStep = (operations: number, writer: Writer['name']) =>
   ['transaction', { 'kpng.operations': operations, 'kpng.writer': writer }] as const
-
-/** Rules always come from the nft command. */
-const byCommand = (operations: number) => transactionStep(operations, 'nft')
 
 async function libcFor({ writer, log }: Settings): Promise<Libc | undefined> {
   try {

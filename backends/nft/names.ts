@@ -1,4 +1,5 @@
-import type { Family } from './address.js'
+import { type Family, families } from './address.js'
+import { blockLengths } from './source-blocks.js'
 
 // Every name that kpng puts into the kernel, and what is behind it. Both tables (`ip kpng` and `ip6 kpng`) are made alike.
 //
@@ -28,8 +29,7 @@ export const names = {
   droppedNodePorts: 'dropped-node-ports', //  node-port key: the same
 
   // Load-balancer source ranges.
-  firewalled: 'firewalled', //                service key: only for sources in the next set
-  allowed: 'allowed', //                      service key . source range
+  firewalled: 'firewalled', //                service key: only for sources in a set `allowed-…`
 
   // Session affinity.
   sticky: 'sticky', //                        service key → the chain that remembers for this service's time
@@ -61,6 +61,8 @@ export interface SetShape {
   readonly dynamic?: true
   /** Each element counts the packets that are looked up and are it. */
   readonly counter?: true
+  /** It is in the table of this family only. */
+  readonly family?: Family
   /** More than one service may ask for the same element. */
   readonly shared?: true
 }
@@ -96,8 +98,24 @@ export const allListKinds: readonly ListKind[] = Object.values(listKinds)
 /** The set of the keys with more than `size` endpoints. */
 export const overName = (kind: ListKind, size: number): string => `${kind.name}over-${size}`
 
+/** The set of service keys, each with sources that may ask: a block of addresses with so many leading bits in common. */
+export const allowedName = (bits: number): string => `allowed-${bits}`
+
 /** The chain that remembers clients for so long. One a distinct time-out; made when it is first needed. */
 export const rememberChain = (seconds: number): string => `remember-${seconds}`
+
+/** For how long a chain of that name remembers; undefined for a chain of another name. */
+export function rememberedSeconds(chain: string): number | undefined {
+  const seconds = /^remember-(\d+)$/.exec(chain)?.[1]
+  return seconds === undefined ? undefined : Number(seconds)
+}
+
+/** A set without elements, whose name says what the table was when it was made. Any other table than that is not ours any more. */
+export const sealSet = (digest: string): string => `rules-${digest}`
+
+export const isSealSet = (name: string): boolean => /^rules-[0-9a-f]+$/.test(name)
+
+const isInBoth = (bits: number): boolean => families.every((family) => blockLengths(family).includes(bits))
 
 /** Every set and map that is there whatever the options, by name. */
 export const setShapes: ReadonlyMap<string, SetShape> = new Map<string, SetShape>([
@@ -116,7 +134,12 @@ export const setShapes: ReadonlyMap<string, SetShape> = new Map<string, SetShape
   [names.dropped, { key: serviceKey }],
   [names.droppedNodePorts, { key: nodePortKey }],
   [names.firewalled, { key: serviceKey }],
-  [names.allowed, { key: [...serviceKey, 'address'], interval: true }],
+  ...families.flatMap((family) =>
+    blockLengths(family).map((bits): [string, SetShape] => [
+      allowedName(bits),
+      { key: [...serviceKey, 'address'], ...(isInBoth(bits) ? {} : { family }) },
+    ]),
+  ),
   [names.sticky, { key: serviceKey, data: 'chain' }],
   [names.stickyNodePorts, { key: nodePortKey, data: 'chain' }],
   [names.affinity, { key: ['address', ...serviceKey], data: 'endpoint', dynamic: true }],
@@ -140,6 +163,10 @@ const allShapes: ReadonlyMap<string, SetShape> = new Map([...setShapes, ...count
 /** Every set and map that is there with these options, by name. */
 export const shapesWith = ({ counters }: { readonly counters: boolean }): ReadonlyMap<string, SetShape> =>
   counters ? allShapes : setShapes
+
+/** Those of them that are in the table of a family. */
+export const shapesIn = (family: Family, shapes: ReadonlyMap<string, SetShape>): [string, SetShape][] =>
+  [...shapes].filter(([, shape]) => shape.family === undefined || shape.family === family)
 
 /** Undefined for a set that is not ours. */
 export const findShape = (name: string): SetShape | undefined => allShapes.get(name)

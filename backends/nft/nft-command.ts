@@ -2,6 +2,7 @@ import { KpngError } from '@kpng/api'
 import type { Family } from './address.js'
 import { runCommand } from './command.js'
 import { tableName } from './names.js'
+import { outlineIn } from './outline-text.js'
 import type { TableOutline } from './writer.js'
 
 /** The nft command. */
@@ -34,38 +35,33 @@ export class NftCommand {
   /** The parsed output of `nft -j list …`. */
   async list(...what: string[]): Promise<unknown> {
     const { code, output, errors } = await runCommand(this.#command, ['-j', 'list', ...what])
-    if (code !== 0) throw new KpngError('unavailable', `nft cannot list ${what.join(' ')}: ${firstSentence(errors)}.`)
+    if (code !== 0) throw cannotList(what.join(' '), errors, code)
     return JSON.parse(output)
   }
 
-  /** Undefined when there is no such table. */
+  /** Undefined when there is no such table. Whoever could not look does not know that. */
   async outline(family: Family): Promise<TableOutline | undefined> {
-    const { code, output } = await runCommand(this.#command, ['-t', 'list', 'table', family, tableName])
-    return code === 0 ? outlineIn(output) : undefined
+    const { code, output, errors } = await runCommand(this.#command, ['-s', '-t', 'list', 'table', family, tableName])
+    if (code === 0) return outlineIn(family, output)
+    if (saysNoSuchTable.test(errors)) return undefined
+    throw cannotList(`table ${family} ${tableName}`, errors, code)
   }
+}
+
+/** At the start of what nft says: a library that nft itself lacks is "No such file or directory" too. */
+const saysNoSuchTable = /(?:^|: )Error: No such file or directory/m
+
+function cannotList(what: string, errors: string, code: number): KpngError {
+  const next = /not permitted|permission denied/i.test(errors)
+    ? 'Run kpng as root, or give it the capability CAP_NET_ADMIN.'
+    : `Try \`nft list ${what}\` on this machine.`
+  return new KpngError(
+    'unavailable',
+    `nft cannot list ${what}: ${firstSentence(errors) || `exit code ${code}`}. ${next}`,
+  )
 }
 
 const firstSentence = (errors: string): string => {
   const line = errors.split('\n').find((text) => text.includes('Error')) ?? errors.split('\n')[0] ?? ''
   return line.replace(/^.*?Error:\s*/, '').slice(0, 300)
-}
-
-/** Reads what `nft -t list table` prints. */
-export function outlineIn(text: string): TableOutline {
-  const sets = new Set<string>()
-  const chains = new Map<string, number>()
-  let chain: string | undefined
-  for (const line of text.split('\n')) {
-    const head = /^\t(set|map|chain) (\S+) \{/.exec(line)
-    if (head) {
-      const [, kind, name = ''] = head
-      chain = kind === 'chain' ? name : undefined
-      if (chain) chains.set(chain, 0)
-      else sets.add(name)
-    } else if (line === '\t}') chain = undefined
-    else if (chain && line.startsWith('\t\t') && !/^\t\ttype \S+ hook /.test(line)) {
-      chains.set(chain, (chains.get(chain) ?? 0) + 1)
-    }
-  }
-  return { sets, chains }
 }

@@ -28,6 +28,14 @@ export class NftWriter implements Writer {
     await this.#nft.apply(parts.join(''))
   }
 
+  async removeChains(chains: readonly ChainPath[]): Promise<void> {
+    const parts = chains.map((path) => {
+      const { family, name } = splitSetPath(path)
+      return `flush chain ${family} ${tableName} ${name}\ndelete chain ${family} ${tableName} ${name}\n`
+    })
+    await this.#nft.apply(parts.join(''))
+  }
+
   async read(path: SetPath): Promise<ElementMap> {
     const { family, name } = splitSetPath(path)
     const listed = await this.#nft.list(shapeOf(name).data ? 'map' : 'set', family, tableName, name)

@@ -77,7 +77,10 @@ function podSources(family: Family, { settings, podRanges }: NodeContext): Addre
 }
 
 function nodePortRanges(family: Family, { settings, nodeAddresses }: NodeContext): readonly AddressRange[] {
-  if (settings.nodePortRanges !== 'primary') return settings.nodePortRanges
+  if (settings.nodePortRanges !== 'primary') {
+    const ranges = settings.nodePortRanges.filter((range) => range.family === family)
+    return ranges.length > 0 ? ranges : [everyAddress(family)]
+  }
   const primary = nodeAddresses.find((bytes) => bytes.length === (family === 'ip' ? 4 : 16))
   return primary === undefined ? [] : [{ family, first: primary, last: primary }]
 }

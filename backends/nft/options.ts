@@ -14,8 +14,8 @@ export type DetectLocal =
 
 export interface NftOptions {
   /**
-   * Which addresses of the node serve node ports: `primary` is the node's first address of each family; else CIDRs. Addresses
-   * of the loopback never do. Default `primary`.
+   * Which addresses of the node serve node ports: `primary` is the node's first address of each family; else CIDRs, and all
+   * addresses of a family that has none among them, as in kube-proxy. Addresses of the loopback never do. Default `primary`.
    */
   readonly nodePortAddresses?: 'primary' | readonly string[]
   /** Whether `spec.externalIPs` are served. Default true. */

@@ -6,7 +6,7 @@ import { nodeContext } from './node-context.js'
 import { type NftOptions, settingsOf } from './options.js'
 import { addresses, addressOf, type Case, cases, labView, type Name, options } from './testing/cases.js'
 import { evaluate, type Outcome } from './testing/evaluate.js'
-import { endpoint, ips, type TestView, tcp, thisNode, view } from './testing/objects.js'
+import { endpoint, ips, type TestService, type TestView, tcp, thisNode, view } from './testing/objects.js'
 
 // The rules and elements for a view, walked through without a kernel: see testing/evaluate.ts.
 
@@ -100,6 +100,16 @@ describe('addresses', () => {
     expect(reach(ask({ source: '172.30.0.2', destination: '172.30.0.1', port: 30080 }))).toBe('passed')
     expect(reach(ask({ source: '127.0.0.1', destination: '127.0.0.1', port: 30080, fromNode: true }))).toBe('passed')
   })
+  test('node ports on all addresses of a family that nodePortAddresses has no CIDR of (40)', () => {
+    const { ask } = rules(view([{ ...exposed({}), endpoints: [endpoint('10.244.2.10 fd00:244:2::10')] }]), {
+      nodePortAddresses: ['172.31.0.0/16'],
+    })
+    for (const destination of [addresses.node[1], addresses.otherNodeAddress[1]]) {
+      const outcome = ask({ source: 'fd00:30::2', destination, port: 30080 })
+      expect(reach(outcome)).toBe('endpoint podB1 masqueraded')
+    }
+    expect(reach(ask({ source: '172.30.0.2', destination: addresses.node[0], port: 30080 }))).toBe('passed')
+  })
   test('a bad address is left out, the rest is served (11)', () => {
     const of = view([exposed({ ips: { clusterIps: { v4: ['10.96.0.999', '010.1.1.1', '10.96.0.1'], v6: [] } } })])
     const { ask, elements } = rules(of)
@@ -129,6 +139,31 @@ describe('addresses', () => {
     expect(reach(ask({ source: '172.30.0.2', destination: '198.51.100.1', port: 80 }))).toBe(
       'endpoint podA1 masqueraded',
     )
+  })
+})
+
+describe('source ranges (45)', () => {
+  const loadBalancer = ips('192.0.2.1', '2001:db8:2::1')
+  const asking = (...ipFilters: NonNullable<TestService['ipFilters']>) => {
+    const endpoints = [endpoint('10.244.2.10 fd00:244:2::10')]
+    const { ask } = rules(view([{ name: 'lb', ips: { loadBalancerIps: loadBalancer }, ipFilters, endpoints }]))
+    return [
+      ask({ source: '172.30.0.2', destination: '192.0.2.1', port: 80 }),
+      ask({ source: 'fd00:30::2', destination: '2001:db8:2::1', port: 80 }),
+    ].map(({ verdict }) => verdict)
+  }
+  test.each([
+    ['of one family leave the other open, as in kube-proxy', ['172.30.0.0/16'], ['endpoint', 'endpoint']],
+    ['of one family are those of that family', ['10.9.0.0/16'], ['dropped', 'endpoint']],
+    ['that are not there at all let nobody in', [], ['dropped', 'dropped']],
+    ['that cannot be read let nobody in', ['172.30.0.0/33'], ['dropped', 'dropped']],
+    ['that cannot be read shut the family without others', ['172.30.0.0/16', 'x'], ['endpoint', 'dropped']],
+  ])('%s', (_, sourceRanges, expected) => {
+    expect(asking({ sourceRanges })).toEqual(expected)
+    expect(asking({ targetIps: loadBalancer, sourceRanges })).toEqual(expected)
+  })
+  test('of another address say nothing', () => {
+    expect(asking({ targetIps: ips('192.0.2.9'), sourceRanges: [] })).toEqual(['endpoint', 'endpoint'])
   })
 })
 

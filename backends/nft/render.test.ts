@@ -46,7 +46,7 @@ describe('the elements of a view', () => {
       add element ip kpng node-port-endpoints { tcp . 30443 . 0 : 10.244.1.2 . 8080, tcp . 30443 . 1 : 10.244.2.3 . 8080 }
       add element ip kpng local-node-port-endpoints { tcp . 30443 . 0 : 10.244.1.2 . 8080 }
       add element ip kpng firewalled { 192.0.2.1 . tcp . 443 }
-      add element ip kpng allowed { 192.0.2.1 . tcp . 443 . 203.0.113.0-203.0.113.255 }
+      add element ip kpng allowed-24 { 192.0.2.1 . tcp . 443 . 203.0.113.0 }
       add element ip kpng sticky { 10.96.0.3 . tcp . 80 : goto remember-60 }
       add element ip kpng hairpin { 10.244.1.2 . 10.244.1.2 }
       add element ip kpng pods { 10.244.0.0-10.244.255.255 }

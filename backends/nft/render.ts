@@ -5,14 +5,14 @@ import { DesiredState } from './desired-state.js'
 import type { Elements } from './element.js'
 import { protocols } from './element.js'
 import { elementCommands, elementText } from './element-text.js'
-import { findShape, setPath, shapesWith, splitSetPath, tableName } from './names.js'
+import { findShape, rememberedSeconds, setPath, shapesIn, shapesWith, splitSetPath, tableName } from './names.js'
 import { nodeContext } from './node-context.js'
 import { type NftOptions, type Settings, settingsOf } from './options.js'
 import { rememberRule, skeletonText } from './skeleton.js'
 
 /** The chain of a distinct affinity time, as `nft -f` reads it. */
 export function rememberChainText(family: Family, chain: string): string {
-  const seconds = Number(chain.slice(chain.lastIndexOf('-') + 1))
+  const seconds = rememberedSeconds(chain) ?? 0
   const rules = protocols.map((protocol) => `    ${rememberRule(family, protocol, seconds)}\n`)
   return `table ${family} ${tableName} {\n  chain ${chain} {\n${rules.join('')}  }\n}\n`
 }
@@ -49,7 +49,7 @@ export function rulesetText(families: readonly Family[], settings: Settings, ele
     parts.push(rememberChainText(family, name))
   }
   for (const family of families) {
-    for (const name of shapesWith(settings).keys()) {
+    for (const [name] of shapesIn(family, shapesWith(settings))) {
       const path = setPath(family, name)
       const map = elements.get(path)
       if (map) parts.push(...elementCommands('add', path, map))

@@ -1,7 +1,18 @@
 import { type Elements, put, slotBytes } from './element.js'
 import type { Frontend } from './frontends.js'
-import { type ListKind, listKinds, listSizes, names, overName, rememberChain, type SetPath, setPath } from './names.js'
+import {
+  allowedName,
+  type ListKind,
+  listKinds,
+  listSizes,
+  names,
+  overName,
+  rememberChain,
+  type SetPath,
+  setPath,
+} from './names.js'
 import { listId } from './slots.js'
+import { blocksOf } from './source-blocks.js'
 
 /** Gives the endpoints of a list in the order of their slots. */
 export type Arrange = (list: string, endpoints: readonly string[]) => readonly string[]
@@ -39,9 +50,10 @@ function putService(elements: Elements, frontend: Frontend, arrange: Arrange): v
   if (local) putList(elements, frontend, listKinds.localServices, localEndpoints, arrange)
   // Anything else without an endpoint is refused.
   if (servedSomewhere && (local ? localEndpoints : endpoints).length === 0) put(elements, path(names.dropped), key)
-  if (sources) {
+  const blocks = sources?.flatMap((range) => [...blocksOf(range)])
+  if (blocks?.every(({ bits }) => bits > 0)) {
     put(elements, path(names.firewalled), key)
-    for (const { first, last } of sources) put(elements, path(names.allowed), key + first + key + last)
+    for (const { bits, address } of blocks) put(elements, path(allowedName(bits)), key + address)
   }
   if (affinitySeconds !== undefined) put(elements, path(names.sticky), key, rememberChain(affinitySeconds))
 }

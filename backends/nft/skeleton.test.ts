@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { families } from './address.js'
 import { drawsOf } from './draw.js'
-import { counterSets, listSizes, setShapes, shapesWith } from './names.js'
+import { counterSets, listSizes, setShapes, shapesIn, shapesWith } from './names.js'
 import { settingsOf } from './options.js'
 import { chainsOf, rememberRule, skeletonText, skeletonVersion } from './skeleton.js'
 
@@ -20,6 +20,17 @@ describe('the rules', () => {
       "  chain refuse {
           meta l4proto tcp reject with tcp reset
           reject
+        }
+        chain check-source {
+          ip daddr . meta l4proto . th dport . ip saddr @allowed-32 return
+          ip daddr . meta l4proto . th dport . ip saddr & 255.255.255.240 @allowed-28 return
+          ip daddr . meta l4proto . th dport . ip saddr & 255.255.255.0 @allowed-24 return
+          ip daddr . meta l4proto . th dport . ip saddr & 255.255.240.0 @allowed-20 return
+          ip daddr . meta l4proto . th dport . ip saddr & 255.255.0.0 @allowed-16 return
+          ip daddr . meta l4proto . th dport . ip saddr & 255.240.0.0 @allowed-12 return
+          ip daddr . meta l4proto . th dport . ip saddr & 255.0.0.0 @allowed-8 return
+          ip daddr . meta l4proto . th dport . ip saddr & 240.0.0.0 @allowed-4 return
+          drop
         }
         chain no-node-port-endpoint {
           meta l4proto . th dport @dropped-node-ports drop
@@ -48,14 +59,14 @@ describe('the rules', () => {
           goto no-endpoint
         }
         chain to-local-service {
-          ip daddr . meta l4proto . th dport @firewalled ip daddr . meta l4proto . th dport . ip saddr != @allowed drop
+          ip daddr . meta l4proto . th dport @firewalled jump check-source
           ip saddr @pods goto to-all
           fib saddr type local meta mark set meta mark | 0x4000 goto to-all
           jump draw-local-4
           goto no-endpoint
         }
         chain to-external-service {
-          ip daddr . meta l4proto . th dport @firewalled ip daddr . meta l4proto . th dport . ip saddr != @allowed drop
+          ip daddr . meta l4proto . th dport @firewalled jump check-source
           meta mark set meta mark | 0x4000
           goto to-all
         }
@@ -138,8 +149,13 @@ describe('the rules', () => {
     const text = chainsOf(family, settings)
       .flatMap(({ rules }) => rules)
       .join('\n')
-    for (const name of setShapes.keys()) expect(text).toMatch(new RegExp(`@${name}\\b`))
+    for (const [name] of shapesIn(family, setShapes)) expect(text).toMatch(new RegExp(`@${name}\\b`))
   })
+})
+
+test('no set of ranges has several fields: the kernel copies such a set whenever it changes, whole (65)', () => {
+  const copied = [...setShapes].filter(([, { key, interval }]) => interval && key.length > 1)
+  expect(copied).toEqual([])
 })
 
 describe('with counters', () => {

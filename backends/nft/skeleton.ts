@@ -1,10 +1,22 @@
 import { createHash } from 'node:crypto'
-import type { Family } from './address.js'
+import { type Family, formatAddress } from './address.js'
 import { drawsOf } from './draw.js'
 import { type Protocol, protocols } from './element.js'
-import { allListKinds, type ListKind, listKinds, listSizes, names, overName, shapesWith, tableName } from './names.js'
+import {
+  allListKinds,
+  allowedName,
+  type ListKind,
+  listKinds,
+  listSizes,
+  names,
+  overName,
+  shapesIn,
+  shapesWith,
+  tableName,
+} from './names.js'
 import type { Settings } from './options.js'
 import { setDefinition } from './set-definition.js'
+import { blockLengths, maskBytes } from './source-blocks.js'
 
 // The rules. They are the same whatever services there are; only some options change a line. Per table:
 //
@@ -64,7 +76,7 @@ function dispatchChains(family: Family, settings: Settings): Chain[] {
   const { service, nodePort } = keyExpressions(family)
   const { isPod, isNoPod } = podMatch(family, settings)
   const mark = `meta mark set meta mark | ${markText(settings)}`
-  const firewall = `${service} @${names.firewalled} ${service} . ${family} saddr != @${names.allowed} drop`
+  const firewall = `${service} @${names.firewalled} jump ${checkSource}`
   // Every packet for a service comes through one of these, and once, after the source ranges: here it is counted.
   const count = ({ key }: ListKind) =>
     key.length === 2 ? `${nodePort} @${names.countedNodePorts}` : `${service} @${names.counted}`
@@ -109,9 +121,21 @@ function dispatchChains(family: Family, settings: Settings): Chain[] {
     { name: 'to-all-of-node-port', rules: orNone(listKinds.nodePorts) },
     { name: noneChain(listKinds.services), rules: [`${service} @${names.dropped} drop`, 'goto refuse'] },
     { name: noneChain(listKinds.nodePorts), rules: [`${nodePort} @${names.droppedNodePorts} drop`, 'goto refuse'] },
+    { name: checkSource, rules: sourceRules(family) },
     // A reset needs no luck with ICMP rate limits.
     { name: 'refuse', rules: ['meta l4proto tcp reject with tcp reset', 'reject'] },
   ]
+}
+
+const checkSource = 'check-source'
+
+/** Sources in a block that may ask come back; all others end here. */
+function sourceRules(family: Family): string[] {
+  const { service } = keyExpressions(family)
+  const lengths = blockLengths(family)
+  const source = (bits: number) =>
+    bits === lengths[0] ? `${family} saddr` : `${family} saddr & ${formatAddress(maskBytes(family, bits))}`
+  return [...lengths.map((bits) => `${service} . ${source(bits)} @${allowedName(bits)} return`), 'drop']
 }
 
 /** Where packets go that drew nothing. */
@@ -186,9 +210,12 @@ const chainText = ({ name, hook, rules }: Chain): string =>
     '  }',
   ].join('\n')
 
+const setDefinitions = (family: Family, settings: Settings): string[] =>
+  shapesIn(family, shapesWith(settings)).map(([name, shape]) => setDefinition(family, name, shape))
+
 /** The table without its elements, as `nft -f` reads it. */
 export function skeletonText(family: Family, settings: Settings): string {
-  const sets = [...shapesWith(settings)].map(([name, shape]) => setDefinition(family, name, shape))
+  const sets = setDefinitions(family, settings)
   const chains = chainsOf(family, settings).map(chainText)
   const marker = `  set ${skeletonVersion(family, settings)} { type mark; }`
   return `table ${family} ${tableName} {\n${[...sets, marker, ...chains].join('\n')}\n}\n`
@@ -199,7 +226,6 @@ export function skeletonText(family: Family, settings: Settings): string {
  * options, is replaced as a whole.
  */
 export function skeletonVersion(family: Family, settings: Settings): string {
-  const sets = [...shapesWith(settings)].map(([name, shape]) => setDefinition(family, name, shape))
-  const text = [...sets, ...chainsOf(family, settings).map(chainText)].join('\n')
+  const text = [...setDefinitions(family, settings), ...chainsOf(family, settings).map(chainText)].join('\n')
   return `skeleton-${createHash('sha256').update(text).digest('hex').slice(0, 12)}`
 }

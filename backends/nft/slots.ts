@@ -1,4 +1,5 @@
-import type { SetPath } from './names.js'
+import { type Elements, slotOf } from './element.js'
+import { allListKinds, maxEndpoints, type SetPath } from './names.js'
 
 // The endpoints of a list are numbered 0 … N-1, and a packet draws a number. Numbers are kept as far as possible, so that a
 // change costs what changed and not what exists.
@@ -33,4 +34,30 @@ export const listId = (map: SetPath, key: string): string => `${map} ${key}`
 export function splitListId(list: string): [map: SetPath, key: string] {
   const space = list.indexOf(' ', list.indexOf(' ') + 1)
   return [list.slice(0, space) as SetPath, list.slice(space + 1)]
+}
+
+/** The slots that elements of the kernel show. A gap, which only drift can make, is an empty string. */
+export function slotsIn(elements: Elements): SlotTable {
+  const table = new Map<string, string[]>()
+  for (const [path, map] of elements) {
+    if (!allListKinds.some(({ endpoints }) => path.endsWith(` ${endpoints}`))) continue
+    for (const [key, data] of map) {
+      const list = listId(path, key.slice(0, -4))
+      const slot = slotOf(key.slice(-4))
+      if (slot >= maxEndpoints) continue
+      const slots = table.get(list)
+      if (slots) slots[slot] = data
+      else {
+        const fresh: string[] = []
+        fresh[slot] = data
+        table.set(list, fresh)
+      }
+    }
+  }
+  for (const [list, slots] of table)
+    table.set(
+      list,
+      Array.from(slots, (endpoint) => endpoint ?? ''),
+    )
+  return table
 }

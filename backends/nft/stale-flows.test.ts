@@ -54,6 +54,51 @@ describe('stale UDP flows (53, 54)', () => {
     expect(isStale(flow('10.96.0.10', 53, '10.96.0.10', 53, false))).toBe(true)
     expect(isStale(flow('10.96.0.10', 53, '10.0.0.1'))).toBe(false)
   })
+  test('those from before the first endpoints came, however many came at once', () => {
+    const { isStale } = afterChange(dns(), dns(1, 2, 3))
+    expect(isStale(flow('10.96.0.10', 53, '10.96.0.10', 53, false))).toBe(true)
+    expect(isStale(flow('172.30.0.1', 30053, '172.30.0.1', 30053, false))).toBe(true)
+    expect(isStale(flow('10.96.0.10', 53, '10.0.0.2'))).toBe(false)
+  })
+  test('an endpoint that joins others concerns no flow', () => {
+    expect(afterChange(dns(1), dns(1, 2)).changes).toEqual([])
+  })
+  describe('externalTrafficPolicy (33)', () => {
+    const exposed = (local: boolean): TestService => ({
+      name: 'dns',
+      externalTrafficToLocal: local,
+      ips: { clusterIps: ips('10.96.0.10'), loadBalancerIps: ips('192.0.2.10') },
+      ports: [udp(53, { nodePort: 30053 })],
+      endpoints: [
+        endpoint('10.0.0.1', { local: true }),
+        endpoint('10.0.0.2', local ? { scopes: ['internal', 'cluster'] } : {}),
+      ],
+    })
+    test('becomes Local: flows to endpoints elsewhere, but for those of the cluster IP', () => {
+      const { isStale, changes } = afterChange(exposed(false), exposed(true))
+      for (const [destination, port] of [
+        ['192.0.2.10', 53],
+        ['172.30.0.1', 30053],
+      ] as const) {
+        expect(isStale(flow(destination, port, '10.0.0.2'))).toBe(true)
+        expect(isStale(flow(destination, port, '10.0.0.1'))).toBe(false)
+      }
+      expect(isStale(flow('10.96.0.10', 53, '10.0.0.2'))).toBe(false)
+      expect(changes.flatMap((one) => conntrackArguments(one)?.join(' ') ?? [])).toEqual([
+        '-D -f ipv4 -p udp --orig-dst 192.0.2.10 --dport 53 --dst-nat 10.0.0.2',
+        '-D -f ipv4 -p udp --dport 30053 --dst-nat 10.0.0.2',
+      ])
+    })
+    test('becomes Cluster: none, since all of them may stay', () => {
+      const { isStale, changes } = afterChange(exposed(true), exposed(false))
+      expect(isStale(flow('192.0.2.10', 53, '10.0.0.1'))).toBe(false)
+      expect(changes).toEqual([])
+    })
+    test('stays Local while an endpoint moves to another node: the flows to it', () => {
+      const moved = { ...exposed(true), endpoints: [endpoint('10.0.0.1', { scopes: ['internal', 'cluster'] })] }
+      expect(afterChange(exposed(true), moved).isStale(flow('192.0.2.10', 53, '10.0.0.1'))).toBe(true)
+    })
+  })
   test('never those of others', () => {
     const { isStale } = afterChange(dns(1, 2), dns(2))
     expect(isStale(flow('10.96.0.11', 53, '10.0.0.1'))).toBe(false)

@@ -1,8 +1,9 @@
 import { type Family, formatAddress } from './address.js'
 import { runCommand } from './command.js'
 import type { DesiredState } from './desired-state.js'
-import { endpointData, nodePortKey, protocolBytes, serviceKey } from './element.js'
-import { allListKinds, type ListKind, listKinds, type SetPath, setPath, splitSetPath } from './names.js'
+import { type ElementMap, type Elements, endpointData, nodePortKey, protocolBytes, serviceKey } from './element.js'
+import { allListKinds, type SetPath, splitSetPath } from './names.js'
+import { type KeyEndpoint, lostOutside, serves } from './serving.js'
 import type { Transaction } from './transaction.js'
 
 // A UDP client that keeps its port stays with the endpoint that its first packet was given, for as long as it sends: the
@@ -22,56 +23,72 @@ export interface Flow {
   readonly isRedirected: boolean
 }
 
-/** An endpoint that left a list, or (without one) a list that got its first endpoint. */
+/** An endpoint that left a key, or (without one) a key that got its first endpoints. */
 export interface ListChange {
   readonly family: Family
-  readonly kind: ListKind
   readonly key: string
   readonly gone: string | undefined
+  /** Only askers from outside lost it; pods and the node may still be given it. */
+  readonly onlyOutside?: true
 }
 
 const udp = protocolBytes('udp')
 
+const isUdp = (key: string): boolean => key.slice(-8, -4) === udp
+
 /** What a transaction means for UDP flows. */
 export function udpChanges(transaction: Transaction, state: DesiredState): ListChange[] {
   const changes: ListChange[] = []
-  for (const [elements, isRemoval] of [
-    [transaction.remove, true],
-    [transaction.add, false],
-  ] as const) {
-    for (const [path, map] of elements) {
-      const { family, name } = splitSetPath(path)
-      const kind = allListKinds.find(({ endpoints }) => endpoints === name)
-      if (!kind) continue
-      for (const [element, endpoint] of map) {
-        const key = element.slice(0, -4)
-        if (key.slice(-8, -4) !== udp) continue
-        const now = state.endpointsOf(path, key)
-        if (isRemoval ? !now.includes(endpoint) : now.length === 1) {
-          changes.push({ family, kind, key, gone: isRemoval ? endpoint : undefined })
-        }
-      }
+  for (const [path, map] of listsIn(transaction.remove)) {
+    const { family } = splitSetPath(path)
+    for (const [element, endpoint] of map) {
+      const key = element.slice(0, -4)
+      if (isUdp(key) && !serves(state, { family, key, endpoint })) changes.push({ family, key, gone: endpoint })
+    }
+  }
+  for (const { family, key, endpoint } of lostOutside(transaction, state, (_, key) => isUdp(key))) {
+    changes.push({ family, key, gone: endpoint, onlyOutside: true })
+  }
+  for (const [path, map] of listsIn(transaction.add)) {
+    const { family } = splitSetPath(path)
+    for (const [key, arrivals] of arrivalsByKey(map)) {
+      // All that are in the list came with this: it was empty, and flows passed by us.
+      if (isUdp(key) && arrivals === state.endpointsOf(path, key).length) changes.push({ family, key, gone: undefined })
     }
   }
   return changes
 }
 
-/** Tells the flows that go to one of the changed lists, but not to one of its endpoints. */
+const listsIn = (elements: Elements) =>
+  [...elements].filter(([path]) => allListKinds.some(({ endpoints }) => endpoints === splitSetPath(path).name))
+
+function arrivalsByKey(elements: ElementMap): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const element of elements.keys()) {
+    const key = element.slice(0, -4)
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  return counts
+}
+
+/** Tells the flows that go to one of the changed keys, but not to an endpoint that they may stay with. */
 export function staleness(changes: readonly ListChange[], state: DesiredState, ownAddresses: readonly string[]) {
   const changed = new Set(changes.map(({ family, key }) => `${family} ${key}`))
-  const serves = (family: Family, kinds: readonly ListKind[], key: string, endpoint: string) =>
-    kinds.some(({ endpoints }) => state.endpointsOf(setPath(family, endpoints), key).includes(endpoint))
+  const lost = new Set(
+    changes.filter(({ onlyOutside }) => onlyOutside).map(({ family, key, gone }) => `${family} ${key}${gone}`),
+  )
+  const mayStay = (of: KeyEndpoint) => !lost.has(`${of.family} ${of.key}${of.endpoint}`) && serves(state, of)
   return ({ family, destination, destinationPort, answeredBy, answeredByPort, isRedirected }: Flow): boolean => {
     const endpoint = endpointData(answeredBy, answeredByPort)
     const key = serviceKey(destination, 'udp', destinationPort)
     if (changed.has(`${family} ${key}`)) {
-      return !serves(family, [listKinds.services, listKinds.localServices], key, endpoint)
+      return !mayStay({ family, key, endpoint })
     }
     const nodePort = nodePortKey('udp', destinationPort)
     if (!changed.has(`${family} ${nodePort}`)) return false
     // Anybody's packets may go through this node to such a port of another machine.
     if (!isRedirected && !ownAddresses.includes(destination)) return false
-    return !serves(family, [listKinds.nodePorts, listKinds.localNodePorts], nodePort, endpoint)
+    return !mayStay({ family, key: nodePort, endpoint })
   }
 }
 
@@ -79,9 +96,7 @@ export function staleness(changes: readonly ListChange[], state: DesiredState, o
 export function allUdpLists(lists: Iterable<readonly [SetPath, string]>): ListChange[] {
   const changes: ListChange[] = []
   for (const [path, key] of lists) {
-    const { family, name } = splitSetPath(path)
-    const kind = allListKinds.find(({ endpoints }) => endpoints === name)
-    if (kind && key.slice(-8, -4) === udp) changes.push({ family, kind, key, gone: undefined })
+    if (isUdp(key)) changes.push({ family: splitSetPath(path).family, key, gone: undefined })
   }
   return changes
 }

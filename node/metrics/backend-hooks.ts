@@ -1,7 +1,7 @@
 import type { IPFamily } from '../config/cidr.js'
 import { registerConnections, type ServicePortConnections } from './connection-metrics.js'
-import { registerFailedPortals } from './portal-metrics.js'
 import type { ProxyMetrics } from './proxy-metrics.js'
+import { readGauge } from './read-at-scrape.js'
 
 type KernelFamily = 'ip' | 'ip6'
 
@@ -27,5 +27,8 @@ export function countHooks(backend: object & BackendHooks, metrics: ProxyMetrics
     backend.onCleanupFailure = (families) => metrics.recordCleanupFailure(families.map(ipFamilyOf))
   }
   if (backend.connectionCounts) registerConnections(metrics.registry, backend.connectionCounts)
-  if (backend.failures) registerFailedPortals(metrics.registry, () => backend.failures?.().size ?? 0)
+  if (backend.failures) {
+    const help = 'Addresses of services that could not be opened; the log says which, and why'
+    readGauge(metrics.registry, 'kpng_userspace_portals_failed', help, () => backend.failures?.().size ?? 0)
+  }
 }

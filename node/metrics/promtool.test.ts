@@ -23,6 +23,7 @@ test.skipIf(missing)('promtool accepts our output, but for what is wrong in kube
     bytesToClient: 1,
     dialFailures: 1,
     failures: 1,
+    crowdedOut: 1,
     refused: 1,
   }
   const metrics = new ProxyMetrics({

@@ -213,6 +213,7 @@ test('the numbers of others are read at each scrape', async () => {
     bytesToClient: 4,
     dialFailures: 5,
     failures: 6,
+    crowdedOut: 8,
     refused: 7,
   })
   expect(await value(`kpng_userspace_connections_total{${labels}}`)).toBe(1)
@@ -222,6 +223,7 @@ test('the numbers of others are read at each scrape', async () => {
   expect(await value(`kpng_userspace_failures_total{${labels},reason="dial"}`)).toBe(5)
   expect(await value(`kpng_userspace_failures_total{${labels},reason="no_endpoint"}`)).toBe(6)
   expect(await value(`kpng_userspace_failures_total{${labels},reason="refused"}`)).toBe(7)
+  expect(await value(`kpng_userspace_failures_total{${labels},reason="crowded_out"}`)).toBe(8)
   byServicePort.set('default/plain', { ...byServicePort.get('default/web:http'), connections: 8 })
   expect(await value('kpng_userspace_connections_total{namespace="default",service="plain",port=""}')).toBe(8)
   byServicePort.clear()

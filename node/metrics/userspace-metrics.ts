@@ -8,6 +8,7 @@ export interface ServicePortCounts {
   readonly bytesToClient: number
   readonly dialFailures: number
   readonly failures: number
+  readonly crowdedOut: number
   readonly refused: number
 }
 
@@ -59,10 +60,11 @@ export function registerServicePortCounters(registry: Registry, { byServicePort 
   define(
     Counter,
     'failures_total',
-    'Attempts that failed: dial (one endpoint), no_endpoint (none could be reached), refused (turned away)',
-    ({ dialFailures, failures, refused }) => [
+    'Attempts that failed: dial (one endpoint), no_endpoint (none could be reached), crowded_out (UDP clients that made room), refused (turned away)',
+    ({ dialFailures, failures, crowdedOut, refused }) => [
       [dialFailures, { reason: 'dial' }],
       [failures, { reason: 'no_endpoint' }],
+      [crowdedOut, { reason: 'crowded_out' }],
       [refused, { reason: 'refused' }],
     ],
     'reason',

@@ -2,6 +2,7 @@ import { KpngError } from '@kpng/api'
 import type { Family } from '../address.js'
 import { protocolNumbers } from '../element.js'
 import type { Flow } from '../stale-flows.js'
+import { type FlowFilter, filtersFor, refusesFilter, writeFilter } from './conntrack-filter.js'
 import { conntrackMessage, errnoText, NFNL_SUBSYS_CTNETLINK, NLM_F_ACK, NLM_F_DUMP } from './constants.js'
 import { dump } from './dump.js'
 import type { Libc } from './libc.js'
@@ -31,13 +32,31 @@ type FlowName = readonly (readonly [type: number, value: string])[]
 
 const type = (message: number): number => (NFNL_SUBSYS_CTNETLINK << 8) | message
 
-/** Deletes the UDP flows of a family that are stale. Resolves with their number. */
-export async function deleteUdpFlows(libc: Libc, family: Family, isStale: (flow: Flow) => boolean): Promise<number> {
+/** So many are deleted before the process may do something else. */
+const deletionsAtOnce = 100
+
+/**
+ * Deletes the UDP flows of a family that are stale. Resolves with their number.
+ * @param keys service keys and node-port keys that such flows are to
+ */
+export async function deleteUdpFlows(
+  libc: Libc,
+  family: Family,
+  keys: readonly string[],
+  isStale: (flow: Flow) => boolean,
+): Promise<number> {
   const socket = new NetlinkSocket(libc)
   try {
-    const stale = await staleFlows(socket, family, isStale)
-    for (const name of stale) await deleteFlow(socket, family, name)
-    return stale.length
+    const stale = new Map<string, FlowName>()
+    for (const filter of filtersFor(family, keys)) {
+      for (const name of await staleFlows(socket, family, filter, isStale)) stale.set(name.join(), name)
+    }
+    let deleted = 0
+    for (const name of stale.values()) {
+      await deleteFlow(socket, family, name)
+      if (++deleted % deletionsAtOnce === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    return deleted
   } finally {
     socket.close()
   }
@@ -46,18 +65,24 @@ export async function deleteUdpFlows(libc: Libc, family: Family, isStale: (flow:
 async function staleFlows(
   socket: NetlinkSocket,
   family: Family,
+  filter: FlowFilter | undefined,
   isStale: (flow: Flow) => boolean,
 ): Promise<FlowName[]> {
   const request = new MessageBuffer(1)
   request.begin(type(conntrackMessage.GET), NLM_F_DUMP, protocolFamily(family))
+  if (filter) writeFilter(request, filter)
   request.end()
   const stale: FlowName[] = []
-  await dump(socket, request.bytes, (message) => {
+  let isRefused = false
+  const take = (message: Message) => {
+    isRefused ||= filter !== undefined && refusesFilter(message)
+    if (isRefused) return
     throwOnFailure(message, 'Connections cannot be listed')
     const flow = flowIn(message, family)
     if (flow && isStale(flow)) stale.push(nameOf(message))
-  })
-  return stale
+  }
+  await dump(socket, request.bytes, take, true)
+  return isRefused ? await staleFlows(socket, family, undefined, isStale) : stale
 }
 
 async function deleteFlow(socket: NetlinkSocket, family: Family, name: FlowName): Promise<void> {

@@ -39,6 +39,7 @@ export const nftMessage = {
   GETTABLE: 1,
   NEWCHAIN: 3,
   GETCHAIN: 4,
+  DELCHAIN: 5,
   NEWRULE: 6,
   GETRULE: 7,
   GETSET: 10,
@@ -46,6 +47,7 @@ export const nftMessage = {
   GETSETELEM: 13,
   DELSETELEM: 14,
   NEWGEN: 15,
+  GETGEN: 16,
 } as const
 
 export const conntrackMessage = { GET: 1, DELETE: 2 } as const

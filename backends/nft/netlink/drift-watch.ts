@@ -1,5 +1,6 @@
 import { tableName } from '../names.js'
 import { NFNL_SUBSYS_NFTABLES, NFNLGRP_NFTABLES, nftMessage } from './constants.js'
+import { readGeneration } from './generation.js'
 import type { Libc } from './libc.js'
 import { attributesOf, findAttribute, type Message, textOf } from './messages.js'
 import { AnswersLost, NetlinkSocket } from './socket.js'
@@ -16,13 +17,15 @@ const TABLE_NAME = 1
  */
 export class DriftWatch {
   readonly #libc: Libc
-  readonly #ownPort: number | undefined
+  readonly #ownPorts: readonly number[]
   #socket: NetlinkSocket | undefined
+  /** Apart from the one that listens, on which an answer would have to be looked for among what is told. */
+  #asking: NetlinkSocket | undefined
 
-  /** @param ownPort the netlink port of our writer; undefined when our changes are made by a command */
-  constructor(libc: Libc, ownPort: number | undefined) {
+  /** @param ownPorts the netlink ports of our writers; none when our changes are made by a command */
+  constructor(libc: Libc, ownPorts: readonly number[]) {
     this.#libc = libc
-    this.#ownPort = ownPort
+    this.#ownPorts = ownPorts
   }
 
   listen(): void {
@@ -36,23 +39,33 @@ export class DriftWatch {
     this.#socket = undefined
   }
 
-  /** Why our tables may not be what we made of them, or undefined. Looks at what was told since the last call. */
-  check(): string | undefined {
-    let reason: string | undefined
+  close(): void {
+    this.pause()
+    this.#asking?.close()
+    this.#asking = undefined
+  }
+
+  /** Goes up by one with each transaction, whoever makes it and in whichever table. */
+  generation(): Promise<number> {
+    this.#asking ??= new NetlinkSocket(this.#libc)
+    return readGeneration(this.#asking)
+  }
+
+  /**
+   * Why our tables may not be what we made of them, or undefined. Looks at what was told since the last call.
+   * @param commands so many commands changed our tables for us meanwhile, each from a port that we do not know
+   */
+  check(commands = 0): string | undefined {
+    const ports = new Set<number>()
     try {
       for (const message of this.#socket?.receive() ?? []) {
-        if (message.port !== this.#ownPort && isAboutUs(message)) reason ??= 'somebody else changed the table'
+        if (!this.#ownPorts.includes(message.port) && isAboutUs(message)) ports.add(message.port)
       }
     } catch (error) {
       if (!(error instanceof AnswersLost)) throw error
-      reason = 'changes came faster than they could be followed'
+      return 'changes came faster than they could be followed'
     }
-    return reason
-  }
-
-  /** Forgets what was told so far. */
-  ignore(): void {
-    this.check()
+    return ports.size > commands ? 'somebody else changed the table' : undefined
   }
 }
 

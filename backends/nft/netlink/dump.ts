@@ -2,17 +2,27 @@ import { NLM_F_DUMP_INTR, NLMSG_DONE } from './constants.js'
 import type { Message } from './messages.js'
 import type { NetlinkSocket } from './socket.js'
 
-/** After so many datagrams of a dump the process may do something else. */
-const datagramsAtOnce = 32
+/**
+ * After so long the process may do something else. Not after so many datagrams: for each of them the kernel walks through a set
+ * from its beginning, which takes milliseconds where there are 100,000 elements.
+ */
+const atOnceMs = 5
 
 /**
  * Sends a request for a dump and hands over its messages. Resolves with false when what was listed changed meanwhile, so that
  * the list may not be whole.
+ * @param aside whether the kernel may look for long until it finds something to list
  */
-export async function dump(socket: NetlinkSocket, request: Buffer, take: (message: Message) => void): Promise<boolean> {
-  await socket.send(request)
+export async function dump(
+  socket: NetlinkSocket,
+  request: Buffer,
+  take: (message: Message) => void,
+  aside = false,
+): Promise<boolean> {
+  await socket.send(request, aside)
   let isWhole = true
-  for (let datagrams = 1; ; datagrams++) {
+  let sinceMs = performance.now()
+  for (;;) {
     const bytes = socket.receiveOnce()
     let any = false
     for (const message of bytes) {
@@ -22,6 +32,8 @@ export async function dump(socket: NetlinkSocket, request: Buffer, take: (messag
       take(message)
     }
     if (!any) return false
-    if (datagrams % datagramsAtOnce === 0) await new Promise((resolve) => setImmediate(resolve))
+    if (performance.now() - sinceMs < atOnceMs) continue
+    await new Promise((resolve) => setImmediate(resolve))
+    sinceMs = performance.now()
   }
 }

@@ -116,6 +116,12 @@ export class MessageBuffer {
     this.#at += 8
   }
 
+  /** In the byte order of the machine, as a few are. */
+  hostU32(type: number, value: number): void {
+    const bytes = new Uint8Array(new Uint32Array([value]).buffer)
+    this.raw(type, String.fromCharCode(...bytes))
+  }
+
   u64(type: number, value: bigint): void {
     this.#need(12)
     this.#head(type, 12)

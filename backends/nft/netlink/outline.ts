@@ -1,37 +1,107 @@
+import { KpngError } from '@kpng/api'
 import type { Family } from '../address.js'
-import { tableName } from '../names.js'
+import { isSealSet, rememberedSeconds, tableName } from '../names.js'
+import { digestOf } from '../outline-digest.js'
 import type { TableOutline } from '../writer.js'
-import { NLM_F_DUMP, nftMessage } from './constants.js'
+import { errnoText, NLM_F_DUMP, nftMessage } from './constants.js'
 import { dump } from './dump.js'
+import { saysAllOf } from './expressions.js'
+import { readGeneration } from './generation.js'
 import { MessageBuffer } from './message-buffer.js'
-import { attributesOf, findAttribute, textOf } from './messages.js'
+import { acknowledgementIn, attributesOf, textOf } from './messages.js'
+import { rememberExpressions } from './remember-chain.js'
 import { nftType, protocolFamily } from './set-elements.js'
 import type { NetlinkSocket } from './socket.js'
 
+// What identifies a thing in a table, by the numbers of the attributes that the kernel tells it in. Not handles, which are new
+// each time; not counts; not the comments that the nft command leaves for itself.
+
+const table = { get: nftMessage.GETTABLE, name: 1, said: [2] } as const // flags
+const sets = { get: nftMessage.GETSET, name: 2, said: [3, 4, 5, 6, 7, 9, 11, 17, 18] } as const // flags, types, lengths, size, time-out, counters
+const chains = { get: nftMessage.GETCHAIN, name: 3, said: [4, 5, 7, 10] } as const // hook, policy, type, flags
+const rules = { get: nftMessage.GETRULE, name: 2, said: [4] } as const // the chain that it is in; expressions
+
 /** In all messages about things in a table, the attribute with the table's name. */
 const TABLE = 1
-const SET_NAME = 2
-const CHAIN_NAME = 3
-const RULE_CHAIN = 2
 
-/** What is in our table beside elements; undefined when there is no table. Undefined, too, when it changed meanwhile. */
+/** What changed while it was looked at is looked at again, so many times. */
+const attempts = 5
+
+interface Thing {
+  readonly name: string
+  /** What the kernel says of it, attribute by attribute. */
+  readonly said: readonly Buffer[]
+}
+
+/** What is in our table beside elements; undefined when there is no table. */
 export async function readOutline(socket: NetlinkSocket, family: Family): Promise<TableOutline | undefined> {
-  const namesIn = async (message: number, attribute: number): Promise<string[]> => {
-    const request = new MessageBuffer(1)
-    request.begin(nftType(message), NLM_F_DUMP, protocolFamily(family))
-    if (message !== nftMessage.GETTABLE) request.text(TABLE, tableName)
-    request.end()
-    const found: string[] = []
-    await dump(socket, request.bytes, (answer) => {
-      const table = findAttribute(attributesOf(answer), TABLE)
-      const name = findAttribute(attributesOf(answer), attribute)
-      if (table && name && textOf(table) === tableName) found.push(textOf(name))
-    })
-    return found
+  for (let attempt = 1; attempt <= attempts; attempt++) {
+    const generation = await readGeneration(socket)
+    const found = await outlineNow(socket, family)
+    // Several lists make the outline; they belong together when nobody changed anything from the first to the last.
+    if ((await readGeneration(socket)) === generation) return found
   }
-  if ((await namesIn(nftMessage.GETTABLE, TABLE)).length === 0) return undefined
-  const chains = new Map<string, number>()
-  for (const chain of await namesIn(nftMessage.GETCHAIN, CHAIN_NAME)) chains.set(chain, 0)
-  for (const chain of await namesIn(nftMessage.GETRULE, RULE_CHAIN)) chains.set(chain, (chains.get(chain) ?? 0) + 1)
-  return { sets: new Set(await namesIn(nftMessage.GETSET, SET_NAME)), chains }
+  throw new KpngError(
+    'unavailable',
+    `The table "${family} ${tableName}" changed each time it was looked at. It is tried again later.`,
+  )
+}
+
+async function outlineNow(socket: NetlinkSocket, family: Family): Promise<TableOutline | undefined> {
+  const [own] = await thingsIn(socket, family, table)
+  if (!own) return undefined
+  const parts = [partOf('table', own)]
+  const setsFound = await thingsIn(socket, family, sets)
+  for (const set of setsFound) if (!isSealSet(set.name)) parts.push(partOf('set', set))
+  const rulesOf = new Map<string, Thing[]>()
+  for (const chain of await thingsIn(socket, family, chains)) {
+    rulesOf.set(chain.name, [])
+    if (rememberedSeconds(chain.name) === undefined) parts.push(partOf('chain', chain))
+  }
+  for (const rule of await thingsIn(socket, family, rules)) rulesOf.get(rule.name)?.push(rule)
+  const rememberChains = new Map<string, boolean>()
+  for (const [chain, inOrder] of rulesOf) {
+    const seconds = rememberedSeconds(chain)
+    if (seconds === undefined) parts.push(inOrder.map((rule) => partOf('rule', rule)).join())
+    else rememberChains.set(chain, areRememberRules(family, inOrder, seconds))
+  }
+  return { sets: new Set(setsFound.map(({ name }) => name)), rememberChains, digest: digestOf(parts) }
+}
+
+const partOf = (kind: string, { name, said }: Thing): string =>
+  `${kind} ${name} ${said.map((value) => value.toString('hex')).join(' ')}`
+
+function areRememberRules(family: Family, found: readonly Thing[], seconds: number): boolean {
+  const ours = rememberExpressions(family, seconds)
+  return (
+    found.length === ours.length &&
+    ours.every((expressions, index) => saysAllOf(found[index]?.said[0] ?? Buffer.alloc(0), expressions))
+  )
+}
+
+async function thingsIn(
+  socket: NetlinkSocket,
+  family: Family,
+  { get, name, said }: { readonly get: number; readonly name: number; readonly said: readonly number[] },
+): Promise<Thing[]> {
+  const request = new MessageBuffer(1)
+  request.begin(nftType(get), NLM_F_DUMP, protocolFamily(family))
+  if (get !== nftMessage.GETTABLE) request.text(TABLE, tableName)
+  request.end()
+  const found: Thing[] = []
+  await dump(socket, request.bytes, (message) => {
+    const failure = acknowledgementIn(message)
+    if (failure && failure.errno !== 0) {
+      throw new KpngError(
+        'unavailable',
+        `The table "${family} ${tableName}" cannot be looked at: ${errnoText(failure.errno)}.`,
+      )
+    }
+    const values = new Map([...attributesOf(message)].map(({ type, value }) => [type, value]))
+    const [ofTable, own] = [values.get(TABLE), values.get(name)]
+    if (!ofTable || !own || textOf(ofTable) !== tableName) return
+    // A copy: the next message comes into the same memory.
+    found.push({ name: textOf(own), said: said.map((attribute) => Buffer.from(values.get(attribute) ?? [])) })
+  })
+  return found
 }

@@ -1,8 +1,8 @@
 import type { Family } from '../address.js'
 import { type Protocol, protocolNumbers, protocols } from '../element.js'
-import { names, tableName } from '../names.js'
-import { NLM_F_CREATE, nftMessage } from './constants.js'
-import type { MessageBuffer } from './message-buffer.js'
+import { names, rememberedSeconds, tableName } from '../names.js'
+import { NLA_F_NESTED, NLM_F_CREATE, nftMessage } from './constants.js'
+import { MessageBuffer } from './message-buffer.js'
 import { nftType, protocolFamily } from './set-elements.js'
 
 // The chains that remember clients, expression by expression. They are the only rules made at run time, and they are made here
@@ -27,8 +27,10 @@ const transportHeader = 2
 const dportOffset = 2
 const dynsetUpdate = 1
 
-/** The first of the sixteen 4-byte registers. */
-const firstRegister = 8
+/** The registers of four bytes have numbers from here on. Where one of 16 bytes begins, the kernel tells the number of that one. */
+const firstSmallRegister = 8
+
+const registerNumber = (index: number): number => (index % 4 === 0 ? 1 + index / 4 : firstSmallRegister + index)
 
 const ofFamily = {
   ip: { addressRegisters: 1, ctSource: 19, ctDestination: 20, daddrOffset: 16 },
@@ -40,14 +42,30 @@ export function writeRememberChain(buffer: MessageBuffer, family: Family, chain:
   buffer.text(CHAIN_TABLE, tableName)
   buffer.text(CHAIN_NAME, chain)
   buffer.end()
-  const seconds = Number(chain.slice(chain.lastIndexOf('-') + 1))
-  for (const protocol of protocols) {
+  for (const expressions of rememberExpressions(family, rememberedSeconds(chain) ?? 0)) {
     buffer.begin(nftType(nftMessage.NEWRULE), NLM_F_CREATE | NLM_F_APPEND, protocolFamily(family))
     buffer.text(RULE_TABLE, tableName)
     buffer.text(RULE_CHAIN, chain)
-    buffer.nested(RULE_EXPRESSIONS, () => writeRule(buffer, family, protocol, seconds))
+    buffer.raw(RULE_EXPRESSIONS | NLA_F_NESTED, expressions.toString('latin1'))
     buffer.end()
   }
+}
+
+/** Takes a chain away together with its rules. */
+export function writeChainRemoval(buffer: MessageBuffer, family: Family, chain: string): void {
+  buffer.begin(nftType(nftMessage.DELCHAIN), 0, protocolFamily(family))
+  buffer.text(CHAIN_TABLE, tableName)
+  buffer.text(CHAIN_NAME, chain)
+  buffer.end()
+}
+
+/** The expressions of each rule that remembers for so long. */
+export function rememberExpressions(family: Family, seconds: number): Buffer[] {
+  return protocols.map((protocol) => {
+    const buffer = new MessageBuffer(1)
+    writeRule(buffer, family, protocol, seconds)
+    return buffer.bytes
+  })
 }
 
 function writeRule(buffer: MessageBuffer, family: Family, protocol: Protocol, seconds: number): void {
@@ -60,20 +78,20 @@ function writeRule(buffer: MessageBuffer, family: Family, protocol: Protocol, se
   const numbers = (...values: number[]) => {
     for (const [index, value] of values.entries()) buffer.u32(index + 1, value)
   }
-  const meta = (register: number) => expression('meta', () => numbers(register, META_L4PROTO))
+  const meta = (register: number) => expression('meta', () => numbers(registerNumber(register), META_L4PROTO))
   const ct = (register: number, key: number) =>
     expression('ct', () => {
-      numbers(register, key)
+      numbers(registerNumber(register), key)
       buffer.u8(3, 0) // the original direction
     })
   const payload = (register: number, header: number, offset: number, length: number) =>
-    expression('payload', () => numbers(register, header, offset, length))
+    expression('payload', () => numbers(registerNumber(register), header, offset, length))
 
-  const key = firstRegister
+  const key = 0
   const data = key + 2 * addressRegisters + 2
   meta(key)
   expression('cmp', () => {
-    numbers(key, 0)
+    numbers(registerNumber(key), 0)
     buffer.nested(3, () => buffer.raw(DATA_VALUE, String.fromCharCode(protocolNumbers[protocol])))
   })
   ct(key, ctSource)
@@ -85,8 +103,8 @@ function writeRule(buffer: MessageBuffer, family: Family, protocol: Protocol, se
   expression('dynset', () => {
     buffer.text(1, names.affinity)
     buffer.u32(3, dynsetUpdate)
-    buffer.u32(4, key)
-    buffer.u32(5, data)
+    buffer.u32(4, registerNumber(key))
+    buffer.u32(5, registerNumber(data))
     buffer.u64(6, BigInt(seconds) * 1000n)
   })
 }

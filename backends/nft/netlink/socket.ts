@@ -63,13 +63,14 @@ export class NetlinkSocket {
     if (this.#set(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group) < 0) throw this.#error(`join netlink group ${group}`)
   }
 
-  async send(bytes: Buffer): Promise<void> {
+  /** @param aside whether it is sent on another thread: the kernel may work on it for long */
+  async send(bytes: Buffer, aside = bytes.length >= asyncFromBytes): Promise<void> {
     if (bytes.length > this.#sendBufferBytes) {
       // The kernel takes a message only whole. It doubles what it is given, for its own bookkeeping.
       this.#sendBufferBytes = Math.max(bytes.length, 1024 * 1024)
       this.#set(SOL_SOCKET, SO_SNDBUFFORCE, this.#sendBufferBytes)
     }
-    if (bytes.length >= asyncFromBytes) {
+    if (aside) {
       if ((await this.#libc.sendAsync(this.#fd, bytes, bytes.length, 0)) === bytes.length) return
       // The reason stayed on the other thread. Nothing was changed by a message that was not taken, so it is simply sent
       // again from here.

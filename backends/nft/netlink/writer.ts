@@ -1,7 +1,7 @@
 import { KpngError } from '@kpng/api'
 import type { Family } from '../address.js'
 import type { ElementMap, Elements } from '../element.js'
-import { type SetPath, type SetShape, setPath, setShapes, splitSetPath } from '../names.js'
+import { type SetPath, type SetShape, setPath, setShapes, shapeOf, shapesIn, splitSetPath } from '../names.js'
 import { isEmpty, operationCount, type Transaction } from '../transaction.js'
 import type { ChainPath, TableOutline, Writer } from '../writer.js'
 import { errnoText, NLM_F_ACK, NLM_F_DUMP } from './constants.js'
@@ -10,7 +10,7 @@ import type { Libc } from './libc.js'
 import { MessageBuffer } from './message-buffer.js'
 import { type Acknowledgement, acknowledgementIn } from './messages.js'
 import { readOutline } from './outline.js'
-import { writeRememberChain } from './remember-chain.js'
+import { writeChainRemoval, writeRememberChain } from './remember-chain.js'
 import { ElementsReader, writeElements, writeElementsRequest } from './set-elements.js'
 import { AnswersLost, NetlinkSocket } from './socket.js'
 
@@ -37,14 +37,30 @@ export class NetlinkWriter implements Writer {
 
   async commit(transaction: Transaction, newChains: readonly ChainPath[]): Promise<void> {
     if (isEmpty(transaction) && newChains.length === 0) return
+    await this.#transact(`a transaction of ${operationCount(transaction)} elements`, (buffer) => {
+      for (const path of newChains) {
+        const { family, name } = splitSetPath(path)
+        writeRememberChain(buffer, family, name)
+      }
+      for (const [path, map] of transaction.remove) writeElements(buffer, 'delete', path, map)
+      for (const [path, map] of transaction.add) writeElements(buffer, 'add', path, map)
+    })
+  }
+
+  async removeChains(chains: readonly ChainPath[]): Promise<void> {
+    await this.#transact(`to remove ${chains.length} chains`, (buffer) => {
+      for (const path of chains) {
+        const { family, name } = splitSetPath(path)
+        writeChainRemoval(buffer, family, name)
+      }
+    })
+  }
+
+  /** @param what is done, for the sentence that says that it was not */
+  async #transact(what: string, write: (buffer: MessageBuffer) => void): Promise<void> {
     const buffer = new MessageBuffer(this.#sequence, 16 * 1024)
     buffer.beginBatch()
-    for (const path of newChains) {
-      const { family, name } = splitSetPath(path)
-      writeRememberChain(buffer, family, name)
-    }
-    for (const [path, map] of transaction.remove) writeElements(buffer, 'delete', path, map)
-    for (const [path, map] of transaction.add) writeElements(buffer, 'add', path, map)
+    write(buffer)
     // The kernel answers only what it is asked to, and failures. With an answer to the last message there is one in any case.
     buffer.addFlags(NLM_F_ACK)
     const last = buffer.sequence
@@ -52,7 +68,7 @@ export class NetlinkWriter implements Writer {
     this.#sequence = (buffer.sequence + 1) % 0x4000_0000
     this.#drain()
     await this.#socket.send(buffer.bytes)
-    this.#expectAcknowledgement(last, operationCount(transaction))
+    this.#expectAcknowledgement(last, what)
   }
 
   /** Nothing that was said about an earlier request may be taken for an answer to the next. */
@@ -64,7 +80,7 @@ export class NetlinkWriter implements Writer {
     }
   }
 
-  #expectAcknowledgement(last: number, operations: number): void {
+  #expectAcknowledgement(last: number, what: string): void {
     let done = false
     let failure: Acknowledgement | undefined
     for (const message of this.#socket.receive()) {
@@ -77,10 +93,10 @@ export class NetlinkWriter implements Writer {
       const said = failure.text ? ` (${failure.text})` : ''
       throw new KpngError(
         'refused',
-        `The kernel refused a transaction of ${operations} elements: ${errnoText(failure.errno)}${said}. Nothing was changed; it is tried again from what the kernel holds.`,
+        `The kernel refused ${what}: ${errnoText(failure.errno)}${said}. Nothing was changed; it is tried again from what the kernel holds.`,
       )
     }
-    if (!done) throw new KpngError('refused', `The kernel did not confirm a transaction of ${operations} elements.`)
+    if (!done) throw new KpngError('refused', `The kernel did not confirm ${what}.`)
   }
 
   async read(path: SetPath): Promise<ElementMap> {
@@ -95,7 +111,7 @@ export class NetlinkWriter implements Writer {
 
   async readAll(family: Family): Promise<Elements> {
     const elements: Elements = new Map()
-    for (const [name, { dynamic }] of this.#shapes) {
+    for (const [name, { dynamic }] of shapesIn(family, this.#shapes)) {
       const map = dynamic ? undefined : await this.read(setPath(family, name))
       if (map && map.size > 0) elements.set(setPath(family, name), map)
     }
@@ -115,7 +131,8 @@ export class NetlinkWriter implements Writer {
         throw new KpngError('unavailable', `The set "${path}" cannot be read: ${errnoText(failure.errno)}.`)
       }
     })
-    return isWhole ? reader.finish() : undefined
+    // What packets write changes at any moment, and the kernel does not tell: a whole list would be luck.
+    return isWhole || shapeOf(splitSetPath(path).name).dynamic ? reader.finish() : undefined
   }
 
   async outline(family: Family): Promise<TableOutline | undefined> {

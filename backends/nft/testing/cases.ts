@@ -22,6 +22,9 @@ export const addresses = {
   ranges: ['10.96.0.7', 'fd00:96::7'],
   solo: ['10.96.0.8', 'fd00:96::8'],
   sticky: ['10.96.0.9', 'fd00:96::9'],
+  greedy: ['10.96.0.10', 'fd00:96::10'],
+  shut: ['10.96.0.11', 'fd00:96::11'],
+  goLocal: ['10.96.0.12', 'fd00:96::12'],
   unallocated: ['10.96.77.77', 'fd00:96::7777'],
   exposedExternal: ['198.51.100.1', '2001:db8:51::1'],
   exposedLb: ['192.0.2.1', '2001:db8:2::1'],
@@ -29,6 +32,8 @@ export const addresses = {
   localNotHereLb: ['192.0.2.3', '2001:db8:2::3'],
   openLb: ['192.0.2.4', '2001:db8:2::4'],
   closedLb: ['192.0.2.5', '2001:db8:2::5'],
+  shutLb: ['192.0.2.6', '2001:db8:2::6'],
+  goLocalLb: ['192.0.2.7', '2001:db8:2::7'],
   emptyExternal: ['198.51.100.2', '2001:db8:51::2'],
 } as const satisfies Record<string, readonly [string, string]>
 
@@ -99,6 +104,29 @@ export const services: readonly TestService[] = [
     ports: [tcp(80), udp(53)],
     sessionAffinity: { case: 'clientIp', value: { timeoutSeconds: 600 } },
     endpoints: [a1, a2, b1],
+  },
+  {
+    // By its name it would come first.
+    name: 'a-greedy-one',
+    ips: { clusterIps: both('greedy'), externalIps: both('solo'), loadBalancerIps: both('solo') },
+    endpoints: [b1],
+  },
+  {
+    name: 'ranges-unreadable',
+    type: 'LoadBalancer',
+    ips: { clusterIps: both('shut'), loadBalancerIps: both('shutLb') },
+    ipFilters: [{ targetIps: both('shutLb'), sourceRanges: [] }],
+    endpoints: [a1],
+  },
+  {
+    name: 'go-local',
+    type: 'LoadBalancer',
+    externalTrafficToLocal: true,
+    ips: { clusterIps: both('goLocal'), loadBalancerIps: both('goLocalLb') },
+    endpoints: [
+      pod('podA1', { local: true, scopes: ['internal', 'external'] }),
+      pod('podB1', { scopes: ['internal'] }),
+    ],
   },
 ]
 
@@ -205,6 +233,13 @@ export const cases: readonly Case[] = [
   },
   { shows: 'hairpin (21)', from: 'podA1', to: 'solo', port: 80, expected: { to: ['podA1'], masqueraded: true } },
   { shows: 'not a hairpin (21)', from: 'podA2', to: 'solo', port: 80, expected: { to: ['podA1'], masqueraded: false } },
+  {
+    shows: "a cluster IP stays its service's, whoever has it among its external and load-balancer IPs (17)",
+    from: 'client',
+    to: 'solo',
+    port: 80,
+    expected: { to: ['podA1'], masqueraded: true },
+  },
   {
     shows: 'external IP, policy Cluster (17, 35)',
     from: 'client',
@@ -319,6 +354,27 @@ export const cases: readonly Case[] = [
     expected: { to: ['podB1'] },
   },
   {
+    shows: 'policy Local, from a core that does not know the cluster scope, from outside (33)',
+    from: 'client',
+    to: 'goLocalLb',
+    port: 80,
+    expected: { to: ['podA1'], masqueraded: false },
+  },
+  {
+    shows: 'policy Local, from a core that does not know the cluster scope, from a pod (34)',
+    from: 'podA2',
+    to: 'goLocalLb',
+    port: 80,
+    expected: { to: ['podA1'], masqueraded: false },
+  },
+  {
+    shows: 'policy Local, from a core that does not know the cluster scope, from the node (34)',
+    from: 'node',
+    to: 'goLocalLb',
+    port: 80,
+    expected: { to: ['podA1'] },
+  },
+  {
     shows: 'a source in the ranges (45)',
     from: 'client',
     to: 'openLb',
@@ -334,6 +390,20 @@ export const cases: readonly Case[] = [
     expected: { to: ['podA1'] },
   },
   { shows: 'a source that is not in the ranges (45)', from: 'client', to: 'closedLb', port: 80, expected: 'dropped' },
+  {
+    shows: 'a filter of which no range could be read lets nobody in (45)',
+    from: 'client',
+    to: 'shutLb',
+    port: 80,
+    expected: 'dropped',
+  },
+  {
+    shows: 'a filter of which no range could be read lets no pod in either (45)',
+    from: 'podA2',
+    to: 'shutLb',
+    port: 80,
+    expected: 'dropped',
+  },
   {
     shows: 'source ranges are not for node ports (45)',
     from: 'client',

@@ -108,13 +108,22 @@ function runRule(walk: Walk, rule: string): 'next' | { verdict: Verdict } {
   return 'next'
 }
 
-const expression = '((?:ip6? [sd]addr|meta l4proto|th dport)(?: \\. (?:ip6? [sd]addr|meta l4proto|th dport))*)'
+const field = '(?:ip6? [sd]addr(?: & [0-9a-f.:]+)?|meta l4proto|th dport)'
+const expression = `(${field}(?: \\. ${field})*)`
 
 const key = (walk: Walk, text: string): string =>
   text
     .split(' . ')
-    .map((field) => walk.fields.get(field) ?? '')
+    .map((field) => fieldOf(walk, field))
     .join('')
+
+function fieldOf(walk: Walk, text: string): string {
+  const [name = '', mask] = text.split(' & ')
+  const value = walk.fields.get(name) ?? ''
+  const bits = mask === undefined ? undefined : parseAddress(mask)?.bytes
+  if (bits === undefined) return value
+  return String.fromCharCode(...[...value].map((byte, index) => byte.charCodeAt(0) & bits.charCodeAt(index)))
+}
 
 /** True: matched, go on. False: the rule ends. A verdict ends more than the rule. */
 type Apply = (walk: Walk, match: RegExpExecArray) => boolean | { verdict: Verdict }
@@ -122,6 +131,7 @@ type Apply = (walk: Walk, match: RegExpExecArray) => boolean | { verdict: Verdic
 const statements: readonly (readonly [RegExp, Apply])[] = [
   [/^ct status dnat/, (walk) => walk.redirected],
   [/^drop/, () => ({ verdict: 'drop' })],
+  [/^return/, () => ({ verdict: undefined })],
   [/^reject( with tcp reset)?/, () => ({ verdict: 'reject' })],
   [
     /^meta mark set meta mark \| 0x[0-9a-f]+/,

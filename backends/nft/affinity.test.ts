@@ -1,0 +1,86 @@
+import { silentLog } from '@kpng/api'
+import { describe, expect, test } from 'vitest'
+import { parseAddress } from './address.js'
+import { Affinity } from './affinity.js'
+import { DesiredState } from './desired-state.js'
+import { endpointData, serviceKey } from './element.js'
+import { nodeContext } from './node-context.js'
+import { settingsOf } from './options.js'
+import { change, endpoint, ips, type TestService, tcp, view } from './testing/objects.js'
+
+const bytes = (text: string) => parseAddress(text)?.bytes ?? ''
+
+/** The two addresses at which the service is reached from outside. */
+const places = [
+  { address: '192.0.2.1', port: 80 },
+  { address: '172.30.0.1', port: 30080 },
+]
+
+/** The endpoints 10.0.0.1, which is here, and 10.0.0.2, which is elsewhere, each with clients at both places. */
+const remembered = new Map(
+  places.flatMap(({ address, port }) =>
+    [1, 2].map((number): [string, string] => [
+      bytes(`172.30.0.${number}`) + serviceKey(bytes(address), 'tcp', port),
+      endpointData(bytes(`10.0.0.${number}`), 8080),
+    ]),
+  ),
+)
+
+const policy = (local: boolean, init: Partial<TestService> = {}): TestService => ({
+  name: 'web',
+  externalTrafficToLocal: local,
+  sessionAffinity: { case: 'clientIp', value: { timeoutSeconds: 60 } },
+  ips: { clusterIps: ips('10.96.0.1'), loadBalancerIps: ips('192.0.2.1') },
+  ports: [tcp(80, { nodePort: 30080 })],
+  endpoints: [
+    endpoint('10.0.0.1', { local: true }),
+    endpoint('10.0.0.2', local ? { scopes: ['internal', 'cluster'] } : {}),
+  ],
+  ...init,
+})
+
+/** Of which endpoints clients are released, and in which families that is looked for. */
+function released(before: TestService, after: TestService | undefined) {
+  const of = view([before])
+  const context = nodeContext(of.node, { families: ['ip'], hostAddresses: () => [] }, settingsOf())
+  const state = new DesiredState(silentLog)
+  const affinity = new Affinity()
+  affinity.reset(state.rebuild(of, context))
+  const transaction = state.change(of, change(of, 'web', after), context)
+  if (!transaction) throw new Error('The change touched everything.')
+  const looked = affinity.touchedBy(transaction)
+  affinity.note(transaction, state)
+  const endpoints = [...affinity.stale('ip', remembered, state, affinity.takeLost()).values()].map((data) =>
+    data.charCodeAt(3),
+  )
+  return { looked, endpoints }
+}
+
+describe('clients are released', () => {
+  test('when their endpoint goes (39)', () => {
+    const rest = policy(false, { endpoints: [endpoint('10.0.0.1')] })
+    expect(released(policy(false), rest)).toEqual({ looked: ['ip'], endpoints: [2, 2] })
+  })
+  test('when the service goes, or remembers nobody any more', () => {
+    const forgetful = policy(false, { sessionAffinity: { case: undefined } })
+    for (const after of [undefined, forgetful]) {
+      expect(released(policy(false), after)).toEqual({ looked: ['ip'], endpoints: [1, 2, 1, 2] })
+    }
+  })
+  test('by endpoints elsewhere, when the policy becomes Local (33)', () => {
+    expect(released(policy(false), policy(true))).toEqual({ looked: ['ip'], endpoints: [2, 2] })
+  })
+  test('by an endpoint that moved to another node, under policy Local (33)', () => {
+    const moved = policy(true, { endpoints: [1, 2].map((number) => endpoint(`10.0.0.${number}`, elsewhere)) })
+    expect(released(policy(true), moved)).toEqual({ looked: ['ip'], endpoints: [1, 1] })
+  })
+  test('by nobody, when the policy becomes Cluster', () => {
+    expect(released(policy(true), policy(false)).endpoints).toEqual([])
+  })
+  test('by nobody, when an endpoint comes', () => {
+    const more = policy(true, { endpoints: [...(policy(true).endpoints ?? []), endpoint('10.0.0.3', elsewhere)] })
+    expect(released(policy(true), more)).toEqual({ looked: [], endpoints: [] })
+  })
+})
+
+const elsewhere = { scopes: ['internal', 'cluster'] } as const

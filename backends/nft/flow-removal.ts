@@ -1,0 +1,73 @@
+import { messageOf } from '@kpng/api'
+import type { Family } from './address.js'
+import { families } from './address.js'
+import type { DesiredState } from './desired-state.js'
+import { FollowUp } from './follow-up.js'
+import type { NftHooks } from './hooks.js'
+import { deleteUdpFlows } from './netlink/conntrack.js'
+import type { Libc } from './netlink/libc.js'
+import type { Settings } from './options.js'
+import { deleteFlowsByCommand, type ListChange, staleness } from './stale-flows.js'
+
+export interface FlowRemovalOptions {
+  /** Undefined where the kernel cannot be asked directly. */
+  readonly libc: Libc | undefined
+  readonly state: DesiredState
+  readonly settings: Settings
+  readonly onRemoved: NonNullable<NftHooks['onStaleFlows']>
+}
+
+interface Request {
+  readonly changes: readonly ListChange[]
+  readonly ownAddresses: readonly string[]
+}
+
+/** Deletes the UDP flows of endpoints that no longer serve. The table of connections may be long; syncs go on meanwhile. */
+export class FlowRemoval {
+  readonly #options: FlowRemovalOptions
+  readonly #rounds = new FollowUp<Request, number>((requests) => this.#round(requests))
+
+  constructor(options: FlowRemovalOptions) {
+    this.#options = options
+  }
+
+  /** To be called when the kernel no longer gives anybody the endpoints that went. Resolves with the number of flows. */
+  remove(changes: readonly ListChange[], ownAddresses: readonly string[]): Promise<number> {
+    return this.#rounds.ask({ changes, ownAddresses })
+  }
+
+  /** A flow that stays where it should not is worth a warning, not a failed sync. */
+  async #round(requests: readonly Request[]): Promise<number> {
+    const changes = requests.flatMap((request) => request.changes)
+    const { state, settings, onRemoved } = this.#options
+    const isStale = staleness(changes, state, requests.at(-1)?.ownAddresses ?? [])
+    let removed = 0
+    try {
+      for (const family of families) {
+        const own = changes.filter((change) => change.family === family)
+        if (own.length === 0) continue
+        const startedMs = performance.now()
+        const count = await this.#removeIn(family, own, isStale)
+        removed += count
+        onRemoved(family, performance.now() - startedMs, count)
+        if (count > 0) settings.log.detail(2, 'Deleted stale UDP flows', { family, flows: count })
+      }
+    } catch (error) {
+      settings.log.warn('Stale UDP flows could not be deleted; they end by themselves when their clients pause', {
+        error: messageOf(error),
+      })
+    }
+    return removed
+  }
+
+  #removeIn(family: Family, changes: readonly ListChange[], isStale: ReturnType<typeof staleness>): Promise<number> {
+    const { libc, settings } = this.#options
+    if (!libc) return deleteFlowsByCommand(settings.conntrackCommand, changes)
+    return deleteUdpFlows(
+      libc,
+      family,
+      changes.map(({ key }) => key),
+      isStale,
+    )
+  }
+}

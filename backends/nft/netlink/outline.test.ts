@@ -1,0 +1,51 @@
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { enterNewNamespace, whyNoKernel } from '../testing/namespace.js'
+import { fullSync, view } from '../testing/objects.js'
+import { nft, RunningBackends } from '../testing/running.js'
+import { type Libc, loadLibc } from './libc.js'
+import { readOutline } from './outline.js'
+import { NetlinkSocket } from './socket.js'
+
+describe.skipIf(whyNoKernel() !== undefined)('the outline of a table', () => {
+  const backends = new RunningBackends()
+  let libc: Libc
+  beforeAll(async () => {
+    enterNewNamespace()
+    libc = await loadLibc()
+  })
+  afterEach(() => backends.end())
+
+  /** A socket that lets somebody change tables whenever so many messages have been sent. */
+  class DisturbedSocket extends NetlinkSocket {
+    #sent = 0
+    disturbances = 0
+
+    override async send(bytes: Buffer): Promise<void> {
+      await super.send(bytes)
+      if (++this.#sent % 3 !== 0 || this.disturbances === 0) return
+      this.disturbances--
+      nft('add table ip foreign; delete table ip foreign')
+    }
+  }
+
+  test('is undefined only when there is no table', async () => {
+    expect(await readOutline(new NetlinkSocket(libc), 'ip')).toBeUndefined()
+  })
+
+  test('that changed while it was read is read again', async () => {
+    await (await backends.start({ ipv6: false })).sync(view([]), fullSync)
+    const quiet = await readOutline(new NetlinkSocket(libc), 'ip')
+    expect(quiet?.sets.size).toBeGreaterThan(10)
+    const socket = new DisturbedSocket(libc)
+    socket.disturbances = 2
+    expect(await readOutline(socket, 'ip')).toEqual(quiet)
+    expect(socket.disturbances).toBe(0)
+  })
+
+  test('that changes each time is refused, and never taken for a table that is not there', async () => {
+    await (await backends.start({ ipv6: false })).sync(view([]), fullSync)
+    const socket = new DisturbedSocket(libc)
+    socket.disturbances = 100
+    await expect(readOutline(socket, 'ip')).rejects.toThrow('The table "ip kpng" changed each time it was looked at.')
+  })
+})

@@ -1,0 +1,95 @@
+import { spawnSync } from 'node:child_process'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { loadLibc } from './netlink/libc.js'
+import { NetlinkWriter } from './netlink/writer.js'
+import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
+import { change, endpoint, fullSync, ips, type TestService, view } from './testing/objects.js'
+import { nft, RunningBackends } from './testing/running.js'
+
+const sticky = (name: string, address: string, seconds: number, endpoints: readonly string[]): TestService => ({
+  name,
+  sessionAffinity: { case: 'clientIp', value: { timeoutSeconds: seconds } },
+  ips: { clusterIps: ips(address) },
+  endpoints: endpoints.map((endpointAddress) => endpoint(endpointAddress)),
+})
+
+/** As packets would: so many clients of a service at an endpoint. */
+function remember(clients: number, service: string, endpointAddress: string): void {
+  const elements = Array.from({ length: clients }, (_, index) => {
+    const client = `100.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`
+    return `${client} . ${service} . tcp . 80 timeout 3h : ${endpointAddress} . 8080`
+  })
+  const input = `add element ip kpng affinity { ${elements.join(', ')} }\n`
+  const { stderr } = spawnSync('nft', ['-f', '-'], { input, encoding: 'utf8' })
+  expect(stderr).toBe('')
+}
+
+async function timed(work: () => Promise<void>): Promise<number> {
+  const startedMs = performance.now()
+  await work()
+  return performance.now() - startedMs
+}
+
+describe.skipIf(whyNoKernel() !== undefined)('clients that are remembered', () => {
+  const backends = new RunningBackends()
+  let reader: NetlinkWriter
+  beforeAll(async () => {
+    enterNewNamespace()
+    reader = new NetlinkWriter(await loadLibc())
+  })
+  afterEach(() => backends.end())
+
+  test('no sync waits until 100,000 of them have been looked through (39, 65)', { timeout: 60_000 }, async () => {
+    const small = (...endpoints: string[]) => sticky('small', '10.96.0.2', 10_800, endpoints)
+    const of = view([sticky('big', '10.96.0.1', 10_800, ['10.0.0.1']), small('10.0.1.1', '10.0.1.2')])
+    const backend = await backends.start({ ipv6: false, driftCheckIntervalMs: 0 })
+    await backend.sync(of, fullSync)
+    remember(100_000, '10.96.0.1', '10.0.0.1')
+    remember(3, '10.96.0.2', '10.0.1.2')
+    // We are told of what a command writes, which is not so with packets: that is over after this.
+    await backend.sync(of, change(of, 'other', { name: 'other', ips: { clusterIps: ips('10.96.0.3') } }))
+    const removal = await timed(() => backend.sync(of, change(of, 'small', small('10.0.1.1'))))
+    const next = await timed(() => backend.sync(of, change(of, 'small', small('10.0.1.1', '10.0.1.3'))))
+    const left = nft('get', 'element', 'ip', 'kpng', 'endpoints', '{ 10.96.0.2 . tcp . 80 . 1 }')
+    console.log(`100,000 clients: a removal took ${removal.toFixed(1)} ms, the next change ${next.toFixed(1)} ms`)
+    expect(left).toContain('10.0.1.3')
+    expect(Math.min(removal, next)).toBeLessThan(100)
+    expect(removal).toBeLessThan(400)
+    await vi.waitFor(async () => expect((await reader.read('ip affinity')).size).toBe(100_000), {
+      ...{ timeout: 30_000, interval: 1000 },
+    })
+  })
+
+  test('by an endpoint with thousands of them are all released, also those that come late (39)', async () => {
+    const service = (...endpoints: string[]) => sticky('big', '10.96.0.1', 10_800, endpoints)
+    const of = view([service('10.0.0.1', '10.0.0.2')])
+    const backend = await backends.start({ ipv6: false, driftCheckIntervalMs: 0 })
+    await backend.sync(of, fullSync)
+    remember(5000, '10.96.0.1', '10.0.0.1')
+    await backend.sync(of, change(of, 'big', service('10.0.0.2')))
+    await vi.waitFor(async () => expect((await reader.read('ip affinity')).size).toBe(0), { timeout: 5000 })
+    // A packet that was on its way.
+    remember(1, '10.96.0.1', '10.0.0.1')
+    await vi.waitFor(async () => expect((await reader.read('ip affinity')).size).toBe(0), { timeout: 5000 })
+  })
+
+  test.each(['netlink', 'nft'] as const)(
+    'writer %s: the chains of times that no service has go with a full sync',
+    async (writer) => {
+      const of = view([sticky('other', '10.96.0.9', 60, ['10.0.0.9'])])
+      const backend = await backends.start({ writer, ipv6: false })
+      await backend.sync(of, fullSync)
+      for (let seconds = 1; seconds <= 5; seconds++) {
+        await backend.sync(of, change(of, 's', sticky('s', '10.96.0.1', seconds, ['10.0.0.1'])))
+      }
+      await backend.sync(of, change(of, 's', undefined))
+      const chains = () => nft('list', 'table', 'ip', 'kpng').match(/chain remember-\d+/g)
+      expect(chains()).toHaveLength(6)
+      await (await backends.start({ writer, ipv6: false })).sync(of, fullSync)
+      expect(chains()).toEqual(['chain remember-60'])
+      await backend.sync(of, fullSync)
+      await backend.sync(of, change(of, 's', sticky('s', '10.96.0.1', 3, ['10.0.0.1'])))
+      expect(chains()).toEqual(['chain remember-60', 'chain remember-3'])
+    },
+  )
+})
