@@ -62,6 +62,34 @@ describe('one service does not disturb another', () => {
     expect(await outcome('127.11.0.3', 8080)).toBe('b')
   })
 
+  it.each(['before', 'after'])('nobody’s external IP takes a cluster IP, be it wanted %s the owner', async (when) => {
+    const { cluster, backend } = await start()
+    const [thief, owner] = [await pod('thief'), await pod('owner')]
+    const steal = () =>
+      cluster.set('thief', { ips: { ...ips('127.11.0.6'), externalIps: { v4: ['127.11.0.7'] } } }, [thief])
+    if (when === 'before') await steal()
+    await cluster.set('owner', { ips: ips('127.11.0.7') }, [owner])
+    if (when === 'after') await steal()
+    expect(await outcome('127.11.0.7', 8080)).toBe('owner')
+    expect(await outcome('127.11.0.6', 8080)).toBe('thief')
+    expect([...backend.failures()]).toEqual([
+      ['default/thief:http|127.11.0.7:8080/tcp', "The address is another service's cluster IP; give this one another."],
+    ])
+    // Nor while the owner has no endpoints.
+    await cluster.set('owner', { ips: ips('127.11.0.7') }, [])
+    expect(await outcome('127.11.0.7', 8080)).toBe('ECONNREFUSED')
+    await cluster.set('owner', undefined)
+    expect(await outcome('127.11.0.7', 8080)).toBe('thief')
+  })
+
+  it('external IPs can be switched off', async () => {
+    const { cluster } = await start({ externalIps: false })
+    const both = { ...ips('127.11.0.8'), externalIps: { v4: ['127.11.0.9'] } }
+    await cluster.set('web', { ips: both }, [await pod('a')])
+    expect(await outcome('127.11.0.8', 8080)).toBe('a')
+    expect(await outcome('127.11.0.9', 8080)).toBe('ECONNREFUSED')
+  })
+
   it('an address that is not this machine’s is told', async () => {
     const { cluster, backend } = await start()
     await cluster.set('far', { ips: ips('192.0.2.1') }, [await pod('a')])
@@ -168,6 +196,19 @@ describe('what the capture is told', () => {
     expect(more).toEqual([])
     expect([steering?.added.length, steering?.removed.length, steering?.open.length]).toEqual([1, 1, 20])
     expect(steering?.added[0]?.place).toEqual(steering?.removed[0]?.place)
+  })
+
+  it('an address goes from an external IP to its owner in one step, and back', async () => {
+    const { capture, stepByStep, atOnce } = fakeCapture()
+    const { cluster } = await start({ capture })
+    const owners = () => stepByStep().map((line) => line.split(':http')[0])
+    await cluster.set('thief', { ips: { externalIps: { v4: ['10.96.0.1'] } } } as never, [endpoint('10.1.0.1')])
+    expect(owners()).toEqual(['default/thief'])
+    await cluster.set('owner', { ips: ips('10.96.0.1') }, [endpoint('10.1.0.2')])
+    expect(owners()).toEqual(['default/owner'])
+    await cluster.set('owner', undefined)
+    expect(owners()).toEqual(['default/thief'])
+    expect(stepByStep()).toEqual(atOnce())
   })
 
   it('a steering that fails is retried with everything', async () => {

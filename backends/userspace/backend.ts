@@ -3,6 +3,7 @@ import type { Backend, Changes, NodeView, ServiceEndpoints } from '@kpng/client'
 import type { OnConnection } from './connection-record.js'
 import { Counters, type ServicePortCounters } from './counters.js'
 import { Descriptors } from './descriptors.js'
+import type { Flows } from './flows.js'
 import { Insiders } from './insiders.js'
 import { type Settings, settingsOf, type UserspaceOptions } from './options.js'
 import { OwnSockets } from './own-sockets.js'
@@ -19,8 +20,9 @@ export interface UserspaceBackend extends Backend {
   /** By portal (`namespace/name:port|address`): why it is not open though it should be. */
   failures(): ReadonlyMap<string, string>
   /**
-   * Told once about each TCP connection and UDP session that ends, those that reached no endpoint included; may be set at any
-   * time and holds for those that begin afterwards. Default: undefined, which costs nothing. It must not throw.
+   * Told once about each TCP connection and UDP session that ends, those that reached no endpoint included (in UDP that is each
+   * datagram of a client without one); may be set at any time and holds for those that begin afterwards. Default: undefined, which
+   * costs nothing. It must not throw.
    */
   onConnection: OnConnection | undefined
 }
@@ -44,6 +46,8 @@ class Proxier implements UserspaceBackend {
   readonly #counters = new Counters()
   readonly #portals: PortalTable
   #services = new Map<string, MergedService>()
+  /** Of service ports that are no more, but have connections still. */
+  readonly #leftFlows = new Set<Flows>()
   #ensureTimer: NodeJS.Timeout | undefined
   /** Syncs and ensures happen one after the other. */
   #last: Promise<unknown> = Promise.resolve()
@@ -108,7 +112,8 @@ class Proxier implements UserspaceBackend {
     this.#closed = true
     clearInterval(this.#ensureTimer)
     await this.#inTurn(async () => {
-      const flows = [...this.#services.values()].flatMap(({ ports }) => [...ports.values()].map((port) => port.flows))
+      const current = [...this.#services.values()].flatMap(({ ports }) => [...ports.values()])
+      const flows = [...this.#leftFlows, ...current.map((port) => port.flows)]
       for (const some of flows) some.abortAll()
       this.#services.clear()
       this.#surroundings.descriptors.close()
@@ -131,9 +136,15 @@ class Proxier implements UserspaceBackend {
         portals.add(this.#portals.want(servicePort, plan))
     }
     for (const name of before?.portals ?? []) if (!portals.has(name)) this.#portals.unwant(name)
-    for (const [name, port] of before?.ports ?? []) if (!ports.has(name)) port.remove()
+    for (const [name, port] of before?.ports ?? []) if (!ports.has(name)) this.#remove(port)
     if (after) this.#services.set(path, { ports, portals })
     else this.#services.delete(path)
+  }
+
+  #remove(port: ServicePort): void {
+    port.remove()
+    this.#leftFlows.add(port.flows)
+    void port.flows.none().then(() => this.#leftFlows.delete(port.flows))
   }
 
   /** The periodic part of the sync loop: portals that somebody removed or that failed come back, stale sessions go. */

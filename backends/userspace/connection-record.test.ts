@@ -166,6 +166,19 @@ describe('a UDP session', () => {
     expectGrowingTimes(records[0] as ConnectionRecord)
   })
 
+  it('that begins nowhere is told too: refused, or without an endpoint', async () => {
+    const { cluster, records } = await start()
+    const guarded = { ips: { loadBalancerIps: { v4: [ip] } }, ports, ipFilters: [{ sourceRanges: ['240.0.0.0/8'] }] }
+    await cluster.set('dns', guarded as never, [endpoint(podIp, 53)])
+    const one = await client()
+    expect(await one.ask(ip, port, 'abc', 100)).toBe('silence')
+    expect(records.splice(0)).toMatchObject([{ error: 'the client was refused: source-ranges', bytesToEndpoint: 0 }])
+    // The only endpoint is the proxy itself.
+    await cluster.set('dns', { ips, ports }, [endpoint(ip, port)])
+    expect(await one.ask(ip, port, 'abc', 100)).toBe('silence')
+    expect(records).toMatchObject([{ client: expect.stringMatching(/^127\.0\.0\.1:/), error: 'there is no endpoint' }])
+  })
+
   it('to an address that no socket can be connected to says why; the proxy goes on', async () => {
     const { cluster, records } = await start()
     // A broadcast address: connecting fails, and nothing leaves the machine.

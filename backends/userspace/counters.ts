@@ -10,6 +10,8 @@ export interface ServicePortCounters {
   dialFailures: number
   /** Clients that no endpoint could be found for, though there should have been one. */
   failures: number
+  /** UDP sessions that were ended to make room for new clients. */
+  crowdedOut: number
   /** Clients that were turned away: no endpoint, or not in the source ranges. */
   refused: number
 }
@@ -30,6 +32,7 @@ export class Counters {
       bytesToClient: 0,
       dialFailures: 0,
       failures: 0,
+      crowdedOut: 0,
       refused: 0,
     }
     this.#byServicePort.set(servicePort, counters)

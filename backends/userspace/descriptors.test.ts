@@ -14,8 +14,8 @@ const tooMany = Object.assign(new Error('accept EMFILE'), { code: 'EMFILE' })
 
 describe('waiting for descriptors', () => {
   it('resumes one waiter for each thing that is closed, in order, then is free again', () => {
-    // Of 100, sixteen are for those who wait.
-    const descriptors = new Descriptors(silentLog, 100, 80)
+    // Of 100, sixteen are for those who wait, and sixteen are kept free.
+    const descriptors = new Descriptors(silentLog, 100, 64)
     const close = [1, 2, 3, 4].map(() => descriptors.opened())
     const resumed: number[] = []
     expect(descriptors.usedUp).toBe(true)
@@ -29,6 +29,31 @@ describe('waiting for descriptors', () => {
     close[1]?.()
     expect(resumed).toEqual([1, 2])
     close[2]?.()
+    expect(descriptors.usedUp).toBe(false)
+    descriptors.close()
+  })
+
+  it.each([
+    [100, 84],
+    [256, 224],
+    [1024, 960],
+    [1_048_576, 1_048_512],
+    [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 64],
+  ])('of %d it leaves some to whoever programs the machine: clients may have %d', (limit, most) => {
+    const descriptors = new Descriptors(silentLog, limit, most - 1)
+    expect(descriptors.full).toBe(false)
+    const close = descriptors.opened()
+    expect(descriptors.full).toBe(true)
+    close()
+    expect(descriptors.full).toBe(false)
+    descriptors.close()
+  })
+
+  it('recovers from a failure where no limit is known', () => {
+    const descriptors = new Descriptors(silentLog, Number.MAX_SAFE_INTEGER, 0)
+    const close = descriptors.opened()
+    descriptors.report(tooMany)
+    close()
     expect(descriptors.usedUp).toBe(false)
     descriptors.close()
   })
@@ -68,7 +93,7 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
 
   it('serves those it accepted as others end, does not crash, and is as before afterwards', async () => {
     await bundleAgent(join(folder, 'agent.mjs'))
-    proxy = startAgent(['prlimit', '--nofile=128'], join(folder, 'agent.mjs'))
+    proxy = startAgent(['prlimit', '--nofile=160'], join(folder, 'agent.mjs'))
     const pod = await tcpServer('127.20.0.9', 'pod', {
       serve: (socket) => void socket.on('data', () => setTimeout(() => socket.end('served'), 200)),
     })
@@ -83,7 +108,7 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
       })
     const atOnce = async (clients: number) =>
       (await Promise.all(Array.from({ length: clients }, one))).filter((result) => result === 'served').length
-    // Fifty connections need a hundred descriptors, and Node itself has some thirty: nobody is turned away all the same.
+    // Fifty connections need a hundred descriptors, Node itself has some thirty and twenty are kept free: nobody is turned away all the same.
     expect(await atOnce(50)).toBe(50)
     const served = await atOnce(200)
     expect(served).toBeGreaterThan(40)
@@ -94,6 +119,24 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
     await proxy.stopProxy()
     expect(await outcome('127.10.0.9', 8080)).toBe('ECONNREFUSED')
     await pod.close()
-    console.info(`   200 clients at once with 128 open files: ${served} served, the others turned away`)
+    console.info(`   200 clients at once with 160 open files: ${served} served, the others turned away`)
+  })
+
+  it('programs services while clients hold all the connections that they can get', async () => {
+    await bundleAgent(join(folder, 'agent.mjs'))
+    proxy?.child.kill('SIGKILL')
+    proxy = startAgent(['prlimit', '--nofile=128'], join(folder, 'agent.mjs'))
+    const pod = await tcpServer('127.20.0.9', 'pod', { serve: (socket) => void socket.resume() })
+    await proxy.startProxy({ capture: 'none', allowLoopbackEndpoints: true })
+    const set = (name: string, ip: string) =>
+      proxy?.setService(name, { ips: { clusterIps: { v4: [ip] } } }, [['127.20.0.9', pod.port]])
+    await set('web', '127.10.0.9')
+    const clients = Array.from({ length: 200 }, () => connect({ host: '127.10.0.9', port: 8080 }).on('error', () => {}))
+    await pause(300)
+    for (const last of [10, 11, 12]) await set(`later-${last}`, `127.10.0.${last}`)
+    expect(await proxy.failures()).toEqual([])
+    expect(await proxy.run('echo', ['a program can be started'])).toBe('a program can be started\n')
+    for (const client of clients) client.destroy()
+    await pod.close()
   })
 })

@@ -14,14 +14,18 @@ interface Waiter {
 /** A process that shares the machine's limit may free some without telling us. */
 const checkEveryMs = 200
 const patienceMs = 30_000
+/** Enough for programs, for connections to the API server and to whoever reads metrics, and for new proxy sockets. */
+const largestReserve = 64
 
 /**
  * Keeps the process below its limit of open files. Every connection needs two: the client's and the endpoint's. States:
- * *free*; *used up*: clients that were accepted wait unread, in order, until others end. An eighth of the limit is theirs; what
- * comes beyond that the event loop itself turns away, since it cannot leave a connection in the kernel's queue.
+ * *free*; *used up*: clients that were accepted wait unread, in order, until others end; *full*: clients are turned away. An eighth
+ * of the limit is for those who wait. Some more is never given to clients: whoever programs the machine opens sockets and starts
+ * programs, and must be able to however many clients there are.
  */
 export class Descriptors {
   readonly #log: Log
+  readonly #forClients: number
   readonly #forConnections: number
   readonly #waiting: Waiter[] = []
   #open: number
@@ -30,7 +34,9 @@ export class Descriptors {
 
   constructor(log: Log, limit = openFilesLimit(), openNow = openFiles()) {
     this.#log = log
-    this.#forConnections = limit - Math.max(16, Math.floor(limit / 8))
+    const eighth = Math.max(16, Math.floor(limit / 8))
+    this.#forClients = limit - Math.min(largestReserve, eighth)
+    this.#forConnections = this.#forClients - eighth
     this.#open = openNow
   }
 
@@ -38,6 +44,11 @@ export class Descriptors {
   get usedUp(): boolean {
     if (!this.#usedUp && this.#open >= this.#forConnections) this.#begin(`${this.#open} are open`)
     return this.#usedUp
+  }
+
+  /** Whether a new client must be turned away. */
+  get full(): boolean {
+    return this.#open >= this.#forClients
   }
 
   /** Something was opened; what is returned is called when it is closed. */
@@ -91,13 +102,13 @@ export class Descriptors {
   }
 }
 
-/** The limit of this process. Where it cannot be read there is none that we know of. */
+/** The limit of this process. Where it cannot be read there is none that we know of; infinity has no eighth. */
 function openFilesLimit(): number {
   try {
     const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
-    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)
+    return soft === undefined ? Number.MAX_SAFE_INTEGER : Number(soft)
   } catch {
-    return Number.POSITIVE_INFINITY
+    return Number.MAX_SAFE_INTEGER
   }
 }
 

@@ -8,12 +8,18 @@ export type Admission =
   | { readonly admitted: true; readonly scope: Scope }
   | { readonly admitted: false; readonly reason: 'source-ranges' | 'no-endpoint' | 'no-local-endpoint' }
 
+/** A connection that depends on the address that it came in by. */
+export interface ThroughAddress {
+  addressGone(): void
+}
+
 /** What a portal's proxy socket asks about each client: may it come in, and where does it go? */
 export class Entrance {
   readonly servicePort: ServicePort
   readonly surroundings: Surroundings
   /** The newest plan of the portal. Its address never changes, its ranges and fates do. */
   plan: PortalPlan
+  readonly #inside = new Set<ThroughAddress>()
 
   constructor(servicePort: ServicePort, plan: PortalPlan, surroundings: Surroundings) {
     this.servicePort = servicePort
@@ -34,6 +40,17 @@ export class Entrance {
     const fate = inside ? fates.inside : fates.outside
     if (fate === 'forward') return { admitted: true, scope: scopeOf(kind, inside) }
     return { admitted: false, reason: fate === 'drop' ? 'no-local-endpoint' : 'no-endpoint' }
+  }
+
+  /** A connection came in; what is returned is called when it is over. */
+  entered(connection: ThroughAddress): () => void {
+    this.#inside.add(connection)
+    return () => void this.#inside.delete(connection)
+  }
+
+  /** The address is no longer the service's. */
+  addressGone(): void {
+    for (const connection of [...this.#inside]) connection.addressGone()
   }
 
   /** The notes on a connection that begins now, when somebody wants to be told about it. */

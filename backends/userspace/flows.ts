@@ -1,7 +1,15 @@
+import type { Scope } from './usable-endpoints.js'
+
 /** Something that is on its way between a client and an endpoint: a TCP connection, a UDP session. */
 export interface Flow {
-  /** Its endpoint is no longer to be used. */
+  /** The kind of traffic that it is. */
+  readonly scope: Scope
+  /** Its endpoint is no longer used for anything. */
   endpointGone(): void
+  /** Its endpoint is used still, but no longer for this kind of traffic. */
+  endpointForbidden(): void
+  /** Its endpoint was gone and is used again. */
+  endpointBack(): void
   /** Ends it now. */
   abort(): void
 }
@@ -37,7 +45,15 @@ export class Flows {
   }
 
   endpointsGone(endpointKeys: Iterable<string>): void {
-    for (const key of endpointKeys) for (const flow of [...(this.#byEndpoint.get(key) ?? [])]) flow.endpointGone()
+    for (const flow of this.#of(endpointKeys)) flow.endpointGone()
+  }
+
+  endpointsForbidden(endpointKeys: Iterable<string>, scope: Scope): void {
+    for (const flow of this.#of(endpointKeys)) if (flow.scope === scope) flow.endpointForbidden()
+  }
+
+  endpointsBack(endpointKeys: Iterable<string>): void {
+    for (const flow of this.#of(endpointKeys)) flow.endpointBack()
   }
 
   allGone(): void {
@@ -55,6 +71,11 @@ export class Flows {
       this.#waiting.push(resolve)
       this.#checkNone()
     })
+  }
+
+  /** A copy: whoever is told may leave. */
+  #of(endpointKeys: Iterable<string>): Flow[] {
+    return [...endpointKeys].flatMap((key) => [...(this.#byEndpoint.get(key) ?? [])])
   }
 
   #checkNone(): void {

@@ -1,7 +1,10 @@
-import { networkInterfaces } from 'node:os'
+import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 import type { globalv1 } from '@kpng/api'
 import { type Family, parseIp, parseRanges, type Ranges } from './address.js'
 import { isLoopback } from './refused-address.js'
+
+/** One address of this node a family. Undefined: it has none that other machines could know. */
+export type NodeIps = Readonly<Record<Family, string | undefined>>
 
 /**
  * Who is inside the cluster: this node and the pods. Their traffic to addresses meant for the outside ignores
@@ -12,6 +15,7 @@ export class Insiders {
   #ownIps = new Set<string>()
   #ranges: Ranges
   #nodeAddresses: readonly string[] = []
+  #nodeIps: NodeIps = { v4: undefined, v6: undefined }
 
   constructor(extraCidrs: readonly string[]) {
     this.#extraCidrs = extraCidrs
@@ -28,8 +32,10 @@ export class Insiders {
 
   /** Reads the machine's addresses again: interfaces come and go. */
   refresh(): void {
-    const own = [...this.#nodeAddresses, ...machineAddresses().map(({ address }) => address)]
+    const onMachine = machineAddresses()
+    const own = [...this.#nodeAddresses, ...onMachine.map(({ address }) => address)]
     this.#ownIps = new Set(own.flatMap((text) => parseIp(text)?.ip ?? []))
+    this.#nodeIps = { v4: this.#chooseIp('v4', onMachine), v6: this.#chooseIp('v6', onMachine) }
   }
 
   isOwn(ip: string, family: Family): boolean {
@@ -51,17 +57,29 @@ export class Insiders {
     return this.#ranges.cidrs
   }
 
-  /** An address of this node that its own programs can reach a proxy port at. */
-  primaryIp(family: Family): string | undefined {
-    const onMachine = machineAddresses().filter(({ internal }) => !internal)
-    const usable = new Set(onMachine.flatMap(({ address }) => parseIp(address)?.ip ?? []))
-    const [named] = this.#nodeAddresses
-      .flatMap((text) => parseIp(text) ?? [])
-      .filter((address) => address.family === family && usable.has(address.ip))
-    return named?.ip ?? [...usable].find((ip) => familyOf(ip) === family && !ip.startsWith('fe80:'))
+  /** Addresses of this node at which proxy ports can be reached, from here and from elsewhere. As of the last refresh. */
+  get nodeIps(): NodeIps {
+    return this.#nodeIps
+  }
+
+  /** One that the source names; else the one chosen before, since whoever listens there would have to move; else the first there is. */
+  #chooseIp(family: Family, onMachine: readonly NetworkInterfaceInfo[]): string | undefined {
+    const usable = onMachine.flatMap(({ address, internal }) => {
+      const parsed = parseIp(address)
+      return parsed?.family === family && !isLocalOnly(parsed.ip, family) ? [{ ip: parsed.ip, internal }] : []
+    })
+    const has = (ip: string | undefined) => usable.some((address) => address.ip === ip)
+    const named = this.#nodeAddresses.flatMap((text) => parseIp(text)?.ip ?? [])
+    // What somebody put on the loopback interface may be a service's address: only a named one is taken from there.
+    return [...named, this.#nodeIps[family]].find(has) ?? usable.find(({ internal }) => !internal)?.ip
   }
 }
 
+/** Addresses that other machines cannot send to, or not without naming an interface. */
+const isLocalOnly = (ip: string, family: Family): boolean =>
+  isLoopback(ip, family) || (family === 'v6' ? ip.startsWith('fe80:') : ip.startsWith('169.254.'))
+
 const familyOf = (ip: string): Family => (ip.includes(':') ? 'v6' : 'v4')
 
-const machineAddresses = () => Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
+const machineAddresses = (): NetworkInterfaceInfo[] =>
+  Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TCP, UDP } from './testing/cluster.js'
-import { type Lab, makeLab, missingForLab, podIps } from './testing/lab.js'
+import { type Lab, makeLab, missingForLab, podIps, secondSubnet } from './testing/lab.js'
 
 // The traffic that the issue of this backend lists, on a real kernel, for both ways to make Linux portals.
 
@@ -78,6 +78,43 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
     expect(await askAll('three')).toEqual(cases.map(() => 'silence'))
     await set(c, ['fd44:3::2'])
     expect(await askAll('four')).toEqual(cases.map(() => 'pod-c:four'))
+  })
+
+  it('UDP answers come from the address that was asked, whichever of its interface’s subnets it is in', async () => {
+    const udp = { ...port, name: 'dns', protocol: UDP, port: 53, targetPort: 8053, nodePort: 30_053 }
+    const ips = {
+      clusterIps: { v4: ['10.96.0.26'], v6: ['fd96::26'] },
+      externalIps: { v4: ['198.51.100.26'], v6: ['fdee::26'] },
+    }
+    await lab.node.setService('two-subnets', { ips, ports: [udp] }, [a, ['fd44:1::2']])
+    const targets = {
+      v4: [
+        ['10.96.0.26', 53],
+        ['198.51.100.26', 53],
+        ['10.70.0.1', 30_053],
+        [secondSubnet.v4, 30_053],
+      ],
+      v6: [
+        ['fd96::26', 53],
+        ['fdee::26', 53],
+        ['fd70::1', 30_053],
+        [secondSubnet.v6, 30_053],
+      ],
+    } as const
+    const from = {
+      client: { v4: '10.70.0.2', v6: 'fd70::2' },
+      'pod-c': podIps['pod-c'],
+      node: { v4: '0.0.0.0', v6: '::' },
+    } as const
+    const loopback = { v4: ['127.0.0.1', 30_053], v6: ['::1', 30_053] } as const
+    for (const machine of ['client', 'pod-c', 'node'] as const) {
+      for (const family of ['v4', 'v6'] as const) {
+        for (const [ip, number] of [...targets[family], ...(machine === 'node' ? [loopback[family]] : [])]) {
+          const answer = await lab[machine].udpAsk(`${ip}|${number}`, from[machine][family], ip, number, 'x')
+          expect([machine, ip, number, answer]).toEqual([machine, ip, number, 'pod-a:x'])
+        }
+      }
+    }
   })
 
   it('node port: from outside, from a pod and from the node, on its addresses and localhost', async () => {
@@ -257,6 +294,19 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
     expect(bytes).toBeGreaterThan(500_000)
   })
 
+  it('UDP goes on when the address that its proxy sockets had leaves the node', async () => {
+    await lab.node.stopProxy()
+    await lab.node.startProxy({ capture, syncPeriodMs: 200 })
+    await lab.node.setNode({ addresses: [secondSubnet.v4] })
+    const udp = { ...port, name: 'dns', protocol: UDP, port: 53, targetPort: 8053 }
+    await lab.node.setService('moving', { ips: { clusterIps: { v4: ['10.96.0.27'] } }, ports: [udp] }, [a])
+    const ask = () => lab.client.udpAsk('moving', '10.70.0.2', '10.96.0.27', 53, 'x')
+    expect(await ask()).toBe('pod-a:x')
+    await lab.node.run('ip', ['addr', 'del', `${secondSubnet.v4}/24`, 'dev', secondSubnet.device])
+    await pause(900)
+    expect(await ask()).toBe('pod-a:x')
+  })
+
   it('portals that somebody removed come back', async () => {
     await lab.node.stopProxy()
     await lab.node.startProxy({ capture, syncPeriodMs: 200 })
@@ -295,7 +345,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
 
   it('foreign rules stay, a crash is taken over and cleaned up', async () => {
     const list = async () => lab.node.run('nft', ['list', 'ruleset'])
-    const ours = capture === 'nft' ? 'kpng-userspace' : 'KUBE-PORTALS'
+    const ours = capture === 'nft' ? 'kpng-userspace' : 'KPNG-PORTALS'
     await lab.node.run('nft', ['add', 'table', 'inet', 'foreign'])
     expect(await list()).toContain(ours)
     await lab.crashNode()

@@ -13,9 +13,12 @@ export interface UserspaceOptions {
   readonly capture?: Capture
   /** How often portals are ensured, failed ones tried again and stale sessions cleaned up. Default 30,000. 0: never. */
   readonly syncPeriodMs?: number
-  /** How long a UDP client may be silent before its session ends. Default 10,000. */
+  /**
+   * How long a UDP client may be silent before its session ends. Default 10,000: a session that ends early changes the port that the
+   * endpoint sees, which protocols with a state (QUIC, games) do not like. Those that ask once are many, but make room for each other.
+   */
   readonly udpIdleTimeoutMs?: number
-  /** UDP clients that one portal serves at the same time; each needs a file descriptor. Default 4,096. */
+  /** UDP clients that one portal serves at the same time; each needs a file descriptor. One more ends the longest silent. Default 4,096. */
   readonly maxUdpSessions?: number
   /** How long connections to a removed endpoint or service may go on. 0: they are reset at once. Default: for ever. */
   readonly drainSeconds?: number
@@ -23,6 +26,8 @@ export interface UserspaceOptions {
   readonly dialTimeoutsMs?: readonly number[]
   /** Ranges of pods, beyond those of this node that the source knows. Default: none. */
   readonly clusterCidrs?: readonly string[]
+  /** Whether `spec.externalIPs` are served. Default true. */
+  readonly externalIps?: boolean
   /** Endpoints on loopback addresses are used. For playgrounds on one machine only: it opens the node's local ports. */
   readonly allowLoopbackEndpoints?: boolean
   /** What carries the bytes. Default: `portableByteMover()`. */
@@ -40,6 +45,7 @@ const defaults = {
   drainSeconds: Number.POSITIVE_INFINITY,
   dialTimeoutsMs: [250, 500, 1000, 2000],
   clusterCidrs: [],
+  externalIps: true,
   allowLoopbackEndpoints: false,
 }
 

@@ -1,10 +1,12 @@
 import { messageOf } from '@kpng/api'
+import { hostPort } from './address.js'
 import { type Portal, portalAddress } from './portal.js'
 
 /** Why a portal could not be opened, and what to do about it. */
 export function failureSentence(error: unknown, portal: Portal): string {
-  const { code } = error as NodeJS.ErrnoException
-  const address = portalAddress(portal)
+  const { code, address: ip, port } = error as NodeJS.ErrnoException & { address?: string; port?: number }
+  // A proxy socket may listen elsewhere than at the portal; without a port it was to get any.
+  const address = ip === undefined ? portalAddress(portal) : `${port ? hostPort(ip, port) : ip}/${portal.protocol}`
   switch (code) {
     case 'EADDRINUSE':
       return `${address} is in use by another program; stop it, or give the service another port.`

@@ -1,5 +1,6 @@
 import { KpngError, type Log, messageOf } from '@kpng/api'
 import type { Capture, OpenPortal, Place } from './capture/capture.js'
+import { ClusterIps } from './cluster-ips.js'
 import { Entrance } from './entrance.js'
 import { describePortal } from './own-sockets.js'
 import { portalAddress, portalName } from './portal.js'
@@ -36,6 +37,7 @@ export class PortalTable {
   readonly #open = new Map<string, Listening>()
   /** Who has an address. Two portals with the same one cannot both be open. */
   readonly #owners = new Map<string, string>()
+  readonly #clusterIps = new ClusterIps()
   /** Names of portals that could not be opened; they are tried again with each sync. */
   readonly #failed = new Set<string>()
   /** Names whose portal may differ from what the capture was told. */
@@ -56,6 +58,7 @@ export class PortalTable {
       this.#log.detail(1, 'Adding new service', { servicePortPortalName: name, protocol: plan.portal.protocol })
       this.#wanted.set(name, { entrance: new Entrance(servicePort, plan, this.#surroundings), failure: '' })
     }
+    this.#clusterIps.want(name, plan.portal)
     this.#touched.add(name)
     return name
   }
@@ -63,6 +66,9 @@ export class PortalTable {
   /** Unmerges a portal: it will be closed. */
   unwant(name: string): void {
     this.#log.detail(1, 'Stopping service', { servicePortPortalName: name })
+    const entrance = this.#wanted.get(name)?.entrance
+    if (entrance) this.#clusterIps.unwant(name, entrance.plan.portal)
+    entrance?.addressGone()
     this.#wanted.delete(name)
     this.#touched.add(name)
   }
@@ -70,11 +76,11 @@ export class PortalTable {
   /** Opens and closes what `want` and `unwant` asked for. `full`: whatever the machine holds is written anew. */
   async settle(full: boolean): Promise<void> {
     const leaving = new Map<string, Listening>()
-    for (const name of full ? this.#open.keys() : this.#touched) {
+    for (const name of full ? this.#open.keys() : this.#affected()) {
       const listening = this.#open.get(name)
-      if (!listening) continue
-      const stays = this.#wanted.get(name)?.entrance === listening.entrance && this.#shallListen(listening.entrance)
-      if (!stays) leaving.set(name, listening)
+      if (!listening || this.#stays(name, listening)) continue
+      leaving.set(name, listening)
+      this.#touched.add(name)
     }
     if (this.#capture.listensOnPortals) for (const [name, listening] of leaving) await this.#close(name, listening)
     await this.#openWanted(full ? [...this.#wanted.keys()] : this.#candidates(), leaving)
@@ -103,6 +109,24 @@ export class PortalTable {
     return new Map([...this.#failed].map((name) => [name, this.#wanted.get(name)?.failure ?? '']))
   }
 
+  /** Portals that were asked about, and those that have their addresses. */
+  #affected(): Set<string> {
+    const owners = [...this.#touched].flatMap((name) => {
+      const portal = this.#wanted.get(name)?.entrance.plan.portal
+      return (portal && this.#owners.get(portalAddress(portal))) ?? []
+    })
+    return new Set([...this.#touched, ...owners])
+  }
+
+  #stays(name: string, { entrance, socket }: Listening): boolean {
+    return (
+      this.#wanted.get(name)?.entrance === entrance &&
+      this.#shallListen(entrance) &&
+      !this.#clusterIps.forbids(entrance.plan.portal) &&
+      this.#capture.isRight(entrance.plan.portal, socket.place, this.#surroundings.insiders.nodeIps)
+    )
+  }
+
   /** Without endpoints, not to listen is the clearest refusal, where no capture can give it. */
   #shallListen({ plan: { fates } }: Entrance): boolean {
     return !this.#capture.listensOnPortals || fates.inside === 'forward' || fates.outside === 'forward'
@@ -129,6 +153,9 @@ export class PortalTable {
     const { portal } = wanted.entrance.plan
     const owner = this.#owners.get(portalAddress(portal))
     try {
+      if (this.#clusterIps.forbids(portal)) {
+        throw new KpngError('unavailable', "The address is another service's cluster IP; give this one another.")
+      }
       if (owner !== undefined && owner !== name && !leaving.has(owner)) {
         throw new KpngError('unavailable', `The address is ${owner.split('|')[0]}'s already; give one of them another.`)
       }
@@ -154,7 +181,7 @@ export class PortalTable {
     const busy: Place[] = []
     try {
       for (;;) {
-        const place = await this.#capture.place(portal)
+        const place = await this.#capture.place(portal, this.#surroundings.insiders.nodeIps)
         try {
           return await openProxySocket(entrance, place)
         } catch (error) {
@@ -203,7 +230,7 @@ export class PortalTable {
         removed,
         full,
         insideCidrs: insiders.cidrs,
-        nodeIps: { v4: insiders.primaryIp('v4'), v6: insiders.primaryIp('v6') },
+        nodeIps: insiders.nodeIps,
       })
     }
     for (const [listening, current] of told) listening.steered = current

@@ -45,7 +45,23 @@ describe('portals of a service', () => {
       log,
     )
     expect(found.map(({ sourceRanges }) => sourceRanges?.cidrs)).toEqual([undefined, []])
-    expect(lines[0]?.message).toBe('Skipping a source range that is not a CIDR')
+    expect(lines[0]?.message).toBe('A source range that is not a CIDR lets nobody in')
+  })
+
+  it.each([
+    ['of one family leave the other open, as in kube-proxy', ['10.0.0.0/8'], [['10.0.0.0/8'], undefined]],
+    ['that are not there at all let nobody in', [], [[], []]],
+    ['that cannot be read shut the family without others', ['10.0.0.0/8', 'x'], [['10.0.0.0/8'], []]],
+  ])('source ranges %s', (_, sourceRanges, expected) => {
+    const loadBalancerIps = { v4: ['198.51.100.1'], v6: ['2001:db8::1'] }
+    for (const targetIps of [undefined, loadBalancerIps]) {
+      const found = portals({
+        ips: { clusterIps: {}, loadBalancerIps },
+        ports: [{ ...port, nodePort: 0 }],
+        ipFilters: [{ ...(targetIps && { targetIps }), sourceRanges }],
+      })
+      expect(found.map((portal) => portal.sourceRanges?.cidrs)).toEqual(expected)
+    }
   })
 
   it('what cannot be proxied is told and left out, the rest goes on', () => {

@@ -1,5 +1,5 @@
 import { type Log, localv1 } from '@kpng/api'
-import { type Family, hostPort, parseIp, parseRanges, type Ranges } from './address.js'
+import { type Cidr, type Family, hostPort, type IpAddress, parseCidr, parseIp, Ranges } from './address.js'
 
 export type Protocol = 'tcp' | 'udp'
 export type PortalKind = 'cluster-ip' | 'external-ip' | 'load-balancer-ip' | 'node-port'
@@ -48,7 +48,7 @@ export function portalsOfPort(service: localv1.Service, port: localv1.PortMappin
   const add = (kind: PortalKind, family: Family, ip: string, number: number) => {
     if (!isPort(number))
       return void log.warn('Skipping a portal: its port is out of range', { servicePort, port: number })
-    const sourceRanges = kind === 'node-port' ? undefined : sourceRangesFor(service, kind, ip, log)
+    const sourceRanges = kind === 'node-port' ? undefined : sourceRangesFor(service, kind, { ip, family }, log)
     const portal = { servicePort, kind, family, protocol, ip, port: number, sourceRanges }
     if (!portals.has(portalAddress(portal))) portals.set(portalAddress(portal), portal)
   }
@@ -77,22 +77,34 @@ function familiesOf({ ips }: localv1.Service): Family[] {
   return families.length > 0 ? families : ['v4']
 }
 
-function sourceRangesFor(service: localv1.Service, kind: PortalKind, ip: string, log: Log): Ranges | undefined {
-  const texts: string[] = []
-  let guarded = false
+/**
+ * Who may connect, by all filters that are for an address; undefined where none restricts its family. Ranges of the other family
+ * only do not, as in kube-proxy. A filter without a range does, and so does a range that cannot be read: whoever wrote it wanted
+ * a restriction.
+ */
+function sourceRangesFor(
+  service: localv1.Service,
+  kind: PortalKind,
+  { ip, family }: IpAddress,
+  log: Log,
+): Ranges | undefined {
+  const cidrs: Cidr[] = []
+  let isGuarded = false
   for (const { targetIps, sourceRanges } of service.ipFilters) {
     const targets = [...(targetIps?.v4 ?? []), ...(targetIps?.v6 ?? [])]
     const applies =
       targets.length === 0 ? kind === 'load-balancer-ip' : targets.some((target) => parseIp(target)?.ip === ip)
-    if (!applies || sourceRanges.length === 0) continue
-    guarded = true
-    texts.push(...sourceRanges)
+    if (!applies) continue
+    if (sourceRanges.length === 0) isGuarded = true
+    for (const range of sourceRanges) {
+      const cidr = parseCidr(range)
+      if (!cidr) {
+        const name = `${service.namespace}/${service.name}`
+        log.warn('A source range that is not a CIDR lets nobody in', { service: name, range })
+      }
+      if (cidr?.family === family) cidrs.push(cidr)
+      if (!cidr || cidr.family === family) isGuarded = true
+    }
   }
-  if (!guarded) return undefined
-  return parseRanges(texts, (text) =>
-    log.warn('Skipping a source range that is not a CIDR', {
-      service: `${service.namespace}/${service.name}`,
-      range: text,
-    }),
-  )
+  return isGuarded ? new Ranges(cidrs) : undefined
 }

@@ -1,7 +1,7 @@
 import type { LogFields, localv1 } from '@kpng/api'
 import type { ServiceEndpoints } from '@kpng/client'
 import type { Family } from './address.js'
-import { Balancer } from './balancer/balancer.js'
+import { Balancer, type EndpointChanges } from './balancer/balancer.js'
 import type { ServicePortCounters } from './counters.js'
 import { Flows } from './flows.js'
 import { type Portal, portalsOfPort } from './portal.js'
@@ -37,7 +37,7 @@ export class ServicePort {
 
   /** Takes the newest state. Connections to endpoints that are gone begin to drain; nothing else is disturbed. */
   update(service: ServiceEndpoints, port: localv1.PortMapping): PortalPlan[] {
-    const { log, allowLoopbackEndpoints } = this.#surroundings
+    const { log, allowLoopbackEndpoints, externalIps } = this.#surroundings
     const affinity = service.service.sessionAffinity
     const affinitySeconds = affinity.case === 'clientIp' ? affinity.value.timeoutSeconds : undefined
     const refused: string[] = []
@@ -50,12 +50,12 @@ export class ServicePort {
     const endpoints = { v4: scoped('v4'), v6: scoped('v6') }
     this.#reportRefused(refused)
     for (const family of ['v4', 'v6'] as const) {
-      const gone = this.balancers[family].set(endpoints[family], affinitySeconds)
-      if (gone.size === 0) continue
-      log.detail(2, 'Deleted endpoints of service', { servicePortName: this.name, endpoints: [...gone] })
-      this.flows.endpointsGone(gone)
+      this.#tellFlows(this.balancers[family].set(endpoints[family], affinitySeconds))
     }
-    return portalsOfPort(service.service, port, log).map((portal) => ({
+    const portals = portalsOfPort(service.service, port, log).filter(
+      ({ kind }) => externalIps || kind !== 'external-ip',
+    )
+    return portals.map((portal) => ({
       portal,
       fates: fatesOf(service.service, port, portal.family, portal.kind, endpoints[portal.family]),
     }))
@@ -77,6 +77,18 @@ export class ServicePort {
     const none = { internal: [], external: [], cluster: [] }
     for (const balancer of Object.values(this.balancers)) balancer.set(none, undefined)
     this.flows.allGone()
+  }
+
+  #tellFlows({ gone, forbidden, added }: EndpointChanges): void {
+    this.flows.endpointsBack(added)
+    for (const scope of ['internal', 'external', 'cluster'] as const)
+      this.flows.endpointsForbidden(forbidden[scope], scope)
+    if (gone.size === 0) return
+    this.#surroundings.log.detail(2, 'Deleted endpoints of service', {
+      servicePortName: this.name,
+      endpoints: [...gone],
+    })
+    this.flows.endpointsGone(gone)
   }
 
   #reportRefused(refused: readonly string[]): void {

@@ -16,6 +16,7 @@ export interface Surroundings {
   readonly insiders: Insiders
   readonly ownSockets: OwnSockets
   readonly byteMover: ByteMover
+  readonly externalIps: boolean
   readonly allowLoopbackEndpoints: boolean
   readonly dialTimeoutsMs: readonly number[]
   readonly udpIdleTimeoutMs: number

@@ -68,7 +68,7 @@ describe.skipIf(why !== undefined)('the userspace backend on Windows', () => {
       udp: 'dns:q',
       noEndpoints: 'ECONNREFUSED',
       calls: [
-        'netsh interface ipv4 add address name=vEthernet (HNS Internal NIC) address=127.0.0.2',
+        'netsh interface ipv4 add address name=vEthernet (HNS Internal NIC) address=127.0.0.2 mask=255.255.255.255',
         'netsh interface ipv4 delete address name=vEthernet (HNS Internal NIC) address=127.0.0.2',
       ],
     })

@@ -27,9 +27,7 @@ export class Affinity {
   recall(clientIp: string): EndpointAddress | undefined {
     const session = this.#sessions.get(clientIp)
     if (!session || this.timeoutMs === undefined) return undefined
-    if (this.#now() - session.lastUsedMs >= this.timeoutMs) return undefined
-    this.remember(clientIp, session.endpoint)
-    return session.endpoint
+    return this.#now() - session.lastUsedMs < this.timeoutMs ? session.endpoint : undefined
   }
 
   remember(clientIp: string, endpoint: EndpointAddress): void {
@@ -45,6 +43,11 @@ export class Affinity {
   forget(endpointKeys: ReadonlySet<string>): void {
     for (const [client, { endpoint }] of this.#sessions)
       if (endpointKeys.has(endpoint.key)) this.#sessions.delete(client)
+  }
+
+  /** Forgets a client's session if it is with this endpoint. */
+  leave(clientIp: string, endpointKey: string): void {
+    if (this.#sessions.get(clientIp)?.endpoint.key === endpointKey) this.#sessions.delete(clientIp)
   }
 
   /** Forgets the sessions whose time is over. */

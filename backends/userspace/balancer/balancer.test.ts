@@ -52,6 +52,20 @@ describe('round robin', () => {
   })
 })
 
+it('says which endpoints went, which are forbidden to some, and which are new', () => {
+  const { made } = balancer()
+  const set = (internal: string[], cluster: string[]) =>
+    made.set({ internal: internal.map(address), external: [], cluster: cluster.map(address) }, undefined)
+  const changes = (internal: string[], cluster: string[]) => {
+    const { gone, forbidden, added } = set(internal, cluster)
+    return { gone: [...gone], forbidden: [...forbidden.internal], added: [...added] }
+  }
+  expect(changes(['a', 'b'], ['a', 'b'])).toEqual({ gone: [], forbidden: [], added: ['a', 'b'] })
+  expect(changes(['b'], ['a', 'b'])).toEqual({ gone: [], forbidden: ['a'], added: [] })
+  expect(changes([], ['b'])).toEqual({ gone: ['a'], forbidden: ['b'], added: [] })
+  expect(changes([], ['a', 'b'])).toEqual({ gone: [], forbidden: [], added: ['a'] })
+})
+
 describe('affinity', () => {
   it('keeps a client at its endpoint; each use makes it last again', () => {
     const { made, next, pass } = balancer()
@@ -82,7 +96,7 @@ describe('affinity', () => {
     const { made, next } = balancer()
     made.set(everywhere('a', 'b'), 10)
     expect(next('x')).toBe('a')
-    expect([...made.set(everywhere('b', 'c'), 10)]).toEqual(['a'])
+    expect([...made.set(everywhere('b', 'c'), 10).gone]).toEqual(['a'])
     expect([made.has('a'), made.has('b')]).toEqual([false, true])
     const moved = next('x')
     expect(moved).not.toBe('a')
@@ -99,6 +113,18 @@ describe('affinity', () => {
     const { made } = balancer()
     made.set({ internal: [address('a')], external: [address('b')], cluster: [] }, 10)
     expect([made.next('internal', 'x')?.key, made.next('external', 'x')?.key]).toEqual(['a', 'b'])
+  })
+
+  it('is not disturbed by traffic of another kind, and shared with it where both may go', () => {
+    const { made } = balancer()
+    made.set(
+      { internal: [address('a'), address('c')], external: [address('b')], cluster: [address('c'), address('a')] },
+      10,
+    )
+    expect(made.next('internal', 'x')?.key).toBe('a')
+    expect(made.next('external', 'x')?.key).toBe('b')
+    expect(made.next('internal', 'x')?.key).toBe('a')
+    expect(made.next('cluster', 'x')?.key).toBe('a')
   })
 
   it('lasts three hours when nothing is said', () => {

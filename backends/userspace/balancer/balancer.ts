@@ -1,3 +1,4 @@
+import { defaultAffinitySeconds } from '@kpng/api'
 import type { EndpointAddress, Scope, ScopedEndpoints } from '../usable-endpoints.js'
 import { Affinity } from './affinity.js'
 import { Rotation } from './rotation.js'
@@ -9,41 +10,55 @@ export interface BalancerClock {
   readonly random: () => number
 }
 
-/** Kubernetes' default of sessionAffinityConfig.clientIP.timeoutSeconds. */
-const defaultAffinitySeconds = 10_800
+/** What a change has made of endpoints, by their keys. */
+export interface EndpointChanges {
+  /** No longer used for anything. */
+  readonly gone: ReadonlySet<string>
+  /** Still used, but no longer for this kind of traffic. */
+  readonly forbidden: Readonly<Record<Scope, ReadonlySet<string>>>
+  /** Not used before the change. They may have been once. */
+  readonly added: ReadonlySet<string>
+}
+
+const scopes = ['internal', 'external', 'cluster'] as const
+
+const forEachScope = <T>(make: (scope: Scope) => T): Record<Scope, T> => ({
+  internal: make('internal'),
+  external: make('external'),
+  cluster: make('cluster'),
+})
 
 /** Chooses endpoints for one service port in one family. */
 export class Balancer {
-  readonly #rotations: Record<Scope, Rotation>
-  readonly #affinity: Affinity
+  readonly #rotations: Readonly<Record<Scope, Rotation>>
+  /** One for each kind of traffic: where their endpoints differ, they would take a client's session from each other. */
+  readonly #affinities: Readonly<Record<Scope, Affinity>>
   #known = new Set<string>()
 
   constructor({ now, random }: BalancerClock) {
-    this.#rotations = {
-      internal: new Rotation(random),
-      external: new Rotation(random),
-      cluster: new Rotation(random),
-    }
-    this.#affinity = new Affinity(now)
+    this.#rotations = forEachScope(() => new Rotation(random))
+    this.#affinities = forEachScope(() => new Affinity(now))
   }
 
-  /**
-   * Takes the newest endpoints and the affinity timeout (undefined: no affinity). Returns the keys of endpoints that are no
-   * longer used for anything.
-   */
-  set(endpoints: ScopedEndpoints, affinitySeconds: number | undefined): ReadonlySet<string> {
-    const known = new Set<string>()
-    for (const scope of ['internal', 'external', 'cluster'] as const) {
-      this.#rotations[scope].set(endpoints[scope])
-      for (const { key } of endpoints[scope]) known.add(key)
-    }
+  /** Takes the newest endpoints and the affinity timeout (undefined: no affinity). */
+  set(endpoints: ScopedEndpoints, affinitySeconds: number | undefined): EndpointChanges {
+    const before = forEachScope((scope) => this.endpointKeys(scope))
+    const known = new Set(scopes.flatMap((scope) => endpoints[scope].map(({ key }) => key)))
     const gone = new Set([...this.#known].filter((key) => !known.has(key)))
+    const added = new Set([...known].filter((key) => !this.#known.has(key)))
     this.#known = known
-    this.#affinity.timeoutMs =
-      affinitySeconds === undefined ? undefined : (affinitySeconds || defaultAffinitySeconds) * 1000
-    if (affinitySeconds === undefined) this.#affinity.cleanUp()
-    if (gone.size > 0) this.#affinity.forget(gone)
-    return gone
+    const timeoutMs = affinitySeconds === undefined ? undefined : (affinitySeconds || defaultAffinitySeconds) * 1000
+    for (const scope of scopes) {
+      this.#rotations[scope].set(endpoints[scope])
+      const affinity = this.#affinities[scope]
+      affinity.timeoutMs = timeoutMs
+      if (timeoutMs === undefined) affinity.cleanUp()
+      if (gone.size > 0) affinity.forget(gone)
+    }
+    const forbidden = forEachScope(
+      (scope) => new Set(before[scope].filter((key) => known.has(key) && !this.has(key, scope))),
+    )
+    return { gone, forbidden, added }
   }
 
   /**
@@ -51,20 +66,20 @@ export class Balancer {
    * as there is another, and the client's session moves.
    */
   next(scope: Scope, clientIp: string, tried?: ReadonlySet<string>): EndpointAddress | undefined {
-    const rotation = this.#rotations[scope]
-    const remembered = this.#affinity.recall(clientIp)
-    // The session may be with an endpoint that this kind of traffic must not use, or that just failed.
-    if (remembered && !tried?.has(remembered.key) && rotation.endpoints.some(({ key }) => key === remembered.key)) {
-      return remembered
-    }
-    const chosen = rotation.next(tried)
-    if (chosen) this.#affinity.remember(clientIp, chosen)
+    const remembered = this.#recall(scope, clientIp, tried)
+    const chosen = remembered ?? this.#rotations[scope].next(tried)
+    if (chosen) this.#affinities[scope].remember(clientIp, chosen)
     return chosen
   }
 
-  /** Whether an endpoint is still in use for anything. */
-  has(endpointKey: string): boolean {
-    return this.#known.has(endpointKey)
+  /** A client could not be served by an endpoint that it had been given: it shall have another one next time. */
+  leave(clientIp: string, endpointKey: string): void {
+    for (const affinity of Object.values(this.#affinities)) affinity.leave(clientIp, endpointKey)
+  }
+
+  /** Whether an endpoint is still in use for a kind of traffic; for anything when none is given. */
+  has(endpointKey: string, scope?: Scope): boolean {
+    return scope === undefined ? this.#known.has(endpointKey) : this.#rotations[scope].has(endpointKey)
   }
 
   endpointKeys(scope: Scope): string[] {
@@ -72,10 +87,19 @@ export class Balancer {
   }
 
   cleanUpStaleSessions(): void {
-    this.#affinity.cleanUp()
+    for (const affinity of Object.values(this.#affinities)) affinity.cleanUp()
   }
 
   get sessions(): number {
-    return this.#affinity.size
+    return Object.values(this.#affinities).reduce((sum, { size }) => sum + size, 0)
+  }
+
+  /** The endpoint that the client has a session with, for this kind of traffic or else for another, unless it must not be used here. */
+  #recall(scope: Scope, clientIp: string, tried: ReadonlySet<string> | undefined): EndpointAddress | undefined {
+    for (const from of [scope, ...scopes.filter((other) => other !== scope)]) {
+      const endpoint = this.#affinities[from].recall(clientIp)
+      if (endpoint && !tried?.has(endpoint.key) && this.has(endpoint.key, scope)) return endpoint
+    }
+    return undefined
   }
 }

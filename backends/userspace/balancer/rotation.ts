@@ -14,6 +14,10 @@ export class Rotation {
     return this.#endpoints
   }
 
+  has(endpointKey: string): boolean {
+    return this.#endpoints.some(({ key }) => key === endpointKey)
+  }
+
   /** The same endpoints in any order are no change: the turn goes on. */
   set(endpoints: readonly EndpointAddress[]): void {
     const known = new Set(this.#endpoints.map(({ key }) => key))

@@ -1,35 +1,44 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, win32 } from 'node:path'
 import { type Log, messageOf } from '@kpng/api'
 import { parseIp } from '../address.js'
+
+/** `C:\\ProgramData\\kpng\\addresses.json`: where commands keep the record. Whoever may change it can have addresses deleted. */
+export const defaultStateFile = (): string =>
+  win32.join(process.env.ProgramData ?? 'C:\\ProgramData', 'kpng', 'addresses.json')
 
 /** The addresses that we added to the machine, kept in a file where there is one: a crash must not make them foreign. */
 export class AddressRecord {
   readonly #file: string | undefined
   readonly #log: Log
-  readonly #addresses = new Set<string>()
+  /** The interface that each was added to: a start with another one must still find them. */
+  readonly #interfaces: Map<string, string>
 
   constructor(file: string | undefined, log: Log) {
     this.#file = file
     this.#log = log
-    if (file !== undefined) for (const ip of readAddresses(file, log)) this.#addresses.add(ip)
+    this.#interfaces = file === undefined ? new Map() : readInterfaces(file, log)
   }
 
   has(ip: string): boolean {
-    return this.#addresses.has(ip)
+    return this.#interfaces.has(ip)
+  }
+
+  interfaceOf(ip: string): string | undefined {
+    return this.#interfaces.get(ip)
   }
 
   all(): string[] {
-    return [...this.#addresses]
+    return [...this.#interfaces.keys()]
   }
 
-  add(ip: string): void {
-    this.#addresses.add(ip)
+  add(ip: string, interfaceName: string): void {
+    this.#interfaces.set(ip, interfaceName)
     this.#write()
   }
 
   remove(ip: string): void {
-    this.#addresses.delete(ip)
+    this.#interfaces.delete(ip)
     this.#write()
   }
 
@@ -37,7 +46,7 @@ export class AddressRecord {
     if (this.#file === undefined) return
     try {
       mkdirSync(dirname(this.#file), { recursive: true })
-      writeFileSync(`${this.#file}.new`, `${JSON.stringify({ addresses: this.all() })}\n`)
+      writeFileSync(`${this.#file}.new`, `${JSON.stringify({ addresses: Object.fromEntries(this.#interfaces) })}\n`)
       renameSync(`${this.#file}.new`, this.#file)
     } catch (error) {
       this.#log.warn('The record of added addresses cannot be written: after a crash they would stay', {
@@ -48,20 +57,22 @@ export class AddressRecord {
   }
 }
 
-function readAddresses(file: string, log: Log): string[] {
+function readInterfaces(file: string, log: Log): Map<string, string> {
   let text: string
   try {
     text = readFileSync(file, 'utf8')
   } catch {
-    return []
+    return new Map()
   }
   try {
-    const { addresses } = JSON.parse(text) as { addresses?: unknown }
-    return (Array.isArray(addresses) ? addresses : []).filter(
-      (ip) => typeof ip === 'string' && parseIp(ip) !== undefined,
+    const { addresses } = JSON.parse(text) as { addresses?: Record<string, unknown> }
+    return new Map(
+      Object.entries(addresses ?? {}).flatMap(([ip, name]) =>
+        parseIp(ip) !== undefined && typeof name === 'string' ? [[ip, name]] : [],
+      ),
     )
   } catch (error) {
     log.warn('The record of added addresses cannot be read and is begun anew', { file, error: messageOf(error) })
-    return []
+    return new Map()
   }
 }

@@ -1,3 +1,4 @@
+import type { NodeIps } from '../insiders.js'
 import type { Portal } from '../portal.js'
 import type { Fates } from '../usable-endpoints.js'
 
@@ -24,8 +25,8 @@ export interface Steering {
   readonly full: boolean
   /** The ranges of clients inside the cluster, without this node's own addresses. */
   readonly insideCidrs: readonly string[]
-  /** Addresses of this node at which its own programs can reach a proxy port. */
-  readonly nodeIps: { readonly v4: string | undefined; readonly v6: string | undefined }
+  /** Addresses of this node at which a proxy port can be reached. */
+  readonly nodeIps: NodeIps
 }
 
 /** Gets clients' packets from a service's addresses to the proxy sockets. */
@@ -39,7 +40,9 @@ export interface Capture {
   /** Checks the machine; the error says what is missing. */
   setup(): Promise<void>
   /** Where the proxy socket of a portal shall listen. May make the address usable first. */
-  place(portal: Portal): Promise<Place>
+  place(portal: Portal, nodeIps: NodeIps): Promise<Place>
+  /** Whether a place given before still is right, now that the node has these addresses. */
+  isRight(portal: Portal, place: Place, nodeIps: NodeIps): boolean
   /** Takes back what `place` gave. Called when no packet is steered there any more. */
   release(portal: Portal, place: Place): Promise<void>
   /** Makes packets reach exactly the open portals. */

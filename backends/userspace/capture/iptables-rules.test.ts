@@ -24,24 +24,29 @@ const rules = (portals: OpenPortal[], bindIp?: string, nodeIp: string | undefine
     nodeIps: { v4: nodeIp, v6: 'fd18::2' },
   } as unknown as Steering
   const family = portals[0]?.portal.family ?? 'v4'
-  return restoreInput({ family, bindIp }, steering)
+  return restoreInput({ family, boundIps: { tcp: bindIp, udp: bindIp ?? nodeIp } }, steering)
     .split('\n')
     .filter((line) => line.startsWith('-A') && !line.includes('! --ctstate DNAT'))
 }
 
-describe('iptables rules, as `iptables-save | grep` showed them in kube-proxy', () => {
+describe('iptables rules, as `iptables-save | grep` shows them', () => {
   it('cluster IP', () => {
     expect(rules([open({}, 33_059)])).toEqual([
-      '-A KUBE-PORTALS-CONTAINER -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -j REDIRECT --to-ports 33059',
-      '-A KUBE-PORTALS-HOST -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -j DNAT --to-destination 172.18.0.2:33059',
+      '-A KPNG-PORTALS-CONTAINER -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -j REDIRECT --to-ports 33059',
+      '-A KPNG-PORTALS-HOST -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -j DNAT --to-destination 172.18.0.2:33059',
     ])
   })
 
   it('node port, IPv6', () => {
     expect(rules([open({ ip: '', port: 30_080, family: 'v6', kind: 'node-port' }, 33_059)])).toEqual([
-      '-A KUBE-NODEPORT-CONTAINER -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 30080 -j REDIRECT --to-ports 33059',
-      '-A KUBE-NODEPORT-HOST -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 30080 -j DNAT --to-destination [fd18::2]:33059',
+      '-A KPNG-NODEPORT-CONTAINER -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 30080 -j REDIRECT --to-ports 33059',
+      '-A KPNG-NODEPORT-HOST -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 30080 -j DNAT --to-destination [fd18::2]:33059',
     ])
+  })
+
+  it('UDP goes to the one address that its proxy socket has, whichever interface it came in by', () => {
+    const [container, host] = rules([open({ protocol: 'udp', port: 53 }, 33_060)])
+    for (const rule of [container, host]) expect(rule).toMatch(/-j DNAT --to-destination 172\.18\.0\.2:33060$/)
   })
 
   it('a proxy bound to one address is reached there', () => {
@@ -56,7 +61,7 @@ describe('iptables rules, as `iptables-save | grep` showed them in kube-proxy', 
       {},
       { inside: 'refuse', outside: 'refuse' },
       [
-        '-A KUBE-PORTALS-FILTER -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -m conntrack --ctstate NEW -j REJECT --reject-with tcp-reset',
+        '-A KPNG-PORTALS-FILTER -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -m conntrack --ctstate NEW -j REJECT --reject-with tcp-reset',
       ],
     ],
     [
@@ -64,8 +69,8 @@ describe('iptables rules, as `iptables-save | grep` showed them in kube-proxy', 
       { protocol: 'udp', ip: '', port: 30_053 },
       { inside: 'refuse', outside: 'refuse' },
       [
-        '-A KUBE-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 33059 -j REJECT',
-        '-A KUBE-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 30053 -m addrtype --dst-type LOCAL -m conntrack --ctstate NEW -j REJECT',
+        '-A KPNG-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 33059 -j REJECT',
+        '-A KPNG-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 30053 -m addrtype --dst-type LOCAL -m conntrack --ctstate NEW -j REJECT',
       ],
     ],
     [
@@ -73,7 +78,7 @@ describe('iptables rules, as `iptables-save | grep` showed them in kube-proxy', 
       {},
       { inside: 'drop', outside: 'drop' },
       [
-        '-A KUBE-PORTALS-FILTER -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -m conntrack --ctstate NEW -j DROP',
+        '-A KPNG-PORTALS-FILTER -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -m conntrack --ctstate NEW -j DROP',
       ],
     ],
   ] as const)('%s', (_name, init, fates, expected) => expect(rules([open(init, 33_059, fates)])).toEqual(expected))
@@ -84,19 +89,19 @@ describe('iptables rules, as `iptables-save | grep` showed them in kube-proxy', 
   })
 
   it('declares our chains whole and touches no other', () => {
-    const text = restoreInput({ family: 'v4', bindIp: undefined }, {
+    const text = restoreInput({ family: 'v4', boundIps: { tcp: undefined, udp: undefined } }, {
       open: [],
       insideCidrs: [],
       nodeIps: {},
     } as unknown as Steering)
     expect(text).toBe(`*nat
-:KUBE-PORTALS-CONTAINER - [0:0]
-:KUBE-PORTALS-HOST - [0:0]
-:KUBE-NODEPORT-CONTAINER - [0:0]
-:KUBE-NODEPORT-HOST - [0:0]
+:KPNG-PORTALS-CONTAINER - [0:0]
+:KPNG-PORTALS-HOST - [0:0]
+:KPNG-NODEPORT-CONTAINER - [0:0]
+:KPNG-NODEPORT-HOST - [0:0]
 COMMIT
 *filter
-:KUBE-PORTALS-FILTER - [0:0]
+:KPNG-PORTALS-FILTER - [0:0]
 COMMIT
 `)
   })

@@ -1,22 +1,32 @@
 import { type Family, hostPort } from '../address.js'
+import type { Protocol } from '../portal.js'
 import type { Fate } from '../usable-endpoints.js'
 import type { OpenPortal, Steering } from './capture.js'
 import { commentOf } from './portal-text.js'
 
-// The chains that people know from kube-proxy's userspace mode. "Container" is everything that comes in over an interface,
-// "host" what this node's own programs send.
+// The chains that people know from kube-proxy's userspace mode, by names of our own: what kube-proxy left is not ours to write to or to
+// take away. "Container" is everything that comes in over an interface, "host" what this node's own programs send.
 
+/** iptables takes names of 28 characters at most. */
 export const chains = {
-  portalsContainer: 'KUBE-PORTALS-CONTAINER',
-  portalsHost: 'KUBE-PORTALS-HOST',
-  nodePortContainer: 'KUBE-NODEPORT-CONTAINER',
-  nodePortHost: 'KUBE-NODEPORT-HOST',
-  /** Ours: what is refused or dropped because there is no endpoint. kube-proxy left such connections to be closed. */
-  filter: 'KUBE-PORTALS-FILTER',
+  portalsContainer: 'KPNG-PORTALS-CONTAINER',
+  portalsHost: 'KPNG-PORTALS-HOST',
+  nodePortContainer: 'KPNG-NODEPORT-CONTAINER',
+  nodePortHost: 'KPNG-NODEPORT-HOST',
+  /** What is refused or dropped because there is no endpoint. kube-proxy left such connections to be closed. */
+  filter: 'KPNG-PORTALS-FILTER',
 } as const
 
+export const tables = ['nat', 'filter'] as const
+export type Table = (typeof tables)[number]
+
+export const chainsIn: Readonly<Record<Table, readonly string[]>> = {
+  nat: [chains.portalsContainer, chains.portalsHost, chains.nodePortContainer, chains.nodePortHost],
+  filter: [chains.filter],
+}
+
 export interface Jump {
-  readonly table: 'nat' | 'filter'
+  readonly table: Table
   readonly from: string
   readonly to: string
   readonly first: boolean
@@ -24,10 +34,10 @@ export interface Jump {
 }
 
 const comment = (text: string) => ['-m', 'comment', '--comment', text]
-const clusterIps = comment('handle ClusterIPs; NOTE: this must be before the NodePort rules')
+const clusterIps = comment('kpng: service addresses, before the node ports')
 const nodePorts = [
   ...['-m', 'addrtype', '--dst-type', 'LOCAL'],
-  ...comment('handle service NodePorts; NOTE: this must be the last rule in the chain'),
+  ...comment('kpng: node ports, after the service addresses'),
 ]
 
 /** From the system's chains to ours. Portals come first: a load-balancer IP may be a local address too. */
@@ -47,7 +57,8 @@ export const jumps: readonly Jump[] = [
 
 export interface RuleLayout {
   readonly family: Family
-  readonly bindIp: string | undefined
+  /** The one address at which the proxy sockets of a protocol listen. Undefined: all addresses. */
+  readonly boundIps: Readonly<Record<Protocol, string | undefined>>
 }
 
 /** The input of `iptables-restore --noflush`: all of our chains, whole, and nothing else. */
@@ -56,10 +67,9 @@ export function restoreInput(layout: RuleLayout, steering: Steering): string {
   const nat = open.filter(forwards).flatMap((portal) => natRules(layout, portal, steering.nodeIps[layout.family]))
   const filter = open.flatMap((portal) => filterRules(portal, steering.insideCidrs))
   const declare = (names: readonly string[]) => names.map((name) => `:${name} - [0:0]`)
-  const natChains = [chains.portalsContainer, chains.portalsHost, chains.nodePortContainer, chains.nodePortHost]
   return [
-    ...['*nat', ...declare(natChains), ...nat, 'COMMIT'],
-    ...['*filter', ...declare([chains.filter]), ...filter, 'COMMIT'],
+    ...['*nat', ...declare(chainsIn.nat), ...nat, 'COMMIT'],
+    ...['*filter', ...declare(chainsIn.filter), ...filter, 'COMMIT'],
     '',
   ].join('\n')
 }
@@ -73,12 +83,13 @@ function matchOf({ portal }: OpenPortal): string {
   return `${destination}-p ${protocol} -m comment --comment "${commentOf(portal.servicePort)}" -m ${protocol} --dport ${portal.port}`
 }
 
-function natRules({ bindIp }: RuleLayout, open: OpenPortal, nodeIp: string | undefined): string[] {
+function natRules({ boundIps }: RuleLayout, open: OpenPortal, nodeIp: string | undefined): string[] {
   const { portal, place } = open
+  const bindIp = boundIps[portal.protocol]
   const redirect = `-j REDIRECT --to-ports ${place.port}`
   const dnat = (ip: string) => `-j DNAT --to-destination ${hostPort(ip, place.port)}`
-  // A socket on all addresses is reached at the address of the interface the packet came in by, so that the answer leaves
-  // from there; what this node sends itself goes to the node's own address.
+  // A socket on all addresses is reached at the address of the interface the packet came in by; what this node sends itself goes to the
+  // node's own address.
   const container = bindIp === undefined ? redirect : dnat(bindIp)
   const host = bindIp !== undefined ? dnat(bindIp) : nodeIp !== undefined ? dnat(nodeIp) : redirect
   const [containerChain, hostChain] =

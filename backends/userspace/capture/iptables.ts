@@ -1,10 +1,12 @@
 import { KpngError, type Log, messageOf } from '@kpng/api'
 import type { Family } from '../address.js'
+import type { Protocol } from '../portal.js'
 import type { Capture } from './capture.js'
 import { forgetUdpFlows } from './conntrack.js'
-import { chains, jumps, restoreInput } from './iptables-rules.js'
+import { listRules, removeRules } from './iptables-removal.js'
+import { jumps, restoreInput } from './iptables-rules.js'
 import { type PortalOptions, portalPlaces } from './portals.js'
-import { type RunProgram, runProgram } from './program.js'
+import { isMissingProgram, type RunProgram, runProgram } from './program.js'
 
 export interface IptablesOptions extends PortalOptions {
   readonly log: Log
@@ -16,7 +18,7 @@ const programs: Record<Family, { rules: string; restore: string }> = {
   v6: { rules: 'ip6tables', restore: 'ip6tables-restore' },
 }
 
-/** Portals by iptables, in the chains of kube-proxy's userspace mode. Other chains are never touched, but for the jumps to ours. */
+/** Portals by iptables, in chains like those of kube-proxy's userspace mode. Other chains are never touched, but for the jumps to ours. */
 export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesOptions): Capture {
   const places = portalPlaces(portals)
   let families: readonly Family[] = ['v4', 'v6']
@@ -37,33 +39,17 @@ export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesO
       await run(programs[family].rules, ['-w', '-t', table, first ? '-I' : '-A', from, ...rule])
     }
   }
-  const cleanUp = async (family: Family) => {
-    for (const { table, from, to, match } of jumps) {
-      while (await succeeds(family, ['-t', table, '-D', from, ...match, '-j', to]));
-    }
-    for (const name of Object.values(chains)) {
-      const table = name === chains.filter ? 'filter' : 'nat'
-      await succeeds(family, ['-t', table, '-F', name])
-      await succeeds(family, ['-t', table, '-X', name])
-    }
-  }
 
   return {
     name: 'iptables',
     listensOnPortals: false,
     place: places.place,
+    isRight: places.isRight,
     release: places.release,
     async setup() {
-      await run('iptables', ['-w', '-t', 'nat', '-S', 'PREROUTING']).catch((error: unknown) => {
-        if (error instanceof KpngError && error.code === 'unsupported') throw error
-        throw new KpngError(
-          'unsupported',
-          `iptables cannot read the nat table; run as root or with CAP_NET_ADMIN: ${messageOf(error)}`,
-          { cause: error },
-        )
-      })
+      await listRules(run, 'iptables', 'nat', 'PREROUTING')
       try {
-        await run('ip6tables', ['-w', '-t', 'nat', '-S', 'PREROUTING'])
+        await listRules(run, 'ip6tables', 'nat', 'PREROUTING')
       } catch (error) {
         families = ['v4']
         log.warn('ip6tables cannot be used: services are proxied in IPv4 only', { error: messageOf(error) })
@@ -71,15 +57,20 @@ export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesO
     },
     async steer(steering) {
       for (const family of families) {
-        const layout = { family, bindIp: places.boundIp(family) }
+        const boundIp = (protocol: Protocol) => places.boundIp(family, protocol, steering.nodeIps)
+        const layout = { family, boundIps: { tcp: boundIp('tcp'), udp: boundIp('udp') } }
         await run(programs[family].restore, ['-w', '--noflush'], restoreInput(layout, steering))
         if (steering.full) await ensureJumps(family)
       }
       await forgetUdpFlows(steering, run, log)
     },
     async cleanup() {
-      await cleanUp('v4')
-      await cleanUp('v6').catch((error: unknown) => log.detail(2, 'No ip6tables rules', { error: messageOf(error) }))
+      for (const family of families) {
+        await removeRules(run, programs[family].rules).catch((error: unknown) => {
+          if (family === 'v4' || !isMissingProgram(error)) throw error
+          log.info('ip6tables is not installed: IPv6 was not looked at')
+        })
+      }
     },
   }
 }

@@ -7,17 +7,24 @@ export const defaultInterface = 'vEthernet (HNS Internal NIC)'
 const context = { v4: 'ipv4', v6: 'ipv6' } as const
 const interfaceWord = { v4: 'name', v6: 'interface' } as const
 
-const change = (verb: 'add' | 'delete') => (family: Family, interfaceName: string, ip: string) => [
+const change = (verb: 'add' | 'delete', family: Family, interfaceName: string) => [
   'interface',
   context[family],
   verb,
   'address',
   `${interfaceWord[family]}=${interfaceName}`,
-  `address=${ip}`,
 ]
 
-export const addArguments = change('add')
-export const deleteArguments = change('delete')
+// Without a mask netsh takes that of the address's class, and 64 bits in IPv6: the whole range would be looked for at this interface.
+export const addArguments = (family: Family, interfaceName: string, ip: string): string[] => [
+  ...change('add', family, interfaceName),
+  ...(family === 'v4' ? [`address=${ip}`, 'mask=255.255.255.255'] : [`address=${ip}/128`]),
+]
+
+export const deleteArguments = (family: Family, interfaceName: string, ip: string): string[] => [
+  ...change('delete', family, interfaceName),
+  `address=${ip}`,
+]
 
 export const showArguments = (family: Family, interfaceName: string): string[] => [
   'interface',

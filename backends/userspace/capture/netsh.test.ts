@@ -13,14 +13,14 @@ describe("netsh's arguments", () => {
   it.each([
     [
       addArguments('v4', defaultInterface, '10.96.0.1'),
-      'interface|ipv4|add|address|name=vEthernet (HNS Internal NIC)|address=10.96.0.1',
+      'interface|ipv4|add|address|name=vEthernet (HNS Internal NIC)|address=10.96.0.1|mask=255.255.255.255',
     ],
     [
       deleteArguments('v4', defaultInterface, '10.96.0.1'),
       'interface|ipv4|delete|address|name=vEthernet (HNS Internal NIC)|address=10.96.0.1',
     ],
     [showArguments('v4', defaultInterface), 'interface|ipv4|show|address|name=vEthernet (HNS Internal NIC)'],
-    [addArguments('v6', 'Ethernet', 'fd96::1'), 'interface|ipv6|add|address|interface=Ethernet|address=fd96::1'],
+    [addArguments('v6', 'Ethernet', 'fd96::1'), 'interface|ipv6|add|address|interface=Ethernet|address=fd96::1/128'],
     [deleteArguments('v6', 'Ethernet', 'fd96::1'), 'interface|ipv6|delete|address|interface=Ethernet|address=fd96::1'],
     [showArguments('v6', 'Ethernet'), 'interface|ipv6|show|address|interface=Ethernet'],
   ])('%j', (args, expected) => expect(args.join('|')).toBe(expected))
@@ -34,7 +34,7 @@ function fakeNetsh(...present: string[]) {
   let broken: string | undefined
   const run: NonNullable<NetshOptions['run']> = async (program, args) => {
     calls.push([program, ...args].join(' '))
-    const ip = args.at(-1)?.split('=')[1] ?? ''
+    const ip = args[5]?.split('=')[1]?.split('/')[0] ?? ''
     if (args[2] !== 'show' && broken !== undefined) throw new KpngError('refused', broken)
     if (args[2] === 'add') coming.set(ip, 2)
     if (args[2] === 'delete') addresses.delete(ip)
@@ -45,7 +45,9 @@ function fakeNetsh(...present: string[]) {
     return [...addresses].map((address) => `    IP-Adresse:                           ${address}`).join('\r\n')
   }
   const changes = () =>
-    calls.filter((call) => !call.includes(' show ')).map((call) => call.replace(/.*ipv. (\w+).*address=/, '$1 '))
+    calls
+      .filter((call) => !call.includes(' show '))
+      .map((call) => call.replace(/.*ipv. (\w+).*address=([^ ]+).*/, '$1 $2'))
   return { run, calls, changes, fail: (message: string | undefined) => (broken = message) }
 }
 
@@ -117,6 +119,37 @@ describe('addresses by netsh', () => {
     expect(await outcome('127.30.0.4', 8080)).toBe('pod')
   })
 
+  it('takes away what belongs to services that went while it was down, and what it could not delete before', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'kpng-netsh-'))
+    closers.push(() => rmSync(folder, { recursive: true }))
+    const stateFile = join(folder, 'addresses.json')
+    writeFileSync(
+      stateFile,
+      JSON.stringify({ addresses: { '127.30.0.6': defaultInterface, '127.30.0.7': defaultInterface } }),
+    )
+    const netsh = fakeNetsh('192.168.1.5', '127.30.0.6', '127.30.0.7')
+    const { cluster, endpoints } = await start(netsh, { stateFile })
+    const web = { ips: ips('127.30.0.7'), ports: [port('http', 8080)] }
+    await cluster.set('web', web, endpoints)
+    expect(netsh.changes()).toEqual(['delete 127.30.0.6'])
+    netsh.fail('`netsh …` failed: Access is denied.')
+    await cluster.set('web', undefined)
+    netsh.fail(undefined)
+    await cluster.setNode({})
+    expect(netsh.changes()).toEqual(['delete 127.30.0.6', 'delete 127.30.0.7', 'delete 127.30.0.7'])
+    expect(JSON.parse(readFileSync(stateFile, 'utf8'))).toEqual({ addresses: {} })
+  })
+
+  it('does not take an address away that is slow to come, and is waited for again', async () => {
+    const netsh = fakeNetsh()
+    const { cluster, endpoints, backend } = await start(netsh, { usableTimeoutMs: 0 })
+    await cluster.set('web', { ips: ips('127.30.0.8'), ports: [port('http', 8080)] }, endpoints)
+    expect(backend.failures().size).toBe(1)
+    await cluster.setNode({})
+    expect(netsh.changes()).toEqual(['add 127.30.0.8'])
+    expect(await outcome('127.30.0.8', 8080)).toBe('pod')
+  })
+
   it('says that netsh is missing, or does not know the interface', async () => {
     const missing = netshCapture({ log: silentLog })
     if (process.platform !== 'win32')
@@ -136,13 +169,15 @@ describe('addresses by netsh', () => {
     closers.push(() => rmSync(folder, { recursive: true }))
     const stateFile = join(folder, 'deep', 'addresses.json')
     const netsh = fakeNetsh('192.168.1.5')
-    const { cluster, endpoints } = await start(netsh, { stateFile })
+    const { cluster, endpoints } = await start(netsh, { stateFile, interfaceName: 'Ethernet 2' })
     await cluster.set('web', { ips: ips('127.30.0.5'), ports: [port('http', 8080)] }, endpoints)
-    expect(JSON.parse(readFileSync(stateFile, 'utf8'))).toEqual({ addresses: ['127.30.0.5'] })
-    // Another process, after the first one died.
+    const written = () => JSON.parse(readFileSync(stateFile, 'utf8'))
+    expect(written()).toEqual({ addresses: { '127.30.0.5': 'Ethernet 2' } })
+    // Another process, after the first one died. `kpng cleanup` is not told the interface.
     await netshCapture({ log: silentLog, run: netsh.run, stateFile }).cleanup()
     expect(netsh.changes()).toEqual(['add 127.30.0.5', 'delete 127.30.0.5'])
-    expect(JSON.parse(readFileSync(stateFile, 'utf8'))).toEqual({ addresses: [] })
+    expect(netsh.calls.at(-1)).toContain('name=Ethernet 2 ')
+    expect(written()).toEqual({ addresses: {} })
     writeFileSync(stateFile, 'not JSON')
     const { lines, log } = recordingLog()
     await netshCapture({ log, run: netsh.run, stateFile }).cleanup()

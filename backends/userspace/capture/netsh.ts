@@ -14,7 +14,7 @@ export interface NetshOptions {
   readonly interfaceName?: string
   /**
    * A file that remembers which addresses were added, so that `cleanup` finds them after a crash and never deletes one that
-   * was there before. Default: only this process remembers.
+   * was there before. Default: only this process remembers. `defaultStateFile()` is where commands keep it.
    */
   readonly stateFile?: string
   /** How long an added address may take to become usable. Default 10,000. */
@@ -30,6 +30,8 @@ export function netshCapture(options: NetshOptions): Capture {
   const added = new AddressRecord(options.stateFile, log)
   /** Which portals need an address: several ports of a service share one, and it goes with the last of them. */
   const users = new Map<string, Set<string>>()
+  /** Addresses that portals asked for since the last full steering, also in vain: those that are wanted. */
+  const asked = new Set<string>()
 
   const isUsable = async (ip: string, family: Family): Promise<boolean> => {
     // The words around the addresses are in the language of the system; the addresses are not.
@@ -39,7 +41,7 @@ export function netshCapture(options: NetshOptions): Capture {
   const ensure = async (ip: string, family: Family) => {
     if (await isUsable(ip, family)) return
     await run('netsh', addArguments(family, interfaceName, ip))
-    added.add(ip)
+    added.add(ip, interfaceName)
     const deadline = Date.now() + usableTimeoutMs
     while (!(await isUsable(ip, family))) {
       if (Date.now() >= deadline) {
@@ -53,8 +55,9 @@ export function netshCapture(options: NetshOptions): Capture {
   }
   const remove = async (ip: string) => {
     const family = parseIp(ip)?.family
-    if (!family || !added.has(ip)) return
-    await run('netsh', deleteArguments(family, interfaceName, ip))
+    const addedTo = added.interfaceOf(ip)
+    if (!family || addedTo === undefined) return
+    await run('netsh', deleteArguments(family, addedTo, ip))
     added.remove(ip)
   }
 
@@ -74,6 +77,7 @@ export function netshCapture(options: NetshOptions): Capture {
     async place(portal: Portal): Promise<Place> {
       const { ip, family } = portal
       if (ip !== '') {
+        asked.add(ip)
         await ensure(ip, family)
         if (added.has(ip)) {
           log.detail(3, 'Added ip address to forwarder interface for service', {
@@ -85,6 +89,7 @@ export function netshCapture(options: NetshOptions): Capture {
       }
       return ownPlace(portal)
     },
+    isRight: () => true,
     async release(portal: Portal) {
       const names = users.get(portal.ip)
       names?.delete(portalName(portal))
@@ -92,7 +97,20 @@ export function netshCapture(options: NetshOptions): Capture {
       users.delete(portal.ip)
       await remove(portal.ip)
     },
-    steer: async () => {},
+    /** Takes away what nobody wants: addresses of services that went while no kpng ran, and what could not be deleted in its time. */
+    async steer({ full }) {
+      if (!full) return
+      const unwanted = added.all().filter((ip) => !users.has(ip) && !asked.has(ip))
+      asked.clear()
+      for (const ip of unwanted) {
+        await remove(ip).catch((error: unknown) =>
+          log.warn('An address that no service has any more cannot be deleted; it is tried again', {
+            address: ip,
+            error: messageOf(error),
+          }),
+        )
+      }
+    },
     async cleanup() {
       for (const ip of added.all()) await remove(ip)
       users.clear()

@@ -2,7 +2,6 @@ import { silentLog } from '@kpng/api'
 import { describe, expect, it } from 'vitest'
 import { parseRanges } from '../address.js'
 import type { OpenPortal, Steering } from './capture.js'
-import { conntrackArguments, movedPortals } from './conntrack.js'
 import { nftCapture } from './nft.js'
 import { elementChanges, elementsOf, rangesOf, skeleton } from './nft-ruleset.js'
 
@@ -22,7 +21,7 @@ const open = (init: Partial<OpenPortal['portal']> = {}, rest: Partial<OpenPortal
   ...rest,
 })
 
-const layout = { family: 'v4', table: 'kpng-userspace', bindIp: undefined } as const
+const layout = { family: 'v4', table: 'kpng-userspace' } as const
 
 describe('elements of a portal', () => {
   const text = (portal: OpenPortal) => elementsOf(portal).map(({ set, key, value }) => `${set} { ${key}${value} }`)
@@ -116,10 +115,27 @@ describe('changes', () => {
     ])
   })
 
-  it('a bound proxy is reached by DNAT, one on all addresses by redirect', () => {
-    expect(skeleton(layout)).toContain('redirect to : ip daddr . meta l4proto . th dport map @portals')
-    expect(skeleton({ ...layout, bindIp: '10.0.0.5' })).toContain('dnat to 10.0.0.5 : ip daddr')
-    expect(skeleton({ ...layout, family: 'v6', bindIp: 'fd00::5' })).toContain('dnat to [fd00::5] : ip6 daddr')
+  it('a proxy at one address is reached there by DNAT, one on all addresses by redirect', () => {
+    const targets = (family: 'v4' | 'v6', tcp?: string, udp?: string) =>
+      skeleton({ ...layout, family }, { tcp, udp })
+        .split('\n')
+        .flatMap(
+          (line) => /meta l4proto (tcp|udp) (redirect|dnat) (.*) map @portals/.exec(line)?.slice(1).join(' ') ?? [],
+        )
+    const key = 'ip daddr . meta l4proto . th dport'
+    expect(targets('v4')).toEqual([
+      `tcp redirect to : ${key}`,
+      `udp redirect to : ${key}`,
+      `tcp redirect to : ${key}`,
+      `udp dnat to ip saddr : ${key}`,
+    ])
+    expect(targets('v4', undefined, '10.0.0.5')).toEqual([
+      `tcp redirect to : ${key}`,
+      `udp dnat to 10.0.0.5 : ${key}`,
+      `tcp redirect to : ${key}`,
+      `udp dnat to 10.0.0.5 : ${key}`,
+    ])
+    expect(targets('v6', 'fd00::5', 'fd00::5')[0]).toContain('tcp dnat to [fd00::5] : ip6 daddr')
   })
 })
 
@@ -168,15 +184,5 @@ describe('what nft is given', () => {
     expect(() => nftCapture({ log: silentLog, bindAddresses: ['eth0'] })).toThrow(
       'The bind address "eth0" is not an IP address',
     )
-  })
-
-  it('old UDP flows are forgotten where the proxy port changed, and only there', () => {
-    const udp = open({ protocol: 'udp' })
-    const moved = { ...udp, place: { ip: '0.0.0.0', port: 40_002 } }
-    expect(movedPortals(steering({ removed: [udp], added: [udp] }))).toEqual([])
-    expect(movedPortals(steering({ removed: [udp], added: [moved] }))).toEqual([udp, moved])
-    expect(conntrackArguments(udp).join(' ')).toBe('-D -p udp --orig-dst 10.96.0.1 --orig-port-dst 80')
-    const nodePort = open({ protocol: 'udp', ip: '', port: 30_053, family: 'v6' })
-    expect(conntrackArguments(nodePort).join(' ')).toBe('-D -f ipv6 -p udp --orig-port-dst 30053')
   })
 })

@@ -1,4 +1,5 @@
 import type { Family } from '../address.js'
+import type { Protocol } from '../portal.js'
 import type { Fate } from '../usable-endpoints.js'
 import type { OpenPortal } from './capture.js'
 import { commentOf } from './portal-text.js'
@@ -15,9 +16,10 @@ import { commentOf } from './portal-text.js'
 export interface TableLayout {
   readonly family: Family
   readonly table: string
-  /** Undefined: the proxy sockets listen on all addresses. */
-  readonly bindIp: string | undefined
 }
+
+/** The one address at which the proxy sockets of a protocol listen. Undefined: all addresses. */
+export type BoundIps = Readonly<Record<Protocol, string | undefined>>
 
 interface Words {
   readonly family: string
@@ -35,19 +37,22 @@ const words: Record<Family, Words> = {
 export const tableName = ({ family, table }: TableLayout): string => `${words[family].family} ${table}`
 
 /** The constant part. It is written in one transaction with the elements, after the old table is deleted. */
-export function skeleton(layout: TableLayout): string {
+export function skeleton(layout: TableLayout, boundIps: BoundIps): string {
   const { address, header, unreachable } = words[layout.family]
   const destination = `${header} daddr . meta l4proto . th dport`
-  const bound = layout.bindIp === undefined ? undefined : layout.family === 'v6' ? `[${layout.bindIp}]` : layout.bindIp
-  const toProxy = bound === undefined ? 'redirect to :' : `dnat to ${bound} :`
   const steer = (
-    protocols: string,
+    protocol: Protocol,
     target: string,
-  ) => `    meta l4proto ${protocols} ${target} ${destination} map @portals
-    fib daddr type local meta l4proto ${protocols} ${target} meta l4proto . th dport map @node-ports`
+  ) => `    meta l4proto ${protocol} ${target} ${destination} map @portals
+    fib daddr type local meta l4proto ${protocol} ${target} meta l4proto . th dport map @node-ports`
+  const toProxy = (protocol: Protocol, onAllAddresses: string) => {
+    const ip = boundIps[protocol]
+    return steer(protocol, ip === undefined ? onAllAddresses : `dnat to ${layout.family === 'v6' ? `[${ip}]` : ip} :`)
+  }
+  const redirect = 'redirect to :'
   // A redirect of the node's own packets goes to loopback, but a UDP answer to an address of the node leaves from that very
   // address, and conntrack would not know it. So these packets are sent to where they came from.
-  const toSelf = bound === undefined ? `dnat to ${header} saddr :` : toProxy
+  const toSelf = `dnat to ${header} saddr :`
   return `table ${tableName(layout)} {
   comment "kpng: portals of the userspace backend"
   set inside { type ${address}; flags interval; }
@@ -97,12 +102,13 @@ export function skeleton(layout: TableLayout): string {
   }
   chain nat-prerouting {
     type nat hook prerouting priority -100; policy accept;
-${steer('{ tcp, udp }', toProxy)}
+${toProxy('tcp', redirect)}
+${toProxy('udp', redirect)}
   }
   chain nat-output {
     type nat hook output priority -100; policy accept;
-${steer('tcp', toProxy)}
-${steer('udp', toSelf)}
+${toProxy('tcp', redirect)}
+${toProxy('udp', toSelf)}
   }
 }
 `

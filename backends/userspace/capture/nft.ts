@@ -1,5 +1,6 @@
 import { KpngError, type Log, messageOf } from '@kpng/api'
 import type { Family } from '../address.js'
+import type { Protocol } from '../portal.js'
 import type { Capture, Steering } from './capture.js'
 import { forgetUdpFlows } from './conntrack.js'
 import { elementChanges, rangesOf, skeleton, type TableLayout, tableName } from './nft-ruleset.js'
@@ -16,21 +17,23 @@ export interface NftOptions extends PortalOptions {
 /** Portals by nftables: our own table for each family, written in transactions. Foreign tables are never touched. */
 export function nftCapture({ table = 'kpng-userspace', log, run = runProgram, ...portals }: NftOptions): Capture {
   const places = portalPlaces(portals)
-  const layout = (family: Family): TableLayout => ({ family, table, bindIp: places.boundIp(family) })
+  const layout = (family: Family): TableLayout => ({ family, table })
   let families: readonly Family[] = ['v4', 'v6']
-  let insideCidrs = ''
+  /** What of the node is in the rules themselves. */
+  let writtenNode = ''
 
   const write = async (lines: readonly string[]) => {
     if (lines.length > 0) await run('nft', ['-f', '-'], `${lines.join('\n')}\n`)
   }
   const fullText = (family: Family, steering: Steering): string[] => {
     const name = tableName(layout(family))
+    const boundIp = (protocol: Protocol) => places.boundIp(family, protocol, steering.nodeIps)
     const inside = rangesOf(steering.insideCidrs, family)
     return [
       // Adding first makes the deletion succeed when there is no such table.
       `add table ${name}`,
       `delete table ${name}`,
-      skeleton(layout(family)),
+      skeleton(layout(family), { tcp: boundIp('tcp'), udp: boundIp('udp') }),
       ...(inside.length > 0 ? [`add element ${name} inside { ${inside.join(', ')} }`] : []),
       ...elementChanges(layout(family), [], steering.open),
     ]
@@ -40,35 +43,40 @@ export function nftCapture({ table = 'kpng-userspace', log, run = runProgram, ..
     name: 'nft',
     listensOnPortals: false,
     place: places.place,
+    isRight: places.isRight,
     release: places.release,
     async setup() {
-      await run('nft', ['--version'])
-      try {
-        await run('nft', ['list', 'tables'])
-      } catch (error) {
-        throw new KpngError(
-          'unsupported',
-          `nft cannot read this machine's tables; run as root or with CAP_NET_ADMIN: ${messageOf(error)}`,
-          { cause: error },
-        )
-      }
+      await listTables(run)
       families = await usableFamilies(run, log)
     },
     async steer(steering) {
-      const inside = steering.insideCidrs.join()
-      const full = steering.full || inside !== insideCidrs
+      const node = JSON.stringify([steering.insideCidrs, steering.nodeIps])
+      const full = steering.full || node !== writtenNode
       const lines = families.flatMap((family) =>
         full ? fullText(family, steering) : elementChanges(layout(family), steering.removed, steering.added),
       )
       await write(lines)
-      insideCidrs = inside
+      writtenNode = node
       await forgetUdpFlows(steering, run, log)
     },
     async cleanup() {
-      const present = await run('nft', ['list', 'tables'])
+      const present = await listTables(run)
       const ours = (['v4', 'v6'] as const).map((family) => tableName(layout(family)))
       await write(ours.filter((name) => present.includes(`table ${name}\n`)).map((name) => `delete table ${name}`))
     },
+  }
+}
+
+async function listTables(run: RunProgram): Promise<string> {
+  try {
+    return await run('nft', ['list', 'tables'])
+  } catch (error) {
+    if (error instanceof KpngError && error.code === 'unsupported') throw error
+    throw new KpngError(
+      'unsupported',
+      `nft cannot read this machine's tables; run as root or with CAP_NET_ADMIN: ${messageOf(error)}`,
+      { cause: error },
+    )
   }
 }
 

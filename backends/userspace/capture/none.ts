@@ -17,6 +17,7 @@ export function noCapture(): Capture {
     listensOnPortals: true,
     setup: nothing,
     place: async (portal) => ownPlace(portal),
+    isRight: () => true,
     release: nothing,
     steer: nothing,
     cleanup: nothing,

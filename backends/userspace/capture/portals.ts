@@ -1,12 +1,13 @@
 import { KpngError } from '@kpng/api'
 import { type Family, parseIp } from '../address.js'
-import type { Portal } from '../portal.js'
+import type { NodeIps } from '../insiders.js'
+import type { Portal, Protocol } from '../portal.js'
 import { isLoopback } from '../refused-address.js'
 import type { Place } from './capture.js'
 import { type PortRange, proxyPorts } from './proxy-ports.js'
 
 export interface PortalOptions {
-  /** Where proxy sockets listen, one address a family. Default: all addresses (`0.0.0.0`, `::`). */
+  /** Where proxy sockets listen, one address a family. Default: all addresses (`0.0.0.0`, `::`), the node's own for UDP. */
   readonly bindAddresses?: readonly string[]
   /** Proxy ports come from here. Default: any free port. */
   readonly portRange?: PortRange
@@ -30,13 +31,20 @@ export function portalPlaces({ bindAddresses = [], portRange }: PortalOptions) {
     }
     if (address.ip !== anyAddress[address.family]) bound.set(address.family, address.ip)
   }
+  // A TCP connection answers from the address it was accepted at. A UDP socket on all addresses answers from the one that the routes
+  // choose, which conntrack does not know when the packet was led to another: it gets one address, and packets are led there.
+  const boundIp = (family: Family, protocol: Protocol, nodeIps: NodeIps): string | undefined =>
+    bound.get(family) ?? (protocol === 'udp' ? nodeIps[family] : undefined)
+  const ipOf = ({ family, protocol }: Portal, nodeIps: NodeIps): string =>
+    boundIp(family, protocol, nodeIps) ?? anyAddress[family]
   return {
-    /** Undefined: all addresses. */
-    boundIp: (family: Family): string | undefined => bound.get(family),
-    place: async ({ family }: Portal): Promise<Place> => ({
-      ip: bound.get(family) ?? anyAddress[family],
+    /** The one address at which the proxy sockets of a protocol listen. Undefined: all addresses. */
+    boundIp,
+    place: async (portal: Portal, nodeIps: NodeIps): Promise<Place> => ({
+      ip: ipOf(portal, nodeIps),
       port: ports.allocate(),
     }),
+    isRight: (portal: Portal, { ip }: Place, nodeIps: NodeIps): boolean => ip === ipOf(portal, nodeIps),
     release: async (_portal: Portal, { port }: Place): Promise<void> => ports.release(port),
   }
 }

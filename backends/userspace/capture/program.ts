@@ -27,3 +27,9 @@ export const runProgram: RunProgram = (program, args, input) =>
     child.stdin?.on('error', () => {})
     child.stdin?.end(input)
   })
+
+/** Whether something failed because its program is not installed. */
+export function isMissingProgram(error: unknown): boolean {
+  const { code, syscall } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
+  return code === 'ENOENT' && syscall?.startsWith('spawn') === true
+}

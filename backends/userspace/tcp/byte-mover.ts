@@ -2,6 +2,9 @@ import type { Socket } from 'node:net'
 import type { ServicePortCounters } from '../counters.js'
 import type { EndpointAddress } from '../usable-endpoints.js'
 
+/** A peer that vanished without a word, as machines do whose power fails, is found out after this time and some seconds more. */
+export const keepAlive = { keepAlive: true, keepAliveInitialDelay: 15_000 } as const
+
 /** A client and the endpoint it was given, both connected, neither read from yet. */
 export interface SocketPair {
   readonly client: Socket

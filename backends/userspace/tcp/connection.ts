@@ -12,24 +12,25 @@ const longestTimerMs = 2 ** 31 - 1
 
 /**
  * One client's TCP connection. States: *dialing* an endpoint, and the next one when that fails; *waiting* for a file
- * descriptor to dial with; *copying*; *draining*: copying, but its endpoint is gone; *ended*.
+ * descriptor to dial with; *copying*; *draining*: copying, but its endpoint or its address is gone; *ended*.
  */
 export class TcpConnection implements Flow {
   readonly #entrance: Entrance
   readonly #client: Socket
   readonly #clientIp: string
-  readonly #scope: Scope
+  readonly scope: Scope
   readonly #notes: ConnectionNotes | undefined
   readonly #tried = new Set<string>()
   #attempts = 0
   #stopDialing: () => void = () => {}
   #drainTimer: NodeJS.Timeout | undefined
+  #addressGone = false
 
   constructor(entrance: Entrance, client: Socket, clientIp: string, scope: Scope, notes: ConnectionNotes | undefined) {
     this.#entrance = entrance
     this.#client = client
     this.#clientIp = clientIp
-    this.#scope = scope
+    this.scope = scope
     this.#notes = notes
   }
 
@@ -38,22 +39,44 @@ export class TcpConnection implements Flow {
     this.#client.on('error', (error) => this.#notes?.failed(`client: ${error.message}`))
     this.#client.once('close', this.#clientGone)
     this.#client.once('close', this.#entrance.surroundings.descriptors.opened())
+    this.#client.once('close', this.#entrance.entered(this))
     this.#entrance.servicePort.flows.begin(this)
     this.#dialNext()
   }
 
   endpointGone(): void {
-    const { drainMs } = this.#entrance.surroundings
-    if (drainMs > longestTimerMs) return
-    clearTimeout(this.#drainTimer)
-    this.#drainTimer = setTimeout(() => this.abort(), drainMs)
-    this.#drainTimer.unref()
+    this.#drain()
+  }
+
+  /** What is open goes on, as in the kernel's proxies: the policy is about new connections. */
+  endpointForbidden(): void {}
+
+  endpointBack(): void {
+    if (!this.#addressGone) this.#stopDraining()
+  }
+
+  /** The address that the client has connected to is no longer the service's, and will not be again for this connection. */
+  addressGone(): void {
+    this.#addressGone = true
+    this.#drain()
   }
 
   /** The byte mover passes the reset on to the endpoint. */
   abort(): void {
     this.#notes?.failed('the proxy ended it: its endpoint, its service or the proxy itself is gone')
     this.#client.resetAndDestroy()
+  }
+
+  #drain(): void {
+    const { drainMs } = this.#entrance.surroundings
+    if (drainMs > longestTimerMs || this.#drainTimer !== undefined) return
+    this.#drainTimer = setTimeout(() => this.abort(), drainMs)
+    this.#drainTimer.unref()
+  }
+
+  #stopDraining(): void {
+    clearTimeout(this.#drainTimer)
+    this.#drainTimer = undefined
   }
 
   #dialNext(): void {
@@ -67,7 +90,7 @@ export class TcpConnection implements Flow {
     const endpoint =
       timeoutMs === undefined
         ? undefined
-        : this.#entrance.nextEndpoint(this.#scope, this.#clientIp, this.#client.remotePort ?? 0, this.#tried)
+        : this.#entrance.nextEndpoint(this.scope, this.#clientIp, this.#client.remotePort ?? 0, this.#tried)
     if (timeoutMs === undefined || !endpoint) {
       this.#giveUp(endpoint || this.#tried.size > 0 ? 'the endpoints do not answer' : 'there is no endpoint')
       return
@@ -101,7 +124,7 @@ export class TcpConnection implements Flow {
   #connected(endpoint: EndpointAddress, socket: Socket): void {
     const { servicePort, surroundings, plan } = this.#entrance
     // The endpoint may have been removed while it was dialed; nothing was sent yet, so another one can have this client.
-    if (!servicePort.balancers[plan.portal.family].has(endpoint.key)) {
+    if (!servicePort.balancers[plan.portal.family].has(endpoint.key, this.scope)) {
       socket.destroy()
       this.#attempts--
       this.#dialNext()
@@ -120,7 +143,7 @@ export class TcpConnection implements Flow {
     }
     const copied = log.shows(4) ? logCopying(log, this.#client, socket) : undefined
     byteMover.move({ client: this.#client, endpoint: socket, counters }, (moved) => {
-      clearTimeout(this.#drainTimer)
+      this.#stopDraining()
       flows.remove(endpoint.key, this)
       counters.active--
       copied?.(moved)
@@ -134,6 +157,7 @@ export class TcpConnection implements Flow {
 
   readonly #clientGone = () => {
     this.#stopDialing()
+    this.#stopDraining()
     this.#entrance.servicePort.flows.end(this)
     this.#notes?.failed('the client left before an endpoint answered')
     this.#notes?.ended()

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net'
-import type { ByteMover } from './byte-mover.js'
+import { type ByteMover, keepAlive } from './byte-mover.js'
 import { ReadBuffer } from './read-buffer.js'
 
 /** Takes what was read from an endpoint. False: no more for now. */
@@ -21,7 +21,7 @@ export function portableByteMover(): ByteMover {
         callback: (length: number, buffer: Uint8Array) =>
           reader.read(length === buffer.length ? buffer : buffer.subarray(0, length), memory),
       }
-      const socket = connect({ host: ip, port, allowHalfOpen: true, noDelay: true, onread })
+      const socket = connect({ host: ip, port, allowHalfOpen: true, noDelay: true, ...keepAlive, onread })
       socket.pause()
       readers.set(socket, reader)
       return socket

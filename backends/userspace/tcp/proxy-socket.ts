@@ -4,6 +4,7 @@ import type { Place } from '../capture/capture.js'
 import { isOutOfDescriptors } from '../descriptors.js'
 import { clientIpOf, type Entrance } from '../entrance.js'
 import type { ProxySocket } from '../proxy-socket.js'
+import { keepAlive } from './byte-mover.js'
 import { TcpConnection } from './connection.js'
 
 /** Enough for a burst; the kernel caps it at net.core.somaxconn. */
@@ -23,9 +24,8 @@ export class TcpProxySocket implements ProxySocket {
   }
 
   static async listen(entrance: Entrance, { ip, port }: Place): Promise<TcpProxySocket> {
-    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (client) =>
-      accept(entrance, client),
-    )
+    const options = { allowHalfOpen: true, pauseOnConnect: true, noDelay: true, ...keepAlive }
+    const server = createServer(options, (client) => accept(entrance, client))
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
       server.listen({ host: ip, port, backlog, ipv6Only: true }, () => {
@@ -57,7 +57,7 @@ function accept(entrance: Entrance, client: Socket): void {
     return
   }
   const notes = entrance.notes(clientIp, client.remotePort ?? 0)
-  const { log } = entrance.surroundings
+  const { log, descriptors } = entrance.surroundings
   const { servicePort } = entrance
   if (log.shows(3)) {
     log.detail(3, 'Accepted TCP connection from remote', {
@@ -66,18 +66,23 @@ function accept(entrance: Entrance, client: Socket): void {
     })
   }
   const admission = entrance.admit(clientIp)
-  if (admission.admitted) {
+  if (admission.admitted && !descriptors.full) {
     new TcpConnection(entrance, client, clientIp, admission.scope, notes).start()
     return
   }
-  servicePort.counters.refused++
-  log.detail(2, "Couldn't find an endpoint for service", {
-    service: servicePort.name,
-    remoteAddress: clientIp,
-    reason: admission.reason,
-  })
+  if (admission.admitted) {
+    servicePort.counters.failures++
+    servicePort.warn('Turned a client away: too many files are open', { remoteAddress: clientIp })
+  } else {
+    servicePort.counters.refused++
+    log.detail(2, "Couldn't find an endpoint for service", {
+      service: servicePort.name,
+      remoteAddress: clientIp,
+      reason: admission.reason,
+    })
+  }
   client.on('error', () => {})
   client.resetAndDestroy()
-  notes?.failed(`the client was refused: ${admission.reason}`)
+  notes?.failed(`the client was refused: ${admission.admitted ? 'too many files are open' : admission.reason}`)
   notes?.ended()
 }

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -138,6 +139,24 @@ describe('TCP on the service address', () => {
     await until('the connection is gone', () => backend.counters.get('default/web:http')?.active === 0)
   })
 
+  it.runIf(process.platform === 'linux')('finds out when a peer has vanished, on both sides', async () => {
+    const { cluster } = await start()
+    const server = await pod('quiet', () => {})
+    await cluster.set('web', {}, [at(server)])
+    const client = connect({ host: ip, port })
+    closers.push(async () => void client.destroy())
+    await until('the pod has the connection', () => server.accepted() === 1)
+    // In the kernel's list of connections "02" is the keepalive timer; addresses are hexadecimal, the last byte first.
+    const keptAlive = (column: 1 | 2, address: string) =>
+      readFileSync('/proc/net/tcp', 'utf8')
+        .split('\n')
+        .map((line) => line.trim().split(/\s+/))
+        .some((words) => words[column] === address && words[3] === '01' && words[5]?.startsWith('02:'))
+    const hex = (number: number) => number.toString(16).toUpperCase().padStart(4, '0')
+    await until('the connection from the client is', () => keptAlive(1, `01000A7F:${hex(port)}`))
+    await until('the connection to the pod is', () => keptAlive(2, `0100147F:${hex(server.port)}`))
+  })
+
   it('logs a connection in the words that people know', async () => {
     const { lines, log } = recordingLog()
     const { cluster, backend } = await start({ log })
@@ -204,6 +223,43 @@ describe('endpoints that go', () => {
     expect(Date.now() - removed).toBeGreaterThanOrEqual(150)
   })
 
+  it('an endpoint that comes back in time keeps its connections', async () => {
+    const { cluster } = await start({ drainSeconds: 0.3 })
+    const slow = await pod('slow', () => {})
+    await cluster.set('web', {}, [at(slow)])
+    const client = await connected(slow)
+    await cluster.set('web', {}, [])
+    await cluster.set('web', {}, [at(slow)])
+    await pause(600)
+    expect(client.ended()).toBe(false)
+    await cluster.set('web', {}, [])
+    await until('the connection is reset', client.ended)
+  })
+
+  it('resets connections through an address that went, and no others', async () => {
+    const { cluster } = await start({ drainSeconds: 0.1 })
+    const slow = await pod('slow', () => {})
+    const [stays, goes] = ['127.10.0.2', '127.10.0.3']
+    await cluster.set('web', { ips: { clusterIps: { v4: [stays] }, externalIps: { v4: [goes] } } }, [at(slow)])
+    const [one, other] = [await connected(slow, stays), await connected(slow, goes)]
+    await cluster.set('web', { ips: { clusterIps: { v4: [stays] } } }, [at(slow)])
+    await until('the connection is reset', other.ended)
+    await pause(200)
+    expect(one.ended()).toBe(false)
+  })
+
+  it('close() ends the connections of a service that went before', async () => {
+    const { cluster, backend } = await start()
+    const slow = await pod('slow', () => {})
+    await cluster.set('web', {}, [at(slow)])
+    const client = await connected(slow)
+    await cluster.set('web', undefined)
+    await pause(50)
+    expect(client.ended()).toBe(false)
+    await backend.close()
+    await until('the connection is reset', client.ended)
+  })
+
   it('an endpoint that never answers costs its time-out, and the next one has the client', async () => {
     const { cluster, backend } = await start({ dialTimeoutsMs: [100, 1000] })
     const silent = await silentServer('127.20.0.2')
@@ -221,6 +277,21 @@ describe('endpoints that go', () => {
     expect(Date.now() - started).toBeLessThan(1000)
   })
 })
+
+/** A client whose connection has reached the pod. */
+async function connected(server: TestServer, host = ip) {
+  const before = server.accepted()
+  const client = connect({ host, port })
+  closers.push(async () => void client.destroy())
+  let ended = false
+  client.on('error', () => {})
+  client.on('close', () => {
+    ended = true
+  })
+  client.resume()
+  await until('the pod has the connection', () => server.accepted() === before + 1)
+  return { ended: () => ended }
+}
 
 /** A program that listens and is stopped: once its queue is full the kernel leaves connections unanswered. */
 async function silentServer(host: string): Promise<number> {

@@ -16,6 +16,7 @@ export function fakeCapture() {
     listensOnPortals: false,
     setup: nothing,
     place: async ({ family }) => ({ ip: family === 'v4' ? '127.0.0.1' : '::1', port: 0 }),
+    isRight: () => true,
     release: nothing,
     steer: async (steering) => {
       if (failure) throw failure

@@ -10,6 +10,7 @@ import { bundleAgent, type Machine, startAgent } from './remote.js'
 //                                      10.244.1.5 ── 10.244.1.6 pod-b
 //                                      10.244.1.9 ── 10.244.1.10 pod-c
 //
+// The node's interface to the client is in a second subnet too, whose address the kernel takes for the interface's own (`secondSubnet`).
 // One agent process runs in each.
 
 /** Why there can be no lab here, or undefined. */
@@ -120,6 +121,9 @@ const links: readonly [MachineName, string, string, string, string, string][] = 
   ['pod-c', 'pod-c', '10.244.1.9/30', 'fd44:3::1/64', '10.244.1.10/30', 'fd44:3::2/64'],
 ]
 
+/** Nobody else is there. It is the first in IPv4 and the newest in IPv6: what a redirect would choose. */
+export const secondSubnet = { device: 'outside', v4: '192.168.70.1', v6: 'fd71::1' } as const
+
 function machineCommands(name: MachineName, namespace: (name: MachineName) => string): string[] {
   if (name !== 'node') return ['link set lo up']
   return [
@@ -130,9 +134,12 @@ function machineCommands(name: MachineName, namespace: (name: MachineName) => st
 
 function addressCommands(name: MachineName): string[] {
   if (name === 'node') {
+    const { device: outer, ...second } = secondSubnet
     const own = links.flatMap(([, device, v4, v6]) => [
+      ...(device === outer ? [`addr add ${second.v4}/24 dev ${device}`] : []),
       `addr add ${v4} dev ${device}`,
       `addr add ${v6} dev ${device} nodad`,
+      ...(device === outer ? [`addr add ${second.v6}/64 dev ${device} nodad`] : []),
       `link set ${device} up`,
     ])
     return [...own, 'route add default via 10.70.0.2', 'route add ::/0 via fd70::2']

@@ -1,4 +1,4 @@
-import { createSocket } from 'node:dgram'
+import { createSocket, type RemoteInfo } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
@@ -84,14 +84,27 @@ export async function udpClient(localAddress: string) {
   socket.bind(0, localAddress)
   await once(socket, 'listening')
   return {
-    /** The answer, or "silence". */
-    async ask(ip: string, port: number, text: string, timeoutMs = 500): Promise<string> {
+    /** The answer, or "silence". `answers`: whence one is taken for an answer. */
+    async ask(
+      ip: string,
+      port: number,
+      text: string,
+      timeoutMs = 500,
+      answers: 'from there' | 'from anywhere' = 'from there',
+    ): Promise<string> {
       const answer = new Promise<string>((resolve) => {
-        const timer = setTimeout(() => resolve('silence'), timeoutMs)
-        socket.once('message', (datagram) => {
+        const done = (said: string) => {
           clearTimeout(timer)
-          resolve(datagram.toString())
-        })
+          socket.off('message', take)
+          resolve(said)
+        }
+        // What comes from elsewhere is no answer: a connected socket, as most resolvers have, would never see it.
+        const take = (datagram: Buffer, from: RemoteInfo) => {
+          const isThere = from.address === ip && from.port === port
+          if (isThere || answers === 'from anywhere') done(datagram.toString())
+        }
+        const timer = setTimeout(done, timeoutMs, 'silence')
+        socket.on('message', take)
       })
       socket.send(text, port, ip)
       return answer

@@ -12,7 +12,7 @@ const calls: string[] = []
 const added = new Set<string>()
 const run = async (program: string, args: readonly string[]) => {
   calls.push([program, ...args].join(' '))
-  const ip = args.at(-1)?.split('=')[1] ?? ''
+  const ip = args[5]?.split('=')[1] ?? ''
   if (args[2] === 'add') added.add(ip)
   if (args[2] === 'delete') added.delete(ip)
   return [...added].map((address) => `    IP Address:                           ${address}`).join('\r\n')
@@ -42,7 +42,8 @@ await cluster.set('dns', { ips, ports: [{ ...port, protocol: UDP, port: 18_053, 
   endpoint('127.0.0.1', dns.port),
 ])
 const client = await udpClient('127.0.0.1')
-answers.udp = await client.ask('127.0.0.2', 18_053, 'q', 2000)
+// wine opens UDP sockets on all addresses of an interface, and answers from the first.
+answers.udp = await client.ask('127.0.0.2', 18_053, 'q', 2000, 'from anywhere')
 await cluster.set('web', { ips, ports: [port] }, [])
 answers.noEndpoints = await outcome('127.0.0.2', 18_080)
 await backend.close()

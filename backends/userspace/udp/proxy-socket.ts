@@ -11,6 +11,7 @@ export class UdpProxySocket implements ProxySocket {
   readonly place: Place
   readonly #socket: Socket
   readonly #entrance: Entrance
+  /** The client silent for longest comes first. */
   readonly #sessions = new Map<string, UdpSession>()
   readonly #sweep: NodeJS.Timeout
 
@@ -37,6 +38,7 @@ export class UdpProxySocket implements ProxySocket {
         resolve()
       })
     })
+    socket.once('close', entrance.surroundings.descriptors.opened())
     return new UdpProxySocket(socket, { ip, port: socket.address().port }, entrance)
   }
 
@@ -47,11 +49,11 @@ export class UdpProxySocket implements ProxySocket {
   }
 
   #receive(datagram: Buffer, client: RemoteInfo): void {
-    const { servicePort, surroundings } = this.#entrance
+    const { servicePort } = this.#entrance
     const key = `${client.address}|${client.port}`
     const session = this.#sessions.get(key) ?? this.#begin(key, client)
     if (!session) return
-    session.lastUsedMs = surroundings.clock.now()
+    this.#used(key, session)
     servicePort.counters.bytesToEndpoint += datagram.length
     if (session.notes) session.notes.bytesToEndpoint += datagram.length
     session.send(datagram)
@@ -59,41 +61,48 @@ export class UdpProxySocket implements ProxySocket {
 
   #begin(key: string, client: RemoteInfo): UdpSession | undefined {
     const { servicePort, surroundings, plan } = this.#entrance
-    const { log, clock, maxUdpSessions } = surroundings
+    const { log, clock } = surroundings
     const { counters } = servicePort
     const clientIp = clientIpOf(client.address)
-    const admission = clientIp === undefined ? undefined : this.#entrance.admit(clientIp)
-    if (clientIp === undefined || !admission?.admitted) {
-      counters.refused++
-      return undefined
-    }
-    if (this.#sessions.size >= maxUdpSessions || surroundings.descriptors.usedUp) {
-      counters.failures++
-      log.detail(1, 'Dropping a datagram: there are too many UDP clients or open files', { service: servicePort.name })
-      return undefined
-    }
+    if (clientIp === undefined) return undefined
     const notes = this.#entrance.notes(clientIp, client.port)
+    const turnAway = (reason: string) => {
+      notes?.failed(reason)
+      notes?.ended()
+      return undefined
+    }
+    const admission = this.#entrance.admit(clientIp)
+    if (!admission.admitted) {
+      counters.refused++
+      return turnAway(`the client was refused: ${admission.reason}`)
+    }
+    if (!this.#makeRoom()) {
+      counters.failures++
+      servicePort.warn('Dropping a datagram: too many files are open', { remoteAddress: clientIp })
+      return turnAway('too many files are open')
+    }
     const endpoint = this.#entrance.nextEndpoint(admission.scope, clientIp, client.port, new Set())
     if (!endpoint) {
       counters.failures++
-      return undefined
+      return turnAway('there is no endpoint')
     }
     notes?.picked()
     log.detail(3, 'New UDP connection from client', { address: hostPort(client.address, client.port) })
     const closed = surroundings.descriptors.opened()
     const events: SessionEvents = {
       answer: (datagram) => {
-        session.lastUsedMs = clock.now()
+        this.#used(key, session)
         counters.bytesToClient += datagram.length
         if (notes) notes.bytesToClient += datagram.length
         this.#socket.send(datagram, client.port, client.address, () => {})
       },
       ended: (error) => {
         closed()
-        this.#ended(key, session, error)
+        this.#ended(key, session)
+        if (error) this.#failed(clientIp, session, error)
       },
     }
-    const session = new UdpSession(endpoint, plan.portal.family, clock.now(), events, notes)
+    const session = new UdpSession(endpoint, plan.portal.family, admission.scope, clock.now(), events, notes)
     this.#sessions.set(key, session)
     servicePort.flows.add(endpoint.key, session)
     counters.connections++
@@ -101,13 +110,40 @@ export class UdpProxySocket implements ProxySocket {
     return session
   }
 
-  #ended(key: string, session: UdpSession, error: NodeJS.ErrnoException | undefined): void {
+  #used(key: string, session: UdpSession): void {
+    session.lastUsedMs = this.#entrance.surroundings.clock.now()
+    this.#sessions.delete(key)
+    this.#sessions.set(key, session)
+  }
+
+  /**
+   * Whether there is room for one more client. Most have asked their one question and had their answer: rather than leave a new one
+   * unanswered, the session silent for longest ends. Should its client come back it begins another.
+   */
+  #makeRoom(): boolean {
     const { servicePort, surroundings } = this.#entrance
+    if (this.#sessions.size < surroundings.maxUdpSessions && !surroundings.descriptors.usedUp) return true
+    const [longestSilent] = this.#sessions.values()
+    if (!longestSilent) return false
+    servicePort.counters.crowdedOut++
+    servicePort.warn('Too many UDP clients at a time: those silent for longest make room', {
+      clients: this.#sessions.size,
+    })
+    longestSilent.abort()
+    return true
+  }
+
+  #ended(key: string, session: UdpSession): void {
+    const { servicePort } = this.#entrance
     if (this.#sessions.get(key) === session) this.#sessions.delete(key)
     servicePort.flows.remove(session.endpoint.key, session)
     servicePort.counters.active--
-    if (!error) return
+  }
+
+  #failed(clientIp: string, session: UdpSession, error: NodeJS.ErrnoException): void {
+    const { servicePort, surroundings, plan } = this.#entrance
     if (isOutOfDescriptors(error)) surroundings.descriptors.report(error)
+    else servicePort.balancers[plan.portal.family].leave(clientIp, session.endpoint.key)
     servicePort.counters.dialFailures++
     surroundings.log.detail(2, 'Dial failed', {
       service: servicePort.name,
@@ -120,7 +156,7 @@ export class UdpProxySocket implements ProxySocket {
     const { clock, udpIdleTimeoutMs, log } = this.#entrance.surroundings
     const before = clock.now() - udpIdleTimeoutMs
     for (const session of [...this.#sessions.values()]) {
-      if (session.lastUsedMs > before) continue
+      if (session.lastUsedMs > before) return
       log.detail(3, 'Connection to endpoint closed due to inactivity', { endpoint: session.endpoint.key })
       session.abort()
     }

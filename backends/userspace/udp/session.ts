@@ -2,7 +2,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import type { Family } from '../address.js'
 import type { ConnectionNotes } from '../connection-record.js'
 import type { Flow } from '../flows.js'
-import type { EndpointAddress } from '../usable-endpoints.js'
+import type { EndpointAddress, Scope } from '../usable-endpoints.js'
 
 export interface SessionEvents {
   /** A datagram for the client. */
@@ -20,6 +20,7 @@ const maxQueued = 64
  */
 export class UdpSession implements Flow {
   readonly endpoint: EndpointAddress
+  readonly scope: Scope
   lastUsedMs: number
   /** Undefined: nobody wants to be told about it. */
   readonly notes: ConnectionNotes | undefined
@@ -31,11 +32,13 @@ export class UdpSession implements Flow {
   constructor(
     endpoint: EndpointAddress,
     family: Family,
+    scope: Scope,
     nowMs: number,
     events: SessionEvents,
     notes: ConnectionNotes | undefined,
   ) {
     this.endpoint = endpoint
+    this.scope = scope
     this.lastUsedMs = nowMs
     this.#events = events
     this.notes = notes
@@ -66,6 +69,13 @@ export class UdpSession implements Flow {
   endpointGone(): void {
     this.#end()
   }
+
+  endpointForbidden(): void {
+    this.#end()
+  }
+
+  /** It ended when its endpoint went. */
+  endpointBack(): void {}
 
   abort(): void {
     this.#end()

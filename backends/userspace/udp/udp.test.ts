@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { userspaceBackend } from '../backend.js'
 import type { UserspaceOptions } from '../options.js'
 import { Cluster, endpoint, UDP } from '../testing/cluster.js'
-import { type TestServer, udpClient, udpServer } from '../testing/peers.js'
+import { recordingLog, type TestServer, udpClient, udpServer } from '../testing/peers.js'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -81,6 +81,17 @@ describe('UDP on the service address', () => {
     expect(answers.at(-1)).toBe('alive:x')
   })
 
+  it('with affinity, leaves such an endpoint too: the client’s next socket has another one, and stays there', async () => {
+    const { cluster } = await start({ clock: { random: () => 0.999 } })
+    const dead = await udpServer('127.20.0.1', 'dead')
+    await dead.close()
+    const sessionAffinity = { case: 'clientIp' as const, value: { timeoutSeconds: 100 } }
+    await cluster.set('dns', { ports, sessionAffinity }, [at(dead), at(await pod('alive')), at(await pod('other'))])
+    const answers = []
+    for (let i = 0; i < 4; i++) answers.push(await (await client()).ask(ip, port, 'x', 100))
+    expect(answers).toEqual(['silence', 'alive:x', 'alive:x', 'alive:x'])
+  })
+
   it('serves IPv6', async () => {
     const { cluster } = await start()
     const server = await pod('six', '::1')
@@ -92,13 +103,37 @@ describe('UDP on the service address', () => {
     expect(await (await client('::1')).ask('::1', 28_053, 'x')).toBe('six:x')
   })
 
-  it('serves no more clients at a time than it may', async () => {
-    const { cluster, backend } = await start({ maxUdpSessions: 2 })
+  it('serves each new client, however many there are: the one silent for longest makes room', async () => {
+    const { lines, log } = recordingLog()
+    const { cluster, backend } = await start({ maxUdpSessions: 2, log })
     await cluster.set('dns', { ports }, [at(await pod('a'))])
-    const clients = [await client(), await client(), await client()]
-    const answers = []
-    for (const one of clients) answers.push(await one.ask(ip, port, 'x', 100))
-    expect(answers).toEqual(['a:x', 'a:x', 'silence'])
-    expect(backend.counters.get('default/dns:http')?.failures).toBe(1)
+    const [one, two, three] = [await client(), await client(), await client()]
+    expect(await one.ask(ip, port, '1')).toBe('a:1')
+    expect(await two.ask(ip, port, '2')).toBe('a:2')
+    expect(await one.ask(ip, port, '3')).toBe('a:3')
+    expect(await three.ask(ip, port, '4')).toBe('a:4')
+    const counters = () => backend.counters.get('default/dns:http')
+    expect(counters()).toMatchObject({ connections: 3, active: 2, crowdedOut: 1, failures: 0 })
+    // The first one was used after the second: it is still there.
+    expect(await one.ask(ip, port, '5')).toBe('a:5')
+    expect(counters()).toMatchObject({ connections: 3 })
+    for (let i = 0; i < 20; i++) expect(await (await client()).ask(ip, port, 'x')).toBe('a:x')
+    expect(counters()).toMatchObject({ connections: 23, active: 2, crowdedOut: 21, failures: 0 })
+    const warnings = lines.filter(({ level }) => level === 'warn').map(({ message }) => message)
+    expect(warnings).toEqual(['Too many UDP clients at a time: those silent for longest make room'])
+  })
+
+  it('moves a client when its policy no longer allows its endpoint, though others may use it', async () => {
+    const { cluster } = await start()
+    const [far, near] = [await pod('far'), await pod('near')]
+    await cluster.set('dns', { ports }, [at(far)])
+    const one = await client()
+    expect(await one.ask(ip, port, '1')).toBe('far:1')
+    const elsewhere = { scopes: { internal: false, external: false, cluster: true } }
+    await cluster.set('dns', { ports, internalTrafficToLocal: true }, [
+      endpoint('127.20.0.1', far.port, elsewhere),
+      at(near),
+    ])
+    expect(await one.ask(ip, port, '2')).toBe('near:2')
   })
 })

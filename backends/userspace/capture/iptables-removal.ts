@@ -1,0 +1,36 @@
+import { KpngError, messageOf } from '@kpng/api'
+import { chainsIn, jumps, type Table, tables } from './iptables-rules.js'
+import type { RunProgram } from './program.js'
+
+/** What `iptables -S` prints of a table, or of one chain. The error says what to do: whoever may not look does not know what is there. */
+export async function listRules(run: RunProgram, program: string, table: Table, chain?: string): Promise<string> {
+  try {
+    return await run(program, ['-w', '-t', table, '-S', ...(chain === undefined ? [] : [chain])])
+  } catch (error) {
+    if (error instanceof KpngError && error.code === 'unsupported') throw error
+    throw new KpngError(
+      'unsupported',
+      `${program} cannot read the table ${table}; run as root or with CAP_NET_ADMIN: ${messageOf(error)}`,
+      { cause: error },
+    )
+  }
+}
+
+/** Takes our chains and the jumps to them away, and nothing else. `program`: iptables or ip6tables. */
+export async function removeRules(run: RunProgram, program: string): Promise<void> {
+  for (const table of tables) {
+    const listed = await listRules(run, program, table).catch((error: unknown) => {
+      // What the kernel does not have holds nothing of ours.
+      if (/not supported|table does not exist/i.test(messageOf(error))) return ''
+      throw error
+    })
+    const lines = listed.split('\n')
+    const present = chainsIn[table].filter((chain) => lines.includes(`-N ${chain}`))
+    for (const { from, to, match } of jumps.filter((jump) => jump.table === table && present.includes(jump.to))) {
+      const count = lines.filter((line) => line.startsWith(`-A ${from} `) && line.endsWith(` -j ${to}`)).length
+      for (let left = count; left > 0; left--) await run(program, ['-w', '-t', table, '-D', from, ...match, '-j', to])
+    }
+    for (const chain of present) await run(program, ['-w', '-t', table, '-F', chain])
+    for (const chain of present) await run(program, ['-w', '-t', table, '-X', chain])
+  }
+}
