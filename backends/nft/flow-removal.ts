@@ -20,7 +20,13 @@ export interface FlowRemovalOptions {
 interface Request {
   readonly changes: readonly ListChange[]
   readonly ownAddresses: readonly string[]
+  /** How often these were looked for before. */
+  readonly looks: number
 }
+
+/** A packet that was on its way when the rules changed makes its flow after the first look; and a look may fail. */
+const maxLooks = 3
+const nextLookMs = 1000
 
 /** Deletes the UDP flows of endpoints that no longer serve. The table of connections may be long; syncs go on meanwhile. */
 export class FlowRemoval {
@@ -33,11 +39,26 @@ export class FlowRemoval {
 
   /** To be called when the kernel no longer gives anybody the endpoints that went. Resolves with the number of flows. */
   remove(changes: readonly ListChange[], ownAddresses: readonly string[]): Promise<number> {
-    return this.#rounds.ask({ changes, ownAddresses })
+    return this.#rounds.ask({ changes, ownAddresses, looks: 0 })
+  }
+
+  async #round(requests: readonly Request[]): Promise<number> {
+    const { removed, failed } = await this.#look(requests)
+    this.#lookAgain(requests.filter(({ looks }) => looks === 0 || (failed && looks < maxLooks)))
+    return removed
+  }
+
+  #lookAgain(requests: readonly Request[]): void {
+    if (requests.length === 0) return
+    const again = () => {
+      for (const request of requests) void this.#rounds.ask({ ...request, looks: request.looks + 1 })
+    }
+    setTimeout(again, nextLookMs).unref()
   }
 
   /** A flow that stays where it should not is worth a warning, not a failed sync. */
-  async #round(requests: readonly Request[]): Promise<number> {
+  async #look(requests: readonly Request[]): Promise<{ removed: number; failed: boolean }> {
+    const isFirst = requests.some(({ looks }) => looks === 0)
     const changes = requests.flatMap((request) => request.changes)
     const { state, settings, onRemoved } = this.#options
     const isStale = staleness(changes, state, requests.at(-1)?.ownAddresses ?? [])
@@ -49,15 +70,16 @@ export class FlowRemoval {
         const startedMs = performance.now()
         const count = await this.#removeIn(family, own, isStale)
         removed += count
-        onRemoved(family, performance.now() - startedMs, count)
+        if (isFirst || count > 0) onRemoved(family, performance.now() - startedMs, count)
         if (count > 0) settings.log.detail(2, 'Deleted stale UDP flows', { family, flows: count })
       }
     } catch (error) {
       settings.log.warn('Stale UDP flows could not be deleted; they end by themselves when their clients pause', {
         error: messageOf(error),
       })
+      return { removed, failed: true }
     }
-    return removed
+    return { removed, failed: false }
   }
 
   #removeIn(family: Family, changes: readonly ListChange[], isStale: ReturnType<typeof staleness>): Promise<number> {

@@ -68,7 +68,7 @@ test('a relay without its upstream is not ready, and serves all its pages', asyn
   const upstream = await freePort()
   const source = ['api', '--api', `127.0.0.1:${upstream}`]
   const { health, page, metrics } = await core(source, '--profiling')
-  for (const path of ['/healthz', '/livez', '/readyz']) expect((await health(path)).status, path).toBe(503)
+  for (const path of ['/healthz', '/readyz']) expect((await health(path)).status, path).toBe(503)
   expect((await page('/statusz')).text).toContain('Synced: false')
   expect((await page('/debug/profile?seconds=0.1')).status).toBe(200)
   expect(await metrics()).not.toMatch(/kpng_k8s_api_events_total|rest_client_/)
