@@ -32,9 +32,14 @@ export class UdpProxySocket implements ProxySocket {
     const type = entrance.plan.portal.family === 'v4' ? 'udp4' : 'udp6'
     const socket = createSocket({ type, ipv6Only: type === 'udp6' })
     await new Promise<void>((resolve, reject) => {
-      socket.once('error', reject)
+      const failed = (error: Error) => {
+        // Unlike a server, a datagram socket stays open when it cannot be bound, and portals are tried again and again.
+        socket.close()
+        reject(error)
+      }
+      socket.once('error', failed)
       socket.bind({ address: ip, port }, () => {
-        socket.off('error', reject)
+        socket.off('error', failed)
         resolve()
       })
     })

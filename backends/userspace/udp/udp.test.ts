@@ -1,3 +1,4 @@
+import { existsSync, readdirSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { userspaceBackend } from '../backend.js'
@@ -48,6 +49,21 @@ describe('UDP on the service address', () => {
       bytesToClient: 9,
     })
   })
+
+  it.runIf(existsSync('/proc/self/fd'))(
+    'leaves no file open where an address cannot be had, however often',
+    async () => {
+      const { cluster } = await start()
+      const far = { ports, ips: { clusterIps: { v4: ['192.0.2.1'], v6: ['2001:db8::1'] } } }
+      const server = await pod('a')
+      await cluster.set('dns', far, [at(server)])
+      const open = () => readdirSync('/proc/self/fd').length
+      const before = open()
+      for (let round = 0; round < 20; round++) await cluster.set('dns', { ...far, type: `${round}` }, [at(server)])
+      await pause(50)
+      expect(open() - before).toBeLessThan(5)
+    },
+  )
 
   it('moves a client at once when its endpoint goes', async () => {
     const { cluster } = await start()
