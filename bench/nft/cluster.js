@@ -11,14 +11,15 @@ const { values } = parseArgs({
     changes: { type: 'string', default: '30' },
     gap: { type: 'string', default: '40' },
     flood: { type: 'string', default: '0' },
+    kpng: { type: 'string' },
     peer: { type: 'string' },
   },
 })
-const kpng = new URL('../../cli/bin/kpng.js', import.meta.url).pathname
+const kpng = values.kpng ?? `${process.execPath} ${new URL('../../cli/bin/kpng.js', import.meta.url).pathname}`
 const proxies = [
   {
     name: 'kpng',
-    command: `${process.execPath} ${kpng} kube --kubeconfig {kubeconfig} to-local to-nft --node-name bench --conntrack-max-per-core 0 --conntrack-min 0`,
+    command: `${kpng} kube --kubeconfig {kubeconfig} to-local to-nft --node-name bench --conntrack-max-per-core 0 --conntrack-min 0`,
   },
 ]
 if (values.peer) proxies.push({ name: 'peer', command: values.peer })
