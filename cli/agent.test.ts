@@ -1,21 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { Commands } from './testing/commands.js'
+import { freePort } from './testing/pages.js'
 
 // A backend with its node agent, as the command runs it.
 
 const commands = new Commands()
 afterEach(() => commands.cleanUp())
-
-const freePort = () =>
-  new Promise<number>((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
 
 const state = `
 services:

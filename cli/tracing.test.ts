@@ -1,5 +1,4 @@
 import { renameSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { silentLog } from '@kpng/api'
 import { userspaceBackend } from '@kpng/backend-userspace'
@@ -10,19 +9,12 @@ import { ask, outcome, tcpServer } from '../backends/userspace/testing/peers.js'
 import { until } from '../core/testing/until.js'
 import { attributeOf, otlpReceiver, spanTree, tracesFrom } from '../node/testing/otlp-receiver.js'
 import { Commands } from './testing/commands.js'
+import { freePort } from './testing/pages.js'
 
 const commands = new Commands()
 afterEach(async () => {
   await commands.cleanUp()
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 const state = (sourceRange: string, ...names: string[]) =>
   JSON.stringify({

@@ -7,8 +7,14 @@ import { fileURLToPath } from 'node:url'
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 
 /** Runs a program of the checkout and ends this process with its code when it fails. */
-export function run(command, args, options = {}) {
-  const result = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options })
+export function run(command, args, { retries = 0, ...options } = {}) {
+  const result = spawnSync(command, args, { cwd: root, stdio: 'inherit', killSignal: 'SIGKILL', ...options })
+  if (result.error?.code === 'ETIMEDOUT' && retries > 0) {
+    console.error(
+      `${command} did not end within ${options.timeout / 60_000} minutes and was killed; it is started once more`,
+    )
+    return run(command, args, { retries: retries - 1, ...options })
+  }
   if (result.error) {
     console.error(`${command} could not be started: ${result.error.message}`)
     process.exit(1)

@@ -28,15 +28,17 @@ export async function checkRequirements(
       'kpng may not change the network here. Run it as root, or give it the capability CAP_NET_ADMIN.',
     )
   }
-  const version = await nft.version()
+  // Asked at once: each answer is a process, and a node waits for its rules.
+  const check = (family: Family) => nft.check(skeletonText(family, settings).replaceAll(' kpng {', ' kpng-check {'))
+  const [version, ...problems] = await Promise.all([nft.version(), ...families.map(check)])
   if (isOlder(version, lowestNftVersion)) {
     throw new KpngError(
       'unsupported',
       `nft ${version} is too old. Install ${lowestNftVersion.join('.')} or newer; 1.0.7 or newer is best.`,
     )
   }
-  for (const family of families) {
-    const problem = await nft.check(skeletonText(family, settings).replaceAll(' kpng {', ' kpng-check {'))
+  for (const [index, family] of families.entries()) {
+    const problem = problems[index]
     if (problem !== undefined) throw await missingFeature(nft, family, version, problem)
   }
 }

@@ -1,5 +1,6 @@
 import type { Family } from '../address.js'
 import { protocolNumbers } from '../element.js'
+import { conntrackAttribute, tupleAttribute, tupleProtocolAttribute } from './constants.js'
 import type { MessageBuffer } from './message-buffer.js'
 import { acknowledgementIn, type Message } from './messages.js'
 
@@ -14,13 +15,7 @@ export interface FlowFilter {
 
 const allUdp: FlowFilter = {}
 
-const TUPLE_ORIGINAL = 1
-const TUPLE_IP = 1
-const TUPLE_PROTOCOL = 2
 const IP_DESTINATION = 2
-const PROTOCOL_NUMBER = 1
-const PROTOCOL_DESTINATION_PORT = 3
-const FILTER = 25
 const FILTER_ORIGINAL = 1
 const filterByDestination = 1 << 1
 const filterByProtocol = 1 << 3
@@ -45,18 +40,18 @@ export function filtersFor(family: Family, keys: readonly string[]): FlowFilter[
 }
 
 export function writeFilter(buffer: MessageBuffer, { address, port }: FlowFilter): void {
-  buffer.nested(TUPLE_ORIGINAL, () => {
-    if (address !== undefined) buffer.nested(TUPLE_IP, () => buffer.raw(IP_DESTINATION, address))
-    buffer.nested(TUPLE_PROTOCOL, () => {
-      buffer.u8(PROTOCOL_NUMBER, protocolNumbers.udp)
-      if (port !== undefined) buffer.raw(PROTOCOL_DESTINATION_PORT, port)
+  buffer.nested(conntrackAttribute.ORIGINAL, () => {
+    if (address !== undefined) buffer.nested(tupleAttribute.IP, () => buffer.raw(IP_DESTINATION, address))
+    buffer.nested(tupleAttribute.PROTOCOL, () => {
+      buffer.u8(tupleProtocolAttribute.NUMBER, protocolNumbers.udp)
+      if (port !== undefined) buffer.raw(tupleProtocolAttribute.DESTINATION_PORT, port)
     })
   })
   const fields =
     filterByProtocol |
     (address === undefined ? 0 : filterByDestination) |
     (port === undefined ? 0 : filterByDestinationPort)
-  buffer.nested(FILTER, () => buffer.hostU32(FILTER_ORIGINAL, fields))
+  buffer.nested(conntrackAttribute.FILTER, () => buffer.hostU32(FILTER_ORIGINAL, fields))
 }
 
 const EINVAL = 22

@@ -3,7 +3,16 @@ import type { Family } from '../address.js'
 import { protocolNumbers } from '../element.js'
 import type { Flow } from '../stale-flows.js'
 import { type FlowFilter, filtersFor, refusesFilter, writeFilter } from './conntrack-filter.js'
-import { conntrackMessage, errnoText, NFNL_SUBSYS_CTNETLINK, NLM_F_ACK, NLM_F_DUMP } from './constants.js'
+import {
+  conntrackAttribute,
+  conntrackMessage,
+  errnoText,
+  NFNL_SUBSYS_CTNETLINK,
+  NLM_F_ACK,
+  NLM_F_DUMP,
+  tupleAttribute,
+  tupleProtocolAttribute,
+} from './constants.js'
 import { dump } from './dump.js'
 import type { Libc } from './libc.js'
 import { MessageBuffer } from './message-buffer.js'
@@ -13,16 +22,6 @@ import { NetlinkSocket } from './socket.js'
 
 // The kernel's table of connections.
 
-const TUPLE_ORIGINAL = 1
-const TUPLE_REPLY = 2
-const STATUS = 3
-const ID = 12
-const ZONE = 18
-const TUPLE_IP = 1
-const TUPLE_PROTOCOL = 2
-const PROTOCOL_NUMBER = 1
-const PROTOCOL_SOURCE_PORT = 2
-const PROTOCOL_DESTINATION_PORT = 3
 const destinationChanged = 1 << 5
 
 const ENOENT = 2
@@ -106,8 +105,9 @@ const NESTED = 0x8000
 function nameOf(message: Message): FlowName {
   const name: [number, string][] = []
   for (const { type, value } of attributesOf(message)) {
-    if (type === TUPLE_ORIGINAL) name.push([type | NESTED, value.toString('latin1')])
-    else if (type === ZONE || type === ID) name.push([type, value.toString('latin1')])
+    if (type === conntrackAttribute.ORIGINAL) name.push([type | NESTED, value.toString('latin1')])
+    else if (type === conntrackAttribute.ZONE || type === conntrackAttribute.ID)
+      name.push([type, value.toString('latin1')])
   }
   return name
 }
@@ -117,9 +117,9 @@ function flowIn(message: Message, family: Family): Flow | undefined {
   let reply: Tuple | undefined
   let status = 0
   for (const { type, value } of attributesOf(message)) {
-    if (type === TUPLE_ORIGINAL) original = tupleIn(value, family)
-    else if (type === TUPLE_REPLY) reply = tupleIn(value, family)
-    else if (type === STATUS) status = value.readUInt32BE(0)
+    if (type === conntrackAttribute.ORIGINAL) original = tupleIn(value, family)
+    else if (type === conntrackAttribute.REPLY) reply = tupleIn(value, family)
+    else if (type === conntrackAttribute.STATUS) status = value.readUInt32BE(0)
   }
   if (!original || !reply) return undefined
   return {
@@ -141,17 +141,18 @@ interface Tuple {
 
 /** Undefined when it is not UDP. */
 function tupleIn(bytes: Buffer, family: Family): Tuple | undefined {
-  const protocol = findAttribute(attributesIn(bytes), TUPLE_PROTOCOL)
-  const ip = findAttribute(attributesIn(bytes), TUPLE_IP)
+  const protocol = findAttribute(attributesIn(bytes), tupleAttribute.PROTOCOL)
+  const ip = findAttribute(attributesIn(bytes), tupleAttribute.IP)
   if (!protocol || !ip) return undefined
-  if (findAttribute(attributesIn(protocol), PROTOCOL_NUMBER)?.[0] !== protocolNumbers.udp) return undefined
+  if (findAttribute(attributesIn(protocol), tupleProtocolAttribute.NUMBER)?.[0] !== protocolNumbers.udp)
+    return undefined
   const [sourceType, destinationType] = family === 'ip' ? [1, 2] : [3, 4]
   const address = (type: number) => findAttribute(attributesIn(ip), type)?.toString('latin1') ?? ''
   const port = (type: number) => findAttribute(attributesIn(protocol), type)?.readUInt16BE(0) ?? 0
   return {
     source: address(sourceType),
     destination: address(destinationType),
-    sourcePort: port(PROTOCOL_SOURCE_PORT),
-    destinationPort: port(PROTOCOL_DESTINATION_PORT),
+    sourcePort: port(tupleProtocolAttribute.SOURCE_PORT),
+    destinationPort: port(tupleProtocolAttribute.DESTINATION_PORT),
   }
 }
