@@ -151,7 +151,7 @@ test('a part of traces that is no number is wrong usage', async () => {
   const folder = folderWithState()
   const { code, stderr } = await commands.run(
     ...['kpng', 'file', '-i', join(folder, 'state.yaml'), 'to-local', '--once', 'to-userspacelin', '--capture', 'none'],
-    ...['--otlp-endpoint', 'http://127.0.0.1:1', '--trace-ratio', 'half', '--oom-score-adj', '0'],
+    ...['--trace-ratio', 'half', '--oom-score-adj', '0'],
     ...['--healthz-bind-address', `127.0.0.1:${await freePort()}`],
     ...['--metrics-bind-address', `127.0.0.1:${await freePort()}`],
   )

@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Commands, type Running } from './testing/commands.js'
@@ -151,6 +151,19 @@ describe('a program of your own', () => {
     const missing = commands.start('kpng-callout', '--api', api, '--program', 'no-such-program')
     await missing.says(/no-such-program cannot be started/)
     await missing.says(/(no-such-program cannot be started.*\n[\s\S]*){2}/)
+  })
+
+  test('that does not end does not keep kpng when it is told to stop', async () => {
+    const folder = commands.folder()
+    const begun = join(folder, 'begun')
+    const program = join(folder, 'hangs')
+    writeFileSync(program, `#!/bin/sh\ntouch ${begun}\nexec sleep 25 2>/dev/null\n`, { mode: 0o755 })
+    const { api } = await serve('file', '-i', example('state.yaml'))
+    const kpng = commands.start('kpng-callout', '--api', api, '--program', program)
+    await expect.poll(() => existsSync(begun), { timeout: 10_000 }).toBe(true)
+    const stopped = performance.now()
+    expect(await kpng.stop()).toMatchObject({ code: 1, stderr: expect.stringContaining('It did not stop in time') })
+    expect(performance.now() - stopped).toBeLessThan(15_000)
   })
 })
 

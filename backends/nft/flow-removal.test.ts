@@ -7,6 +7,7 @@ import { DesiredState } from './desired-state.js'
 import { endpointData, serviceKey } from './element.js'
 import { FlowRemoval } from './flow-removal.js'
 import { settingsOf } from './options.js'
+import type { ListChange } from './stale-flows.js'
 
 /** Flow removal by the `conntrack` command, which is this one. */
 function removalBy(conntrackCommand: string) {
@@ -19,7 +20,8 @@ function removalBy(conntrackCommand: string) {
     onRemoved: (_family, _ms, count) => void told.push(count),
   })
   const key = serviceKey('\x0a\x60\x00\x0a', 'udp', 53)
-  const remove = () => removal.remove([{ family: 'ip', key, gone: endpointData('\x0a\xf4\x01\x01', 53) }], [])
+  const change: ListChange = { family: 'ip', key, gone: endpointData('\x0a\xf4\x01\x01', 53) }
+  const remove = (more: Partial<ListChange> = {}) => removal.remove([{ ...change, ...more }], [])
   return { remove, told, lines }
 }
 
@@ -47,6 +49,13 @@ test('flows of packets that were on their way are looked for once more, a moment
   expect(calls()).toBe(2)
   // The second look found nothing, and is not worth a measurement.
   expect(told).toEqual([0])
+})
+
+test('what only askers from outside lost is looked for once: others may have drawn it again', async () => {
+  const { command, calls } = findingNothing()
+  await removalBy(command).remove({ onlyOutside: true })
+  await aMoment()
+  expect(calls()).toBe(1)
 })
 
 test('a look that fails is tried again, and not for ever', async () => {

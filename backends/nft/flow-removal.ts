@@ -28,6 +28,12 @@ interface Request {
 const maxLooks = 3
 const nextLookMs = 1000
 
+/** What is left to look for. Those inside may have drawn again what only askers from outside lost, rightly so: that counts once. */
+const later = (request: Request): Request => ({
+  ...request,
+  changes: request.changes.filter(({ onlyOutside }) => !onlyOutside),
+})
+
 /** Deletes the UDP flows of endpoints that no longer serve. The table of connections may be long; syncs go on meanwhile. */
 export class FlowRemoval {
   readonly #options: FlowRemovalOptions
@@ -44,12 +50,16 @@ export class FlowRemoval {
 
   async #round(requests: readonly Request[]): Promise<number> {
     const { removed, failed } = await this.#look(requests)
-    this.#lookAgain(requests.filter(({ looks }) => looks === 0 || (failed && looks < maxLooks)))
+    this.#lookAgain(
+      failed
+        ? requests.filter(({ looks }) => looks < maxLooks)
+        : requests.filter(({ looks }) => looks === 0).map(later),
+    )
     return removed
   }
 
   #lookAgain(requests: readonly Request[]): void {
-    if (requests.length === 0) return
+    if (requests.every(({ changes }) => changes.length === 0)) return
     const again = () => {
       for (const request of requests) void this.#rounds.ask({ ...request, looks: request.looks + 1 })
     }

@@ -65,11 +65,11 @@ async function startServers(backend: Backend, mode: string, context: Context): P
 
 async function startTraces(flags: Flags, { log, nodeName }: Context) {
   const endpoint = textFlag(flags, 'otlpEndpoint')
-  if (tracingForbidden(process.env) || (endpoint === undefined && !tracingAskedFor(process.env))) return undefined
-  const { startTracing } = await import('@kpng/node/tracing')
   const ratio = textFlag(flags, 'traceRatio')
   if (ratio !== undefined && Number.isNaN(Number(ratio)))
     throw new KpngError('usage', `--trace-ratio takes a number from 0 (none) to 1 (all), not "${ratio}".`)
+  if (tracingForbidden(process.env) || (endpoint === undefined && !tracingAskedFor(process.env))) return undefined
+  const { startTracing } = await import('@kpng/node/tracing')
   return await startTracing({
     nodeName,
     log,

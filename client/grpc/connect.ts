@@ -23,6 +23,11 @@ export interface StreamOptions extends Pick<ClientOptions, 'api' | 'tls' | 'erro
  * connections too, and would keep its nodes from those that can.
  */
 const firstWordMs = 5000
+const longestPatienceMs = 30_000
+
+/** Grows with each round in vain, lest two busy servers pass a node to and fro; but after an outage too it is never long. */
+export const patienceAfter = (roundsInVain: number): number =>
+  Math.min(longestPatienceMs, firstWordMs * (Math.floor(roundsInVain) + 1))
 
 /**
  * The change sets of a server, for as long as the signal lets it: a lost connection is made again, with the next address when
@@ -34,21 +39,23 @@ export async function* operationsOf(options: StreamOptions): AsyncGenerator<Oper
   const targets = parseAddresses(options.api ?? defaultApi)
   // What the user must mend is said at once, not retried for ever.
   if (options.tls) readTlsFiles(options.tls)
+  let failures = 0
   for (let attempt = 0; !signal.aborted; attempt++) {
     const target = targets[attempt % targets.length] as string
     let received = 0
     try {
-      // The only server there is may take as long as it likes. Patience grows, lest two busy ones pass a node to and fro.
-      const round = Math.floor(attempt / targets.length)
-      const patienceMs = targets.length > 1 ? firstWordMs * (round + 1) : undefined
+      // The only server there is may take as long as it likes.
+      const patienceMs = targets.length > 1 ? patienceAfter(failures / targets.length) : undefined
       for await (const operations of oneConnection(target, options, patienceMs)) {
         if (received++ === 0) log.connected(target)
+        failures = 0
         // A server that the Go kpng lineage wrote sends no Reset when it has nothing: a new stream is one all the same.
         yield received === 1 ? { ...operations, reset: true } : operations
       }
     } catch (error) {
       if (signal.aborted) return
       const reason = explainFailure(error, options.tls)
+      failures++
       if (received > 0) log.lost(target, reason)
       else log.failed(target, reason)
     }

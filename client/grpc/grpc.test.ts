@@ -12,6 +12,7 @@ import { recordingLog, until } from '../../core/testing/until.js'
 import type { ChangeSet } from '../change-set.js'
 import { NodeState } from '../node-state.js'
 import { run, watch } from '../run.js'
+import { patienceAfter } from './connect.js'
 
 // The client library against a real server, over real sockets.
 
@@ -179,6 +180,13 @@ describe('run()', () => {
     ).rejects.toThrow(/nothing.key cannot be read/)
   })
 })
+
+test.each([
+  [0, 5000],
+  [0.5, 5000],
+  [1, 10_000],
+  [1000, 30_000],
+])('after %d rounds in vain a silent server is given %d ms', (rounds, ms) => expect(patienceAfter(rounds)).toBe(ms))
 
 test('watch() gives change sets, each when it is asked for', async () => {
   const store = storeWith('a')
