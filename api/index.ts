@@ -4,6 +4,24 @@ export * as globalv1 from './gen/globalv1/api_pb.js'
 export * as health from './gen/grpc/health/v1/health_pb.js'
 export * as localv1 from './gen/localv1/api_pb.js'
 export { toGoJson } from './go-json.js'
+export {
+  addressBits,
+  boundsOf,
+  bytesOfIp,
+  type Cidr,
+  CidrSet,
+  type Family,
+  families,
+  familyOf,
+  hostPort,
+  type Ip,
+  ipOfBytes,
+  ipSetOf,
+  ipsOf,
+  parseCidr,
+  parseCidrs,
+  parseIp,
+} from './ip.js'
 export { formatLine, type Log, type LogFields, silentLog, type TextLogOptions, textLog } from './log.js'
 export {
   endpointPath,

@@ -1,0 +1,210 @@
+import { isIPv6 } from 'node:net'
+import type { IPSet } from './gen/localv1/api_pb.js'
+
+// The only reader of IP addresses and CIDRs in kpng. It is strict on purpose: programs disagree about `010.1.1.1` (8.1.1.1 to
+// some, 10.1.1.1 to others), and an address that is read in two ways opens a door that nobody asked for. It accepts what Go's
+// net.ParseIP accepts and returns one canonical text, so that equal addresses are equal strings.
+
+/** Spelled as in a Service's `ipFamilies`. */
+export type Family = 'IPv4' | 'IPv6'
+
+export const families: readonly Family[] = ['IPv4', 'IPv6']
+
+export const addressBits: Readonly<Record<Family, number>> = { IPv4: 32, IPv6: 128 }
+
+export interface Ip {
+  readonly family: Family
+  /** Canonical: IPv4 dotted, IPv6 as in RFC 5952. */
+  readonly text: string
+}
+
+/** Returns undefined if the text is not an IP address. `::ffff:1.2.3.4` is the IPv4 address 1.2.3.4, as in Go. */
+export function parseIp(text: string): Ip | undefined {
+  if (ipv4Bytes(text)) return { family: 'IPv4', text }
+  const bytes = ipv6Bytes(text)
+  return bytes && describe(bytes)
+}
+
+/** The family of a text that is known to be an address. */
+export const familyOf = (address: string): Family => (address.includes(':') ? 'IPv6' : 'IPv4')
+
+/** The addresses of one family in a set that may be missing. */
+export const ipsOf = (set: IPSet | undefined, family: Family): readonly string[] =>
+  (family === 'IPv4' ? set?.v4 : set?.v6) ?? []
+
+/** `10.0.0.1:80`, `[fd00::1]:80` */
+export const hostPort = (ip: string, port: number): string => (ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`)
+
+/** The 4 or 16 bytes of an address in network order. Returns undefined if the text is not an IP address. */
+export function bytesOfIp(text: string): Uint8Array | undefined {
+  const bytes = ipv4Bytes(text) ?? ipv6Bytes(text)
+  return bytes && withoutMapping(bytes)
+}
+
+/** The canonical text of 4 or 16 bytes. */
+export const ipOfBytes = (bytes: Uint8Array): string => (bytes.length === 4 ? bytes.join('.') : formatIpv6(bytes))
+
+export interface Cidr {
+  readonly family: Family
+  /** Canonical, without host bits: `10.0.0.0/8`. */
+  readonly text: string
+  /** The first address. */
+  readonly address: string
+  /** The length of the prefix. */
+  readonly bits: number
+}
+
+/**
+ * Returns undefined if the text is not a CIDR. Surrounding spaces are removed (the API server accepts them in
+ * loadBalancerSourceRanges, checklist 45) and host bits are cleared, both as in kube-proxy.
+ */
+export function parseCidr(text: string): Cidr | undefined {
+  const trimmed = text.trim()
+  const slash = trimmed.indexOf('/')
+  const length = trimmed.slice(slash + 1)
+  if (slash < 0 || !/^\d{1,3}$/.test(length)) return undefined
+  const addressText = trimmed.slice(0, slash)
+  const bytes = ipv4Bytes(addressText) ?? ipv6Bytes(addressText)
+  const written = Number(length)
+  if (!bytes || written > bytes.length * 8) return undefined
+  const { family, text: address } = describe(masked(bytes, written))
+  // An IPv4 range that is written as IPv6 counts the 96 bits of `::ffff:` as well.
+  const bits = written - (bytes.length * 8 - addressBits[family])
+  return { family, text: `${address}/${bits}`, address, bits }
+}
+
+/** Both ends of a CIDR, as bytes. */
+export function boundsOf({ address, bits }: Cidr): { first: Uint8Array; last: Uint8Array } {
+  const first = bytesOfIp(address) ?? new Uint8Array()
+  return { first, last: first.map((byte, index) => byte | (0xff >> Math.min(8, Math.max(0, bits - index * 8)))) }
+}
+
+/** A set of CIDRs of both families that addresses can be looked up in. */
+export class CidrSet {
+  /** Those that are not inside another one, the shortest prefix first. */
+  readonly cidrs: readonly Cidr[]
+  readonly #ranges: { readonly cidr: Cidr; readonly network: Uint8Array }[] = []
+
+  constructor(cidrs: Iterable<Cidr>) {
+    for (const cidr of [...cidrs].sort((a, b) => a.bits - b.bits || (a.text < b.text ? -1 : 1))) {
+      // Two CIDRs are apart, or one holds the other: the first address of the longer one decides.
+      if (!this.has(cidr.address)) this.#ranges.push({ cidr, network: bytesOfIp(cidr.address) ?? new Uint8Array() })
+    }
+    this.cidrs = this.#ranges.map(({ cidr }) => cidr)
+  }
+
+  /** Returns false if the text is not an IP address. */
+  has(ip: string): boolean {
+    if (this.#ranges.length === 0) return false
+    const bytes = bytesOfIp(ip)
+    return bytes !== undefined && this.#ranges.some(({ cidr, network }) => startsWith(bytes, network, cidr.bits))
+  }
+}
+
+/** The readable CIDRs among texts; the others go to `onBad`. */
+export function parseCidrs(texts: Iterable<string>, onBad: (text: string) => void = () => {}): Cidr[] {
+  const cidrs: Cidr[] = []
+  for (const text of texts) {
+    const cidr = parseCidr(text)
+    if (cidr) cidrs.push(cidr)
+    else onBad(text)
+  }
+  return cidrs
+}
+
+/** Canonical addresses by family, sorted and without duplicates. Texts that are not addresses go to `onBad`. */
+export function ipSetOf(
+  texts: Iterable<string>,
+  onBad: (text: string) => void = () => {},
+): { v4: string[]; v6: string[] } {
+  const found = { IPv4: new Set<string>(), IPv6: new Set<string>() }
+  for (const text of texts) {
+    const ip = parseIp(text)
+    if (ip) found[ip.family].add(ip.text)
+    else onBad(text)
+  }
+  return { v4: [...found.IPv4].sort(), v6: [...found.IPv6].sort() }
+}
+
+function startsWith(bytes: Uint8Array, network: Uint8Array, bits: number): boolean {
+  if (bytes.length !== network.length) return false
+  const whole = bits >> 3
+  for (let index = 0; index < whole; index++) if (bytes[index] !== network[index]) return false
+  const mask = (0xff00 >> (bits & 7)) & 0xff
+  return ((bytes[whole] ?? 0) & mask) === ((network[whole] ?? 0) & mask)
+}
+
+const masked = (bytes: Uint8Array, bits: number): Uint8Array =>
+  bytes.map((byte, index) => byte & (0xff00 >> Math.min(8, Math.max(0, bits - index * 8))))
+
+/** In one pass, because a large view has hundreds of thousands of them. */
+function ipv4Bytes(text: string): Uint8Array | undefined {
+  if (text.length < 7 || text.length > 15) return undefined
+  const bytes = new Uint8Array(4)
+  let count = 0
+  let part = -1
+  for (let index = 0; index <= text.length; index++) {
+    const digit = text.charCodeAt(index) - 48
+    if (digit >= 0 && digit <= 9) {
+      // No leading zeros: some programs read them as octal.
+      if (part === 0) return undefined
+      part = part < 0 ? digit : part * 10 + digit
+    } else {
+      if (part < 0 || part > 255 || count === 4 || (index < text.length && text[index] !== '.')) return undefined
+      bytes[count++] = part
+      part = -1
+    }
+  }
+  return count === 4 ? bytes : undefined
+}
+
+/** 16 bytes, also for an IPv4 address that is written as `::ffff:a.b.c.d`. */
+function ipv6Bytes(text: string): Uint8Array | undefined {
+  // A zone id is meaningful on one machine only.
+  if (!isIPv6(text) || text.includes('%')) return undefined
+  const [head = '', tail] = text.split('::')
+  const before = groupsIn(head)
+  const after = tail === undefined ? [] : groupsIn(tail)
+  const groups = [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after]
+  return Uint8Array.from(groups.flatMap((group) => [group >> 8, group & 0xff]))
+}
+
+function groupsIn(text: string): number[] {
+  if (text === '') return []
+  return text.split(':').flatMap((part) => {
+    const [a, b, c, d] = ipv4Bytes(part) ?? []
+    if (a === undefined || b === undefined || c === undefined || d === undefined) return [Number.parseInt(part, 16)]
+    return [a * 256 + b, c * 256 + d]
+  })
+}
+
+/** The 4 bytes of an IPv4 address that is written as IPv6; other addresses as they are. */
+function withoutMapping(bytes: Uint8Array): Uint8Array {
+  const isMapped =
+    bytes.length === 16 && bytes[10] === 0xff && bytes[11] === 0xff && bytes.subarray(0, 10).every((byte) => byte === 0)
+  return isMapped ? bytes.subarray(12) : bytes
+}
+
+function describe(bytes: Uint8Array): Ip {
+  const own = withoutMapping(bytes)
+  return { family: own.length === 4 ? 'IPv4' : 'IPv6', text: ipOfBytes(own) }
+}
+
+/** RFC 5952: lower case, no leading zeros, the first longest run of two or more zero groups shortened. */
+function formatIpv6(bytes: Uint8Array): string {
+  const groups = Array.from({ length: 8 }, (_, index) => ((bytes[index * 2] ?? 0) << 8) | (bytes[index * 2 + 1] ?? 0))
+  let start = -1
+  let length = 1
+  for (let from = 0; from < 8; from++) {
+    let to = from
+    while (to < 8 && groups[to] === 0) to++
+    if (to - from > length) {
+      start = from
+      length = to - from
+    }
+    if (to > from) from = to
+  }
+  const hex = groups.map((group) => group.toString(16))
+  if (start < 0) return hex.join(':')
+  return `${hex.slice(0, start).join(':')}::${hex.slice(start + length).join(':')}`
+}
