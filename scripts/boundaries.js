@@ -9,12 +9,12 @@ export const mayImport = {
   api: [],
   client: ['@kpng/api'],
   core: ['@kpng/api', '@kpng/client'],
-
-  backends: ['@kpng/api', '@kpng/client'],
-  node: ['@kpng/api', '@kpng/client'],
+  dataplane: ['@kpng/api', '@kpng/client'],
+  linux: ['@kpng/api'],
+  backends: ['@kpng/api', '@kpng/client', '@kpng/dataplane', '@kpng/linux'],
+  node: ['@kpng/api', '@kpng/client', '@kpng/dataplane', '@kpng/linux'],
   playground: ['@kpng/api'],
-  conformance: [],
-  dashboard: [],
+  conformance: ['@kpng/api', '@kpng/linux'],
   cli: ['*'],
 }
 
