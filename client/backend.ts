@@ -1,5 +1,6 @@
-import type { globalv1, localv1 } from '@kpng/api'
+import type { Family, globalv1, localv1 } from '@kpng/api'
 import type { Timeline, Trigger } from './change-set.js'
+import type { ConnectionRecord } from './connection-record.js'
 
 /** A service and the endpoints that this node should use for it. Never changed in place: a new object takes its place. */
 export interface ServiceEndpoints {
@@ -53,7 +54,11 @@ export interface Runner {
   requestFullSync(reason: string): void
 }
 
-/** Makes one node's data plane match one node's view. Everything around it (retry, pacing, metrics, tracing) is the runner's. */
+/**
+ * Makes one node's data plane match one node's view. The runner does everything around it: retries, pacing, metrics, tracing.
+ * `setup`, `sync`, `cleanup` and `close` are required. The rest is for `kpng explain`, the dashboard, metrics and the
+ * conformance kit, and a backend that lacks it works without them.
+ */
 export interface Backend {
   /** Checks the machine; the error says what is missing. */
   setup(runner: Runner): Promise<void>
@@ -62,8 +67,114 @@ export interface Backend {
    * @param steps given when the sync is traced: add what took time
    */
   sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void>
-  /** Takes everything of ours away. Not called on exit: the data plane outlives the process. */
+  /** Removes everything that this backend put on the machine. Not called on exit: the data plane outlives the process. */
   cleanup(): Promise<void>
-  /** Called when the run ends, for backends that carry traffic themselves: what cannot outlive the process is taken away. */
-  close?(): Promise<void>
+  /**
+   * Called once when the run ends, also when `setup` failed: frees sockets, timers and files. A backend that carries traffic
+   * itself ends it here; rules in the kernel stay.
+   */
+  close(): Promise<void>
+  /** What the data plane can do. May be called at any time. */
+  features?(): BackendFeatures
+  /** Reads back what the data plane really holds for one frontend. Undefined: nothing. */
+  held?(frontend: FrontendAddress): Promise<HeldFrontend | undefined>
+  /** What it counts and reports beside its syncs. */
+  readonly observations?: Observations
+}
+
+export type FrontendKind = 'clusterIP' | 'externalIP' | 'loadBalancerIP' | 'nodePort'
+
+export type Protocol = 'tcp' | 'udp' | 'sctp'
+
+/** Where clients send to: an address and port of a Service, or a node port. */
+export interface FrontendAddress {
+  readonly kind: FrontendKind
+  readonly family: Family
+  /** Canonical text. Empty for a node port, which is open on every address that serves node ports. */
+  readonly address: string
+  /** `any` together with port 0: the Service has the whole address, whatever the protocol and port. */
+  readonly protocol: Protocol | 'any'
+  readonly port: number
+}
+
+/** What a data plane holds for one frontend. */
+export interface HeldFrontend {
+  /** Endpoints for clients inside the cluster (pods, this node): `10.244.1.5:8080`, in the data plane's own order. */
+  readonly inside: readonly string[]
+  /** Endpoints for everybody else. */
+  readonly outside: readonly string[]
+  /** What happens to a client from outside if there is no endpoint. */
+  readonly otherwise: 'refuse' | 'drop'
+  /** Clients whose session affinity is remembered, and their endpoints. Missing: no session affinity. */
+  readonly sessionAffinity?: readonly { readonly client: string; readonly endpoint: string }[]
+  /** Connections since the frontend was made. Missing: not counted. */
+  readonly connections?: number
+}
+
+/** What a data plane can do, for status pages and the conformance kit. */
+export interface BackendFeatures {
+  /** As users name it: `nftables`, `userspace`. */
+  readonly name: string
+  readonly kinds: readonly FrontendKind[]
+  readonly protocols: readonly Protocol[]
+  readonly families: readonly Family[]
+  readonly sessionAffinity: boolean
+  /** loadBalancerSourceRanges */
+  readonly sourceRanges: boolean
+  /** Services that have a whole address instead of ports. */
+  readonly wholeAddresses: boolean
+  /** Endpoints see the client's address under externalTrafficPolicy Local. */
+  readonly keepsSourceAddress: boolean
+  /** Node ports answer on loopback addresses. */
+  readonly localhostNodePorts: boolean
+  /** Connections are counted per service port. */
+  readonly counters: boolean
+  /** Answers go to the client without passing the node that took the request. */
+  readonly directServerReturn: boolean
+}
+
+/** New connections of one service port. */
+export interface ServicePortConnections {
+  readonly namespace: string
+  readonly service: string
+  /** The name of the port; empty if it has none. */
+  readonly port: string
+  readonly connections: number
+}
+
+/** What a backend that carries traffic itself counts for one service port. */
+export interface ServicePortTraffic {
+  readonly connections: number
+  readonly active: number
+  readonly bytesToEndpoint: number
+  readonly bytesToClient: number
+  /** Attempts to reach one endpoint that failed. */
+  readonly dialFailures: number
+  /** Clients for which no endpoint could be reached. */
+  readonly failures: number
+  /** UDP clients whose session ended to make room for another. */
+  readonly crowdedOut: number
+  /** Clients that were turned away. */
+  readonly refused: number
+}
+
+/** Whoever wants to know at once. Must not throw. */
+export interface ObservationListener {
+  /** Stale flows of a family were looked for; `deleted` of them were found and removed. */
+  staleFlows?(family: Family, durationMs: number, deleted: number): void
+  /** Something that is no longer needed could not be removed. It is tried again. */
+  cleanupFailed?(families: readonly Family[]): void
+  /** A connection or UDP session has ended. Without this function, no clock is read for it. */
+  connectionEnded?(connection: ConnectionRecord): void
+}
+
+/** What a backend counts and reports. Each part is there if the backend has it; the listener may be set at any time. */
+export interface Observations {
+  /** Read from the data plane each time. */
+  readonly connections?: () => Promise<readonly ServicePortConnections[]>
+  /** By service port (`namespace/name:port`). */
+  readonly traffic?: ReadonlyMap<string, ServicePortTraffic>
+  /** Addresses that should be open and are not, and why. */
+  readonly failures?: () => ReadonlyMap<string, string>
+  listener: ObservationListener
 }

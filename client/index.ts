@@ -10,7 +10,24 @@ export {
   toGoJson,
 } from '@kpng/api'
 export { parseAddresses } from './address.js'
-export type { Backend, Changes, NodeView, Runner, ServiceChange, ServiceEndpoints, SyncStep } from './backend.js'
+export type {
+  Backend,
+  BackendFeatures,
+  Changes,
+  FrontendAddress,
+  FrontendKind,
+  HeldFrontend,
+  NodeView,
+  ObservationListener,
+  Observations,
+  Protocol,
+  Runner,
+  ServiceChange,
+  ServiceEndpoints,
+  ServicePortConnections,
+  ServicePortTraffic,
+  SyncStep,
+} from './backend.js'
 export type {
   ChangeSet,
   ChangeSetRequest,

@@ -36,6 +36,7 @@ export async function run(
         if (options.once) done.abort()
       },
       cleanup: async () => {},
+      close: async () => {},
     },
     { changeSets: changeSetsOverGrpc({ ...options, log }), nodeName, log, signal },
   )

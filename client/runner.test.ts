@@ -59,6 +59,7 @@ function start(behave: (count: number) => void | Promise<void> = () => {}, optio
       await behave(syncs.length)
     },
     cleanup: async () => {},
+    close: async () => {},
   }
   const running = runBackend(backend, {
     changeSets: source,
@@ -234,6 +235,7 @@ describe('a backend', () => {
       setup: () => Promise.reject(new Error('nft is missing')),
       sync: () => Promise.reject(new Error('called')),
       cleanup: async () => {},
+      close: async () => {},
     }
     await expect(
       runBackend(backend, { changeSets: source, nodeName: 'n', log: silentLog, signal: stop.signal }),

@@ -47,7 +47,7 @@ export async function runBackend(backend: Backend, options: RunnerOptions): Prom
   try {
     await new BackendRun(backend, options).run()
   } finally {
-    await backend.close?.()
+    await backend.close()
   }
 }
 

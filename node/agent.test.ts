@@ -80,6 +80,7 @@ test('a backend that runs beside it is seen on every page', async () => {
         if (fail) throw new Error('the kernel is busy')
       },
       cleanup: async () => {},
+      close: async () => {},
     },
     {
       changeSets,

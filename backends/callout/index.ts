@@ -19,6 +19,7 @@ export function calloutBackend(options: CalloutOptions = {}): Backend {
     setup: async () => {},
     sync: (view) => callOut(view, options),
     cleanup: async () => {},
+    close: async () => {},
   }
 }
 

@@ -6,5 +6,6 @@ export function jsonBackend(write: (text: string) => void | Promise<void>): Back
     setup: async () => {},
     sync: async (view) => write(jsonLines(view)),
     cleanup: async () => {},
+    close: async () => {},
   }
 }

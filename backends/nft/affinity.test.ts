@@ -1,12 +1,12 @@
 import { silentLog } from '@kpng/api'
 import { describe, expect, test } from 'vitest'
+import { change, endpoint, ips, type TestService, tcp, view } from '../../dataplane/testing/objects.js'
 import { parseAddress } from './address.js'
 import { Affinity } from './affinity.js'
 import { DesiredState } from './desired-state.js'
 import { endpointData, serviceKey } from './element.js'
 import { nodeContext } from './node-context.js'
 import { settingsOf } from './options.js'
-import { change, endpoint, ips, type TestService, tcp, view } from './testing/objects.js'
 
 const bytes = (text: string) => parseAddress(text)?.bytes ?? ''
 

@@ -91,12 +91,16 @@ class NftBackend implements Backend, NftHooks {
     }
   }
 
-  async cleanup(): Promise<void> {
+  async close(): Promise<void> {
     clearInterval(this.#driftTimer)
     await this.#clients?.close()
     this.#kernel?.close()
     this.#kernel = undefined
     this.#inStep = false
+  }
+
+  async cleanup(): Promise<void> {
+    await this.close()
     await removeTables(new NftCommand(this.#settings.nftCommand))
   }
 

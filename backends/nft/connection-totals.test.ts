@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { ips, tcp, udp, view } from '../../dataplane/testing/objects.js'
 import { parseAddress } from './address.js'
 import { ConnectionTotals, type Packets } from './connection-totals.js'
 import { nodePortKey, type Protocol, serviceKey } from './element.js'
 import type { SetPath } from './names.js'
 import { packetsIn } from './nft-writer.js'
-import { ips, tcp, udp, view } from './testing/objects.js'
 
 const bytes = (text: string) => parseAddress(text)?.bytes ?? ''
 const key = (address: string, protocol: Protocol, port: number) => serviceKey(bytes(address), protocol, port)

@@ -1,6 +1,17 @@
 import { silentLog } from '@kpng/api'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import {
+  change,
+  endpoint,
+  ips,
+  type TestService,
+  type TestView,
+  tcp,
+  thisNode,
+  udp,
+  view,
+} from '../../dataplane/testing/objects.js'
 import { families } from './address.js'
 import { DesiredState } from './desired-state.js'
 import { type Elements, put, slotOf } from './element.js'
@@ -8,7 +19,6 @@ import { allListKinds, type SetPath } from './names.js'
 import { nodeContext } from './node-context.js'
 import { settingsOf } from './options.js'
 import { elementLines } from './render.js'
-import { change, endpoint, ips, type TestService, type TestView, tcp, thisNode, udp, view } from './testing/objects.js'
 import type { Transaction } from './transaction.js'
 
 const settings = settingsOf({ detectLocal: { mode: 'NodeCIDR' } })

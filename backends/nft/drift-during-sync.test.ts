@@ -1,8 +1,8 @@
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { change, endpoint, fullSync, ips, type TestView, view } from '../../dataplane/testing/objects.js'
 import { NetlinkWriter } from './netlink/writer.js'
 import { NftWriter } from './nft-writer.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
-import { change, endpoint, fullSync, ips, type TestView, view } from './testing/objects.js'
 import { nft, RunningBackends } from './testing/running.js'
 
 const manyServices = (count: number): TestView =>

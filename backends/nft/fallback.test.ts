@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { KpngError, silentLog } from '@kpng/api'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { change, endpoint, fullSync, ips, udp } from '../../dataplane/testing/objects.js'
 import { nftBackend } from './backend.js'
 import { labView, options } from './testing/cases.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
-import { change, endpoint, fullSync, ips, udp } from './testing/objects.js'
 
 // A machine on which koffi does not load, and others that lack something.
 

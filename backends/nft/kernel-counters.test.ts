@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { silentLog } from '@kpng/api'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { change, fullSync } from '../../dataplane/testing/objects.js'
 import { nftBackend } from './backend.js'
 import { addressOf, labView, options } from './testing/cases.js'
 import { Lab } from './testing/lab.js'
 import { enterNamespace, whyNoKernel } from './testing/namespace.js'
-import { change, fullSync } from './testing/objects.js'
 
 // Connections by service port, counted by the kernel.
 

@@ -1,11 +1,11 @@
 import { silentLog } from '@kpng/api'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { change, endpoint, fullSync, ips, type TestService, tcp, udp } from '../../dataplane/testing/objects.js'
 import type { Family } from './address.js'
 import { nftBackend } from './backend.js'
 import { addresses, addressOf, type Case, cases, labView, type Name, options } from './testing/cases.js'
 import { type AskRequest, Lab, type Place } from './testing/lab.js'
 import { enterNamespace, whyNoKernel } from './testing/namespace.js'
-import { change, endpoint, fullSync, ips, type TestService, tcp, udp } from './testing/objects.js'
 
 // The packet flows of packet-flow.test.ts, on the kernel, with real packets.
 

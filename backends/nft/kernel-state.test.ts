@@ -2,6 +2,16 @@ import { spawnSync } from 'node:child_process'
 import { silentLog } from '@kpng/api'
 import type { Backend, SyncStep } from '@kpng/client'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import {
+  change,
+  endpoint,
+  fullSync,
+  ips,
+  item,
+  type TestView,
+  udp,
+  view as viewOf,
+} from '../../dataplane/testing/objects.js'
 import { families } from './address.js'
 import { nftBackend } from './backend.js'
 import { DesiredState } from './desired-state.js'
@@ -16,7 +26,6 @@ import { type NftOptions, settingsOf } from './options.js'
 import { elementLines } from './render.js'
 import { labView, options } from './testing/cases.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
-import { change, endpoint, fullSync, ips, item, type TestView, udp, view as viewOf } from './testing/objects.js'
 import type { Writer } from './writer.js'
 
 // What is in the kernel after a start, a restart, a change by others, an upgrade. No packets: those are in kernel-flow.test.ts.

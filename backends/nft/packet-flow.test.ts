@@ -1,12 +1,12 @@
 import { localv1, silentLog } from '@kpng/api'
 import { describe, expect, test } from 'vitest'
+import { endpoint, ips, type TestService, type TestView, tcp, thisNode, view } from '../../dataplane/testing/objects.js'
 import { type Family, families } from './address.js'
 import { DesiredState } from './desired-state.js'
 import { nodeContext } from './node-context.js'
 import { type NftOptions, settingsOf } from './options.js'
 import { addresses, addressOf, type Case, cases, labView, type Name, options } from './testing/cases.js'
 import { evaluate, type Outcome } from './testing/evaluate.js'
-import { endpoint, ips, type TestService, type TestView, tcp, thisNode, view } from './testing/objects.js'
 
 // The rules and elements for a view, walked through without a kernel: see testing/evaluate.ts.
 

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { change, endpoint, fullSync, ips, type TestService, view } from '../../dataplane/testing/objects.js'
 import { loadLibc } from './netlink/libc.js'
 import { NetlinkWriter } from './netlink/writer.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
-import { change, endpoint, fullSync, ips, type TestService, view } from './testing/objects.js'
 import { nft, RunningBackends } from './testing/running.js'
 
 const sticky = (name: string, address: string, seconds: number, endpoints: readonly string[]): TestService => ({

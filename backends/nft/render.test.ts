@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { endpoint, ips, tcp, udp, view } from '../../dataplane/testing/objects.js'
 import { renderRuleset } from './render.js'
-import { endpoint, ips, tcp, udp, view } from './testing/objects.js'
 
 const elements = (text: string): string => text.slice(text.indexOf('add element'))
 

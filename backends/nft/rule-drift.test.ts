@@ -1,9 +1,9 @@
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { fullSync } from '../../dataplane/testing/objects.js'
 import { DriftWatch } from './netlink/drift-watch.js'
 import { loadLibc } from './netlink/libc.js'
 import { labView } from './testing/cases.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
-import { fullSync } from './testing/objects.js'
 import { nft, RunningBackends } from './testing/running.js'
 
 // Somebody changes what our tables are made of, not what is in their sets: those are in kernel-state.test.ts.

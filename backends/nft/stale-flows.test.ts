@@ -1,11 +1,11 @@
 import { silentLog } from '@kpng/api'
 import { describe, expect, test } from 'vitest'
+import { change, endpoint, ips, type TestService, udp, view } from '../../dataplane/testing/objects.js'
 import { parseAddress } from './address.js'
 import { DesiredState } from './desired-state.js'
 import { nodeContext } from './node-context.js'
 import { settingsOf } from './options.js'
 import { conntrackArguments, deletedIn, type Flow, staleness, udpChanges } from './stale-flows.js'
-import { change, endpoint, ips, type TestService, udp, view } from './testing/objects.js'
 
 const bytes = (text: string) => parseAddress(text)?.bytes ?? ''
 

@@ -46,5 +46,6 @@ function printing(render: (view: Parameters<Backend['sync']>[0]) => string, cont
       context.stop()
     },
     cleanup: async () => {},
+    close: async () => {},
   }
 }

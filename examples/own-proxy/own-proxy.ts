@@ -37,6 +37,8 @@ class OwnProxy implements Backend {
     for (const route of this.#routes.keys()) this.#remove(route)
   }
 
+  async close(): Promise<void> {}
+
   #set(route: string, endpoints: string): void {
     if (this.#routes.get(route) === endpoints) return
     this.#routes.set(route, endpoints)

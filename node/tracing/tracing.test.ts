@@ -32,6 +32,7 @@ describe('a service that is added', () => {
           syncs++
         },
         cleanup: async () => {},
+        close: async () => {},
       },
       {
         changeSets: changeSetsOf(store),

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { fullSync, view } from '../../../dataplane/testing/objects.js'
 import { enterNewNamespace, whyNoKernel } from '../testing/namespace.js'
-import { fullSync, view } from '../testing/objects.js'
 import { nft, RunningBackends } from '../testing/running.js'
 import { type Libc, loadLibc } from './libc.js'
 import { readOutline } from './outline.js'

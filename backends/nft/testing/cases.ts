@@ -1,7 +1,16 @@
+import {
+  endpoint,
+  ips,
+  type TestService,
+  type TestView,
+  tcp,
+  thisNode,
+  udp,
+  view,
+} from '../../../dataplane/testing/objects.js'
 import type { Family } from '../address.js'
 import type { Protocol } from '../element.js'
 import type { NftOptions } from '../options.js'
-import { endpoint, ips, type TestService, type TestView, tcp, thisNode, udp, view } from './objects.js'
 
 // Packet flows as a table: who asks what, and what must come of it. Run on the rendered rules and on a real kernel.
 

@@ -1,7 +1,7 @@
 import { silentLog } from '@kpng/api'
+import { change, endpoint, fullSync, ips } from '../../../dataplane/testing/objects.js'
 import { nftBackend } from '../backend.js'
 import { labView, options } from './cases.js'
-import { change, endpoint, fullSync, ips } from './objects.js'
 
 // A proxy as a process of its own, so that it can be killed: serves the lab's view, and then changes other services of it
 // without end. Argument: the bit of the packet mark, since another bit is another version of the rules.

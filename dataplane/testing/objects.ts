@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { globalv1, localv1 } from '@kpng/api'
 import type { Changes, NodeView, ServiceEndpoints } from '@kpng/client'
 
-// Short ways to write the objects that tests are about.
+// Short ways to write views, for tests of the data plane and of the backends that build on it.
 
 type ServiceInit = MessageInitShape<typeof localv1.ServiceSchema>
 

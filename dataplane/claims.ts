@@ -1,0 +1,87 @@
+import { type Frontend, frontendId } from './frontend.js'
+
+/**
+ * Who owns an address and port that several Services ask for:
+ * - A cluster IP belongs to its own Service, on all its ports, even if another Service lists it in externalIPs. Otherwise anybody
+ *   who may write a Service could take another one's traffic (CVE-2020-8554).
+ * - Among equals the Service whose name comes first owns it, whatever the order in which they came. When it goes, the next one
+ *   takes over.
+ */
+export class Claims {
+  /** By id. One claimant is kept as it is, because that is nearly always so. */
+  readonly #claimants = new Map<string, Frontend | readonly Frontend[]>()
+  /** The Services that have an address as a cluster IP. */
+  readonly #clusterIps = new Map<string, Set<string>>()
+  /** The ids of frontends with an address that is not their Service's cluster IP, by address. */
+  readonly #otherIds = new Map<string, Set<string>>()
+
+  add(frontend: Frontend): void {
+    const id = frontendId(frontend)
+    const others = this.claimants(id)
+    this.#claimants.set(id, others.length === 0 ? frontend : [...others, frontend])
+    const { kind, address, service } = frontend
+    if (kind === 'clusterIP') put(this.#clusterIps, address, service)
+    else if (kind !== 'nodePort') put(this.#otherIds, address, id)
+  }
+
+  /** All frontends of a Service are removed together: a Service keeps its cluster IP, or it does not. */
+  remove(frontend: Frontend): void {
+    const id = frontendId(frontend)
+    const others = this.claimants(id).filter((other) => other !== frontend)
+    if (others.length === 0) this.#claimants.delete(id)
+    else this.#claimants.set(id, others.length === 1 ? (others[0] as Frontend) : others)
+    const { kind, address, service } = frontend
+    if (kind === 'clusterIP') take(this.#clusterIps, address, service)
+    else if (!others.some((other) => other.kind !== 'clusterIP')) take(this.#otherIds, address, id)
+  }
+
+  claimants(id: string): readonly Frontend[] {
+    const claimants = this.#claimants.get(id)
+    if (claimants === undefined) return none
+    return Array.isArray(claimants) ? claimants : [claimants as Frontend]
+  }
+
+  owner(id: string): Frontend | undefined {
+    let best: Frontend | undefined
+    for (const frontend of this.claimants(id)) {
+      if (this.#isAnothersClusterIp(frontend)) continue
+      if (best === undefined || rank(frontend) < rank(best)) best = frontend
+    }
+    return best
+  }
+
+  /** Every id that has an owner. */
+  *owners(): Generator<Frontend> {
+    for (const id of this.#claimants.keys()) {
+      const owner = this.owner(id)
+      if (owner) yield owner
+    }
+  }
+
+  /** The ids whose owner may change when a cluster IP comes or goes. */
+  idsOn(address: string): Iterable<string> {
+    return this.#otherIds.get(address) ?? none
+  }
+
+  #isAnothersClusterIp({ kind, address, service }: Frontend): boolean {
+    const owners = kind === 'clusterIP' || kind === 'nodePort' ? undefined : this.#clusterIps.get(address)
+    return owners !== undefined && !owners.has(service)
+  }
+}
+
+const none: readonly never[] = []
+
+/** The smaller text owns. */
+const rank = ({ kind, service }: Frontend): string => `${kind === 'clusterIP' ? 0 : 1}${service}`
+
+function put(sets: Map<string, Set<string>>, key: string, value: string): void {
+  const set = sets.get(key)
+  if (set) set.add(value)
+  else sets.set(key, new Set([value]))
+}
+
+function take(sets: Map<string, Set<string>>, key: string, value: string): void {
+  const set = sets.get(key)
+  set?.delete(value)
+  if (set?.size === 0) sets.delete(key)
+}

@@ -1,0 +1,135 @@
+import { type Log, silentLog } from '@kpng/api'
+import type { Changes, NodeView } from '@kpng/client'
+import { Claims } from './claims.js'
+import { type Frontend, frontendId, sameFrontend } from './frontend.js'
+import { type Machine, type NodeFacts, nodeFacts, sameFacts, sameForFrontends, unknownNode } from './node.js'
+import { Problems } from './problems.js'
+import { type ServiceFrontends, serviceFrontends } from './service-frontends.js'
+import { type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from './settings.js'
+
+/** A frontend before and after; undefined where it did not or does not exist. */
+export interface FrontendChange {
+  readonly before: Frontend | undefined
+  readonly after: Frontend | undefined
+}
+
+/** What is new since the last `apply`. */
+export interface FrontendChanges {
+  /** Nothing is known of what the data plane holds. Compare it with the whole table. */
+  readonly full: boolean
+  /** Exactly the frontends that differ, each once. */
+  readonly frontends: readonly FrontendChange[]
+  /** The node before, if it differs. Its addresses and ranges are in the table, not in the frontends. */
+  readonly nodeBefore: NodeFacts | undefined
+}
+
+/** What one node serves: its frontends, kept up to date at the cost of what changed. Every backend builds on it. */
+export class FrontendTable {
+  readonly settings: DataplaneSettings
+  readonly #claims = new Claims()
+  readonly #problems: Problems
+  readonly #byService = new Map<string, readonly Frontend[]>()
+  #node: NodeFacts = unknownNode
+
+  constructor(options: DataplaneOptions = {}, log: Log = silentLog) {
+    this.settings = dataplaneSettings(options)
+    this.#problems = new Problems(log)
+  }
+
+  /** This node, as of the last `apply`. */
+  get node(): NodeFacts {
+    return this.#node
+  }
+
+  /** Every frontend that is served. */
+  all(): Iterable<Frontend> {
+    return this.#claims.owners()
+  }
+
+  /** The frontend with an id (see `frontendId`) that is served. */
+  get(id: string): Frontend | undefined {
+    return this.#claims.owner(id)
+  }
+
+  /** What a Service asks for, whether it is served or another Service owns the address. */
+  wantedBy(service: string): readonly Frontend[] {
+    return this.#byService.get(service) ?? none
+  }
+
+  /** What of a Service is not served, as sentences. */
+  problemsOf(service: string): readonly string[] {
+    return this.#problems.of(service)
+  }
+
+  apply(view: NodeView, changes: Changes, machine: Machine): FrontendChanges {
+    const nodeBefore = this.#node
+    const node = nodeFacts(view, machine, this.settings)
+    this.#node = sameFacts(nodeBefore, node) ? nodeBefore : node
+    const everything = changes.full || !sameForFrontends(nodeBefore, node)
+    const paths = everything ? new Set([...this.#byService.keys(), ...view.services.keys()]) : changes.services.keys()
+    const wanted = new Map<string, ServiceFrontends>()
+    for (const path of paths) wanted.set(path, this.#frontendsOf(path, view))
+    return {
+      full: changes.full,
+      frontends: this.#replace(wanted),
+      nodeBefore: this.#node === nodeBefore ? undefined : nodeBefore,
+    }
+  }
+
+  /** What a Service asks for now. A frontend that says the same as before is the same object. */
+  #frontendsOf(path: string, view: NodeView): ServiceFrontends {
+    const item = view.services.get(path)
+    if (!item) return { frontends: none, problems: [] }
+    const { frontends, problems } = serviceFrontends(item, this.#node, this.settings)
+    const known = new Map(this.wantedBy(path).map((frontend) => [frontendId(frontend), frontend]))
+    const stable = frontends.map((frontend) => {
+      const before = known.get(frontendId(frontend))
+      return before && sameFrontend(before, frontend) ? before : frontend
+    })
+    return { frontends: stable, problems }
+  }
+
+  #replace(wanted: ReadonlyMap<string, ServiceFrontends>): FrontendChange[] {
+    const before = new Map<string, Frontend | undefined>()
+    const touch = (id: string) => before.set(id, this.#claims.owner(id))
+    for (const [path, { frontends }] of wanted) {
+      for (const frontend of [...this.wantedBy(path), ...frontends]) {
+        touch(frontendId(frontend))
+        if (frontend.kind === 'clusterIP') for (const id of this.#claims.idsOn(frontend.address)) touch(id)
+      }
+    }
+    for (const [path, { frontends }] of wanted) {
+      for (const frontend of this.wantedBy(path)) this.#claims.remove(frontend)
+      for (const frontend of frontends) this.#claims.add(frontend)
+      if (frontends.length > 0) this.#byService.set(path, frontends)
+      else this.#byService.delete(path)
+    }
+    const changed: FrontendChange[] = []
+    for (const [id, was] of before) {
+      const is = this.#claims.owner(id)
+      if (was !== is) changed.push({ before: was, after: is })
+    }
+    this.#reportProblems(wanted, before.keys())
+    return changed
+  }
+
+  /** A Service that did not change may have won or lost an address by the change of another. */
+  #reportProblems(wanted: ReadonlyMap<string, ServiceFrontends>, touched: Iterable<string>): void {
+    const services = new Set(wanted.keys())
+    for (const id of touched) for (const { service } of this.#claims.claimants(id)) services.add(service)
+    for (const service of services) {
+      const conflicts = this.wantedBy(service).flatMap((frontend) => {
+        const owner = this.#claims.owner(frontendId(frontend))
+        return owner === frontend ? [] : [conflictOf(frontend, owner)]
+      })
+      this.#problems.set(service, { own: wanted.get(service)?.problems, conflicts })
+    }
+  }
+}
+
+const none: readonly Frontend[] = []
+
+const conflictOf = (frontend: Frontend, owner: Frontend | undefined): string =>
+  owner
+    ? `${frontendId(frontend)} belongs to Service ${owner.service}`
+    : `${frontendId(frontend)} is a cluster IP of another Service`

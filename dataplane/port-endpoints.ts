@@ -1,0 +1,90 @@
+import { type Family, ipsOf, type localv1, parseIp } from '@kpng/api'
+import { endpointsOfPort, type PortEndpoint, type ServiceEndpoints } from '@kpng/client'
+import { type Audience, endpointKey, type FrontendEndpoint } from './frontend.js'
+import { isOnNode, type NodeFacts } from './node.js'
+import { unsafeKindOf } from './unsafe-address.js'
+
+/** Told what of a Service cannot be served, and why. The rest of the Service is served. */
+export type Report = (problem: string) => void
+
+/** Who serves one port of a Service in one family, for each kind of traffic. */
+export interface PortEndpoints {
+  /** Traffic to cluster IPs. */
+  readonly internal: Audience
+  /** Traffic of pods and of this node to the Service's other addresses. */
+  readonly cluster: Audience
+  /** Traffic from outside to the Service's other addresses. The same object as `cluster` unless the policy is Local. */
+  readonly external: Audience
+  readonly draining: readonly FrontendEndpoint[]
+}
+
+export interface PortEndpointsOptions {
+  readonly node: NodeFacts
+  readonly allowLoopback: boolean
+  readonly report: Report
+}
+
+type Scopes = Pick<localv1.EndpointScopes, 'internal' | 'external' | 'cluster'>
+
+/** @param port undefined: the Service has whole addresses, and every endpoint serves it on all ports */
+export function portEndpoints(
+  item: ServiceEndpoints,
+  port: localv1.PortMapping | undefined,
+  family: Family,
+  { node, allowLoopback, report }: PortEndpointsOptions,
+): PortEndpoints {
+  const { internalTrafficToLocal, externalTrafficToLocal } = item.service
+  const internal = new Map<string, FrontendEndpoint>()
+  const cluster = new Map<string, FrontendEndpoint>()
+  const external = new Map<string, FrontendEndpoint>()
+  const draining = new Map<string, FrontendEndpoint>()
+  for (const serving of port ? endpointsOfPort(item, port) : onAllPorts(item)) {
+    if (port && !isPort(serving.port)) continue
+    const scopes = serving.scopes ?? scopesWithoutPolicy(item.service, serving.endpoint)
+    for (const text of ipsOf(serving.endpoint.ips, family)) {
+      const ip = parseIp(text)
+      const unsafe = ip && unsafeKindOf(ip.text, allowLoopback)
+      if (unsafe) report(`endpoint ${text} is not used because it is a ${unsafe} address`)
+      if (ip?.family !== family || unsafe) continue
+      const isLocal = serving.endpoint.local || isOnNode(node, ip.text)
+      const endpoint = { ip: ip.text, port: serving.port, isLocal }
+      const key = endpointKey(endpoint)
+      if (scopes.internal) internal.set(key, endpoint)
+      if (scopes.cluster) cluster.set(key, endpoint)
+      if (scopes.external) external.set(key, endpoint)
+      if (!scopes.internal && !scopes.cluster && !scopes.external) draining.set(key, endpoint)
+    }
+  }
+  // A Go server does not send the cluster scope. Ours never leaves it empty while there are endpoints for outside traffic.
+  const forCluster = cluster.size > 0 ? cluster : external
+  const anywhere = hasEndpoints(port, family) ?? internal.size + forCluster.size > 0
+  const clusterAudience: Audience = { endpoints: [...forCluster.values()], otherwise: 'refuse' }
+  return {
+    internal: { endpoints: [...internal.values()], otherwise: internalTrafficToLocal && anywhere ? 'drop' : 'refuse' },
+    cluster: clusterAudience,
+    external: externalTrafficToLocal
+      ? { endpoints: [...external.values()], otherwise: anywhere ? 'drop' : 'refuse' }
+      : clusterAudience,
+    draining: draining.size > 0 ? [...draining.values()] : none,
+  }
+}
+
+const none: readonly FrontendEndpoint[] = []
+
+export const isPort = (number: number): boolean => Number.isInteger(number) && number > 0 && number < 65_536
+
+const onAllPorts = ({ endpoints }: ServiceEndpoints): PortEndpoint[] =>
+  endpoints.map((endpoint) => ({ endpoint, port: 0, scopes: endpoint.scopes }))
+
+/** A server that does not know scopes sends none. Then the traffic policies are applied here. */
+function scopesWithoutPolicy(service: localv1.Service, { local }: localv1.Endpoint): Scopes {
+  return {
+    internal: local || !service.internalTrafficToLocal,
+    external: local || !service.externalTrafficToLocal,
+    cluster: true,
+  }
+}
+
+/** Whether any endpoint of the cluster serves the port; undefined if the server does not say. */
+const hasEndpoints = (port: localv1.PortMapping | undefined, family: Family): boolean | undefined =>
+  family === 'IPv4' ? port?.hasEndpoints?.v4 : port?.hasEndpoints?.v6

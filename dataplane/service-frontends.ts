@@ -1,0 +1,196 @@
+import {
+  type Cidr,
+  CidrSet,
+  defaultAffinitySeconds,
+  type Family,
+  families,
+  ipsOf,
+  localv1,
+  parseCidr,
+  parseIp,
+} from '@kpng/api'
+import {
+  type FrontendAddress,
+  type FrontendKind,
+  type Protocol,
+  type ServiceEndpoints,
+  servicePath,
+} from '@kpng/client'
+import { type Frontend, frontendId } from './frontend.js'
+import { isInside, type NodeFacts } from './node.js'
+import { isPort, type PortEndpoints, portEndpoints, type Report } from './port-endpoints.js'
+import type { DataplaneSettings } from './settings.js'
+import { unsafeKindOf } from './unsafe-address.js'
+
+/** What a Service asks for on this node. Another Service may own some of its addresses: see claims.ts. */
+export interface ServiceFrontends {
+  readonly frontends: readonly Frontend[]
+  /** What of it cannot be served, as sentences without the Service's name. */
+  readonly problems: readonly string[]
+}
+
+const protocols = new Map<localv1.Protocol, Protocol>([
+  [localv1.Protocol.TCP, 'tcp'],
+  [localv1.Protocol.UDP, 'udp'],
+  [localv1.Protocol.SCTP, 'sctp'],
+])
+
+export function serviceFrontends(
+  item: ServiceEndpoints,
+  node: NodeFacts,
+  settings: DataplaneSettings,
+): ServiceFrontends {
+  const problems = new Set<string>()
+  const builder = new Builder(item, node, settings, (problem) => problems.add(problem))
+  if (item.service.mapIp) builder.addWholeAddresses()
+  else for (const port of item.service.ports) builder.addPort(port)
+  return { frontends: [...builder.frontends.values()], problems: [...problems] }
+}
+
+/** Collects the frontends of one Service. The first one with an id counts: two ports with one number, an IP that is listed twice. */
+class Builder {
+  readonly frontends = new Map<string, Frontend>()
+  readonly #item: ServiceEndpoints
+  readonly #node: NodeFacts
+  readonly #settings: DataplaneSettings
+  readonly #report: Report
+
+  constructor(item: ServiceEndpoints, node: NodeFacts, settings: DataplaneSettings, report: Report) {
+    this.#item = item
+    this.#node = node
+    this.#settings = settings
+    this.#report = report
+  }
+
+  addWholeAddresses(): void {
+    for (const family of this.#node.families) {
+      const addresses = this.#addresses(family)
+      if (addresses.length === 0) continue
+      const endpoints = this.#endpoints(undefined, family)
+      for (const address of addresses) {
+        this.#put({ ...address, family, protocol: 'any', port: 0 }, endpoints, '')
+      }
+    }
+  }
+
+  addPort(port: localv1.PortMapping): void {
+    const protocol = protocols.get(port.protocol)
+    if (!protocol || !isPort(port.port)) {
+      this.#report(`port "${port.name}" has no usable protocol or number`)
+      return
+    }
+    for (const family of this.#node.families) {
+      const addresses = this.#addresses(family)
+      const hasNodePort = isPort(port.nodePort) && hasFamily(this.#item.service, family)
+      if (addresses.length === 0 && !hasNodePort) continue
+      const endpoints = this.#endpoints(port, family)
+      for (const address of addresses) {
+        this.#put({ ...address, family, protocol, port: port.port }, endpoints, port.name)
+      }
+      if (!hasNodePort) continue
+      this.#put({ kind: 'nodePort', family, address: '', protocol, port: port.nodePort }, endpoints, port.name)
+    }
+  }
+
+  #endpoints(port: localv1.PortMapping | undefined, family: Family): PortEndpoints {
+    const { allowLoopback } = this.#settings
+    return portEndpoints(this.#item, port, family, { node: this.#node, allowLoopback, report: this.#report })
+  }
+
+  #put(where: FrontendAddress, endpoints: PortEndpoints, portName: string): void {
+    const id = frontendId(where)
+    if (!this.frontends.has(id)) this.frontends.set(id, this.#frontend(where, endpoints, portName))
+  }
+
+  #frontend(where: FrontendAddress, endpoints: PortEndpoints, portName: string): Frontend {
+    const { service } = this.#item
+    const isClusterIp = where.kind === 'clusterIP'
+    return {
+      ...where,
+      service: servicePath(service.namespace, service.name),
+      portName,
+      inside: isClusterIp ? endpoints.internal : endpoints.cluster,
+      outside: isClusterIp ? endpoints.internal : endpoints.external,
+      draining: endpoints.draining,
+      allowedSources: where.kind === 'nodePort' || isClusterIp ? undefined : this.#allowedSources(where),
+      sessionAffinitySeconds: sessionAffinitySeconds(service),
+      masquerade: this.#masquerade(isClusterIp),
+    }
+  }
+
+  #masquerade(isClusterIp: boolean): Frontend['masquerade'] {
+    if (isClusterIp) return this.#settings.masqueradeAll ? 'always' : 'notPods'
+    return this.#item.service.externalTrafficToLocal ? 'node' : 'always'
+  }
+
+  /** Load-balancer IPs come before external IPs: an address that is both is guarded by the source ranges. */
+  #addresses(family: Family): Pick<FrontendAddress, 'kind' | 'address'>[] {
+    const { ips } = this.#item.service
+    const found = new Map<string, FrontendKind>()
+    const add = (kind: FrontendKind, set: localv1.IPSet | undefined) => {
+      for (const text of ipsOf(set, family)) {
+        const ip = parseIp(text)
+        if (ip?.family !== family) this.#report(`"${text}" is not an ${family} address`)
+        else if (!found.has(ip.text) && (kind === 'clusterIP' || this.#mayServe(ip.text))) found.set(ip.text, kind)
+      }
+    }
+    add('clusterIP', ips?.clusterIps)
+    add('loadBalancerIP', ips?.loadBalancerIps)
+    if (this.#settings.externalIps) add('externalIP', ips?.externalIps)
+    return [...found].map(([address, kind]) => ({ kind, address }))
+  }
+
+  /** The API server allocates cluster IPs. Other addresses are whatever somebody wrote into the Service or its status. */
+  #mayServe(ip: string): boolean {
+    const unsafe = unsafeKindOf(ip, this.#settings.allowLoopback)
+    if (unsafe) {
+      this.#report(`address ${ip} is not served because it is a ${unsafe} address`)
+      return false
+    }
+    if (this.#settings.protectNodeAndPodIps && isInside(this.#node, ip)) {
+      this.#report(`address ${ip} is not served because it belongs to this node or to a pod`)
+      return false
+    }
+    return true
+  }
+
+  /**
+   * The sources that the filters for an address allow; undefined if no filter restricts its family. As in kube-proxy, CIDRs of
+   * only the other family do not restrict it. A filter without a CIDR does, and so does an unreadable one: whoever wrote it
+   * wanted a restriction.
+   */
+  #allowedSources({ kind, family, address }: FrontendAddress): readonly Cidr[] | undefined {
+    const cidrs: Cidr[] = []
+    let isRestricted = false
+    for (const { targetIps, sourceRanges } of this.#item.service.ipFilters) {
+      const targets = families.flatMap((each) => ipsOf(targetIps, each))
+      const applies =
+        targets.length === 0 ? kind === 'loadBalancerIP' : targets.some((text) => parseIp(text)?.text === address)
+      if (!applies) continue
+      if (sourceRanges.length === 0) isRestricted = true
+      for (const text of sourceRanges) {
+        const cidr = parseCidr(text)
+        if (!cidr) this.#report(`source range "${text}" is not a CIDR and allows nobody`)
+        if (!cidr || cidr.family === family) isRestricted = true
+        if (cidr?.family === family) cidrs.push(cidr)
+      }
+    }
+    if (!isRestricted) return undefined
+    const allowed = new CidrSet(cidrs)
+    // If the address is on an interface of the node as well, the node's own packets to it carry it as their source.
+    if (!this.#node.addresses.some((own) => allowed.has(own))) return allowed.cidrs
+    const own = parseCidr(`${address}/${family === 'IPv4' ? 32 : 128}`)
+    return new CidrSet(own ? [...cidrs, own] : cidrs).cidrs
+  }
+}
+
+/** A node port is open in the families of the Service's cluster IPs. One without cluster IPs is open in all. */
+function hasFamily({ ips }: localv1.Service, family: Family): boolean {
+  const has = (each: Family) => ipsOf(ips?.clusterIps, each).length > 0
+  return has(family) || !families.some(has)
+}
+
+function sessionAffinitySeconds({ sessionAffinity }: localv1.Service): number | undefined {
+  if (sessionAffinity.case !== 'clientIp') return undefined
+  return sessionAffinity.value.timeoutSeconds > 0 ? sessionAffinity.value.timeoutSeconds : defaultAffinitySeconds
+}

@@ -1,0 +1,80 @@
+import type { Family } from '@kpng/api'
+import type { FrontendAddress } from '@kpng/client'
+import { endpointKey, type Frontend, type FrontendEndpoint, frontendId } from './frontend.js'
+import type { FrontendChange, FrontendTable } from './frontend-table.js'
+
+// A UDP client that keeps its port stays with the endpoint that its first packet was given for as long as it sends: to the
+// kernel all of it is one flow. When that endpoint is gone the flow must go too, so that the next packet gets another one. TCP
+// needs nothing of the kind, because its connections end. As in kube-proxy, a flow stays while its endpoint exists and serves,
+// also if it is terminating or no longer chosen for new clients, so that sessions can drain.
+
+/** A UDP flow in the kernel's connection table. */
+export interface Flow {
+  readonly family: Family
+  /** Where the client sends to. */
+  readonly destination: string
+  readonly destinationPort: number
+  /** Who answers. */
+  readonly answeredBy: string
+  readonly answeredByPort: number
+  /** The destination was changed on the way. */
+  readonly isRedirected: boolean
+}
+
+/** Flows to this address and port may go to an endpoint that no longer serves. */
+export type FlowCheck = Pick<FrontendAddress, 'kind' | 'family' | 'address' | 'protocol' | 'port'>
+
+/** Where stale flows may be after a change. */
+export const flowChecks = (changes: Iterable<FrontendChange>): FlowCheck[] => {
+  const checks: FlowCheck[] = []
+  for (const { before, after } of changes) {
+    const frontend = after ?? before
+    if (frontend && carriesUdp(frontend) && mayLeaveStaleFlows(before, after)) checks.push(frontend)
+  }
+  return checks
+}
+
+/** Everywhere: after a start, nobody knows what changed while no one was looking. */
+export const allFlowChecks = (table: FrontendTable): FlowCheck[] => [...table.all()].filter(carriesUdp)
+
+const carriesUdp = ({ protocol }: FlowCheck): boolean => protocol === 'udp' || protocol === 'any'
+
+function mayLeaveStaleFlows(before: Frontend | undefined, after: Frontend | undefined): boolean {
+  // Clients may have sent to the address before it was served: their flows bypass the rules.
+  if (!before || !after || before.inside.endpoints.length + before.outside.endpoints.length === 0) return true
+  const kept = servingKeys(after)
+  return servingEndpoints(before).some((endpoint) => !kept.has(endpointKey(endpoint)))
+}
+
+/** Tells the flows under some checks that must go, by what the table says at that moment. */
+export function staleness(checks: Iterable<FlowCheck>, table: FrontendTable): (flow: Flow) => boolean {
+  const serving = new Map<string, ReadonlySet<string> | undefined>()
+  for (const check of checks) {
+    const frontend = table.get(frontendId(check))
+    serving.set(frontendId(check), frontend && servingKeys(frontend))
+  }
+  const isStaleFor = (id: string, { answeredBy: ip, answeredByPort: port, isRedirected }: Flow): boolean => {
+    const keys = serving.get(id)
+    // The frontend is gone: what was not redirected was never ours.
+    if (keys === undefined) return isRedirected
+    return !keys.has(endpointKey({ ip, port })) && !keys.has(ip)
+  }
+  return (flow) => {
+    const { family, destination: address, destinationPort: port, isRedirected } = flow
+    const withPort = frontendId({ kind: 'clusterIP', family, address, protocol: 'udp', port })
+    if (serving.has(withPort)) return isStaleFor(withPort, flow)
+    if (serving.has(address)) return isStaleFor(address, flow)
+    const nodePort = frontendId({ kind: 'nodePort', family, address: '', protocol: 'udp', port })
+    // Packets to the same port of another machine may pass through this node.
+    const isForNode = isRedirected || table.node.addresses.includes(address)
+    return isForNode && serving.has(nodePort) && isStaleFor(nodePort, flow)
+  }
+}
+
+const servingEndpoints = ({ inside, outside, draining }: Frontend): FrontendEndpoint[] => [
+  ...inside.endpoints,
+  ...(outside === inside ? [] : outside.endpoints),
+  ...draining,
+]
+
+const servingKeys = (frontend: Frontend): Set<string> => new Set(servingEndpoints(frontend).map(endpointKey))
