@@ -1,5 +1,5 @@
 import { type Log, silentLog } from '@kpng/api'
-import type { Changes, NodeView } from '@kpng/client'
+import type { Backend, Changes, NodeView } from '@kpng/client'
 import { Claims } from './claims.js'
 import { type Frontend, frontendId, sameFrontend } from './frontend.js'
 import { type Machine, type NodeFacts, nodeFacts, sameFacts, sameForFrontends, unknownNode } from './node.js'
@@ -133,3 +133,9 @@ const conflictOf = (frontend: Frontend, owner: Frontend | undefined): string =>
   owner
     ? `${frontendId(frontend)} belongs to Service ${owner.service}`
     : `${frontendId(frontend)} is a cluster IP of another Service`
+
+/** A backend that builds on a table and shows it, so that metrics, health checks and `kpng explain` need none of their own. */
+export interface FrontendBackend extends Backend {
+  /** As of the last sync. */
+  readonly frontends: FrontendTable
+}
