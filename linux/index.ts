@@ -1,1 +1,7 @@
-export {}
+export {
+  isMissingProgram,
+  outputOf,
+  type ProgramOptions,
+  type ProgramResult,
+  runProgram,
+} from './program.js'

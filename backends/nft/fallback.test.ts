@@ -51,7 +51,7 @@ describe.skipIf(whyNoKernel() !== undefined)('without koffi', () => {
 describe.skipIf(whyNoKernel() !== undefined)('what is missing is named (70)', () => {
   test('no nft command', async () => {
     await expect(nftBackend({ nftCommand: '/nowhere/nft' }).setup(runner)).rejects.toThrow(
-      /"\/nowhere\/nft" cannot be run/,
+      /^\/nowhere\/nft is not installed or not in PATH\. Install it/,
     )
   })
 
