@@ -91,12 +91,17 @@ class NftBackend implements Backend, NftHooks {
     }
   }
 
-  async cleanup(): Promise<void> {
+  /** The rules stay and go on serving; what this process holds open to change and to watch them goes. */
+  async close(): Promise<void> {
     clearInterval(this.#driftTimer)
     await this.#clients?.close()
     this.#kernel?.close()
     this.#kernel = undefined
     this.#inStep = false
+  }
+
+  async cleanup(): Promise<void> {
+    await this.close()
     await removeTables(new NftCommand(this.#settings.nftCommand))
   }
 

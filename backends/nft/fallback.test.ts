@@ -8,7 +8,8 @@ import { change, endpoint, fullSync, ips, udp } from './testing/objects.js'
 
 // A machine on which koffi does not load, and others that lack something.
 
-vi.mock('./netlink/libc.js', () => ({
+vi.mock('@kpng/linux', async (original) => ({
+  ...(await original<typeof import('@kpng/linux')>()),
   loadLibc: () =>
     Promise.reject(new KpngError('unsupported', 'The koffi library cannot be loaded: no build for this machine.')),
 }))

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
+import { loadLibc } from '@kpng/linux'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { loadLibc } from './netlink/libc.js'
 import { NetlinkWriter } from './netlink/writer.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
 import { change, endpoint, fullSync, ips, type TestService, view } from './testing/objects.js'

@@ -1,6 +1,6 @@
+import { loadLibc } from '@kpng/linux'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { DriftWatch } from './netlink/drift-watch.js'
-import { loadLibc } from './netlink/libc.js'
 import { labView } from './testing/cases.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
 import { fullSync } from './testing/objects.js'
