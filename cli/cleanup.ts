@@ -42,7 +42,7 @@ export async function cleanUp(flags: Flags, context: Context): Promise<void> {
  * taken away from here: that is no failure, unless it is so for all of them.
  */
 async function cleanUpBackends(chosen: ReadonlyMap<string, Backend>, { log }: Context): Promise<string[]> {
-  const { isMissingProgram } = await import('@kpng/backend-userspace')
+  const { isMissingProgram } = await import('@kpng/linux')
   const failed: string[] = []
   const missing: string[] = []
   for (const [name, backend] of chosen) {

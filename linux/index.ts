@@ -1,1 +1,36 @@
-export {}
+export { type Libc, loadLibc } from './libc.js'
+export { MessageBuffer } from './netlink/buffer.js'
+export { type ByteOrder, hostOrder } from './netlink/byte-order.js'
+export {
+  errnoText,
+  NETLINK_GENERIC,
+  NETLINK_NETFILTER,
+  NETLINK_ROUTE,
+  NFPROTO_IPV4,
+  NFPROTO_IPV6,
+  NLA_F_NESTED,
+  NLA_TYPE_MASK,
+  NLM_F_ACK,
+  NLM_F_APPEND,
+  NLM_F_CREATE,
+  NLM_F_DUMP,
+} from './netlink/constants.js'
+export { dump } from './netlink/dump.js'
+export {
+  type Acknowledgement,
+  type Attribute,
+  acknowledgementIn,
+  attributesIn,
+  attributesOf,
+  findAttribute,
+  type Message,
+  textOf,
+} from './netlink/messages.js'
+export { AnswersLost, NetlinkSocket } from './netlink/socket.js'
+export {
+  isMissingProgram,
+  outputOf,
+  type ProgramOptions,
+  type ProgramResult,
+  runProgram,
+} from './program.js'

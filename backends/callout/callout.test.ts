@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { NodeState } from '@kpng/client'
 import { expect, onTestFinished, test } from 'vitest'
+import { runWithoutDescriptors, useUpDescriptors } from '../../linux/testing/bundle.js'
 import { calloutBackend } from './index.js'
 
 /** A program of somebody's, as a shell script. */
@@ -49,4 +50,22 @@ test.each([
   ['one that is not there', '/no/such/program', 10_000, /cannot be started.*Check CALLOUT/],
 ])('%s is an error that says so', async (_, script, timeoutMs, expected) => {
   await expect(call(script, timeoutMs).done).rejects.toThrow(expected)
+})
+
+test('a process without file descriptors goes on, and says what to do', async () => {
+  const { status, printed } = await runWithoutDescriptors(
+    `import { NodeState } from '@kpng/client'
+    import { calloutBackend } from './index.ts'
+    const backend = calloutBackend({ program: 'true' })
+    ${useUpDescriptors}
+    for (let time = 1; time <= 2; time++) {
+      await backend.sync(new NodeState('n'), ${JSON.stringify(changes)}).catch((error) => console.log(error.message))
+    }
+    console.log('goes on')`,
+    new URL(import.meta.url),
+  )
+  const sentence =
+    'The program true cannot be started: spawn true EMFILE. No file descriptors are left. Raise the limit'
+  expect(printed.split('\n').map((line) => line.slice(0, sentence.length))).toEqual([sentence, sentence, 'goes on', ''])
+  expect(status).toBe(0)
 })

@@ -91,6 +91,7 @@ class NftBackend implements Backend, NftHooks {
     }
   }
 
+  /** The rules stay and go on serving; what this process holds open to change and to watch them goes. */
   async close(): Promise<void> {
     clearInterval(this.#driftTimer)
     await this.#clients?.close()

@@ -8,7 +8,8 @@ import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
 
 // A machine on which koffi does not load, and others that lack something.
 
-vi.mock('./netlink/libc.js', () => ({
+vi.mock('@kpng/linux', async (original) => ({
+  ...(await original<typeof import('@kpng/linux')>()),
   loadLibc: () =>
     Promise.reject(new KpngError('unsupported', 'The koffi library cannot be loaded: no build for this machine.')),
 }))
@@ -51,7 +52,7 @@ describe.skipIf(whyNoKernel() !== undefined)('without koffi', () => {
 describe.skipIf(whyNoKernel() !== undefined)('what is missing is named (70)', () => {
   test('no nft command', async () => {
     await expect(nftBackend({ nftCommand: '/nowhere/nft' }).setup(runner)).rejects.toThrow(
-      /"\/nowhere\/nft" cannot be run/,
+      /^\/nowhere\/nft is not installed or not in PATH\. Install it/,
     )
   })
 

@@ -1,11 +1,11 @@
 import { messageOf } from '@kpng/api'
+import type { Libc } from '@kpng/linux'
 import type { Family } from './address.js'
 import { families } from './address.js'
 import type { DesiredState } from './desired-state.js'
 import { FollowUp } from './follow-up.js'
 import type { NftHooks } from './hooks.js'
 import { deleteUdpFlows } from './netlink/conntrack.js'
-import type { Libc } from './netlink/libc.js'
 import type { Settings } from './options.js'
 import { deleteFlowsByCommand, type ListChange, staleness } from './stale-flows.js'
 

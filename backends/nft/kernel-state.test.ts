@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { silentLog } from '@kpng/api'
 import type { Backend, SyncStep } from '@kpng/client'
+import { loadLibc } from '@kpng/linux'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import {
   change,
@@ -17,7 +18,6 @@ import { nftBackend } from './backend.js'
 import { DesiredState } from './desired-state.js'
 import type { Elements } from './element.js'
 import { DriftWatch } from './netlink/drift-watch.js'
-import { loadLibc } from './netlink/libc.js'
 import { NetlinkWriter } from './netlink/writer.js'
 import { NftCommand } from './nft-command.js'
 import { NftWriter } from './nft-writer.js'

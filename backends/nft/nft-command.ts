@@ -1,9 +1,12 @@
 import { KpngError } from '@kpng/api'
+import { type ProgramResult, runProgram } from '@kpng/linux'
 import type { Family } from './address.js'
-import { runCommand } from './command.js'
 import { tableName } from './names.js'
 import { outlineIn } from './outline-text.js'
 import type { TableOutline } from './writer.js'
+
+/** An nft that takes longer hangs. Long input needs its time: 10 seconds per megabyte is many times what nft takes. */
+const limitMsFor = (input: string): number => 30_000 + input.length / 100
 
 /** The nft command. */
 export class NftCommand {
@@ -15,7 +18,7 @@ export class NftCommand {
 
   /** Runs a text as one transaction. */
   async apply(text: string): Promise<void> {
-    const { code, errors } = await runCommand(this.#command, ['-f', '-'], text)
+    const { code, errors } = await this.#run(['-f', '-'], text)
     if (code === 0) return
     const reason = firstSentence(errors) || `exit code ${code}`
     throw new KpngError('refused', `nft refused a transaction: ${reason}. Nothing was changed by it.`)
@@ -23,28 +26,32 @@ export class NftCommand {
 
   /** Whether nft and the kernel would take a text. */
   async check(text: string): Promise<string | undefined> {
-    const { code, errors } = await runCommand(this.#command, ['-c', '-f', '-'], text)
+    const { code, errors } = await this.#run(['-c', '-f', '-'], text)
     return code === 0 && errors === '' ? undefined : firstSentence(errors) || `exit code ${code}`
   }
 
   async version(): Promise<string> {
-    const { output } = await runCommand(this.#command, ['--version'])
+    const { output } = await this.#run(['--version'])
     return /v(\d+(?:\.\d+)+)/.exec(output)?.[1] ?? 'unknown'
   }
 
   /** The parsed output of `nft -j list …`. */
   async list(...what: string[]): Promise<unknown> {
-    const { code, output, errors } = await runCommand(this.#command, ['-j', 'list', ...what])
+    const { code, output, errors } = await this.#run(['-j', 'list', ...what])
     if (code !== 0) throw cannotList(what.join(' '), errors, code)
     return JSON.parse(output)
   }
 
   /** Undefined when there is no such table. Whoever could not look does not know that. */
   async outline(family: Family): Promise<TableOutline | undefined> {
-    const { code, output, errors } = await runCommand(this.#command, ['-s', '-t', 'list', 'table', family, tableName])
+    const { code, output, errors } = await this.#run(['-s', '-t', 'list', 'table', family, tableName])
     if (code === 0) return outlineIn(family, output)
     if (saysNoSuchTable.test(errors)) return undefined
     throw cannotList(`table ${family} ${tableName}`, errors, code)
+  }
+
+  #run(args: readonly string[], input = ''): Promise<ProgramResult> {
+    return runProgram(this.#command, args, { input, limitMs: limitMsFor(input) })
   }
 }
 

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
+import { loadLibc } from '@kpng/linux'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { change, endpoint, fullSync, ips, type TestService, view } from '../../dataplane/testing/objects.js'
-import { loadLibc } from './netlink/libc.js'
 import { NetlinkWriter } from './netlink/writer.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
 import { nft, RunningBackends } from './testing/running.js'

@@ -1,7 +1,7 @@
+import { loadLibc } from '@kpng/linux'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { fullSync } from '../../dataplane/testing/objects.js'
 import { DriftWatch } from './netlink/drift-watch.js'
-import { loadLibc } from './netlink/libc.js'
 import { labView } from './testing/cases.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
 import { nft, RunningBackends } from './testing/running.js'

@@ -1,5 +1,5 @@
+import { runProgram } from '@kpng/linux'
 import { type Family, formatAddress } from './address.js'
-import { runCommand } from './command.js'
 import type { DesiredState } from './desired-state.js'
 import { type ElementMap, type Elements, endpointData, nodePortKey, protocolBytes, serviceKey } from './element.js'
 import { allListKinds, type SetPath, splitSetPath } from './names.js'
@@ -121,7 +121,7 @@ export async function deleteFlowsByCommand(command: string, changes: readonly Li
   for (const change of changes) {
     const args = conntrackArguments(change)
     // It exits with 1 when there is no such flow, which is the usual case.
-    if (args) deleted += deletedIn((await runCommand(command, args)).errors)
+    if (args) deleted += deletedIn((await runProgram(command, args, { limitMs: 30_000 })).errors)
   }
   return deleted
 }

@@ -1,7 +1,7 @@
 import { connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
+import { ipBatch } from '../lab/ip.js'
 import type { Lab } from '../lab/lab.js'
-import { ipBatch } from '../lab/program.js'
 import type { KubeconfigCopy } from './kubeconfig.js'
 
 /**

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { outputOf } from '@kpng/linux'
 import type { KubernetesObject } from '../cases/case.js'
 import { clusterObjects, namespace } from '../cases/objects.js'
 import { messageOf } from '../error.js'
-import { runProgram } from '../lab/program.js'
 import { inTurns } from '../runner/measure.js'
 import type { Feed } from './feed.js'
 
@@ -17,7 +17,7 @@ const withoutStatus = ({ status: _status, ...object }: KubernetesObject): Kubern
 export function kubectlFeed(kubeconfig: string, placeholders: Feed['placeholders'], log: (line: string) => void): Feed {
   const fed = new Map<string, KubernetesObject>()
   const kubectl = (args: readonly string[], input = '') =>
-    runProgram('kubectl', ['--kubeconfig', kubeconfig, ...args], input)
+    outputOf('kubectl', ['--kubeconfig', kubeconfig, ...args], { input, limitMs: 120_000 })
 
   const write = async (objects: readonly KubernetesObject[]) => {
     const changed = objects.filter((object) => JSON.stringify(fed.get(keyOf(object))) !== JSON.stringify(object))

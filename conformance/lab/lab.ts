@@ -1,8 +1,8 @@
 import { addressOf, type Host, hosts, podPorts } from '../addresses.js'
 import type { Place } from '../agent/protocol.js'
 import { Agent } from './agent.js'
+import { ipBatch, ipBatchNow } from './ip.js'
 import { endProcessesIn, endProcessesInNow, namespaceName, sweepLeftovers } from './leftovers.js'
-import { ipBatch, ipBatchNow } from './program.js'
 import { requireLab } from './requirements.js'
 import { hostLines, linkLines } from './topology.js'
 

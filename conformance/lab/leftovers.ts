@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import { readdir } from 'node:fs/promises'
+import { outputOf } from '@kpng/linux'
 import { hosts } from '../addresses.js'
-import { ipBatchNow, runProgram } from './program.js'
+import { ipBatchNow } from './ip.js'
 
 /** `kpng-<pid>-<count>-<host>`: the process that made it can be read off the name. */
 export const namespaceName = (pid: number, count: number, host: string): string => `kpng-${pid}-${count}-${host}`
@@ -37,7 +38,7 @@ export async function sweepLeftovers(): Promise<string[]> {
 
 /** Ends whatever still runs in a namespace that the kit made: nobody else has a reason to be there. */
 export async function endProcessesIn(namespace: string): Promise<void> {
-  endAll(await runProgram('ip', ['netns', 'pids', namespace]).catch(() => ''))
+  endAll(await outputOf('ip', ['netns', 'pids', namespace], { limitMs: 10_000 }).catch(() => ''))
 }
 
 /** The same for the very end of the process, when nothing can be waited for. */

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { outputOf } from '@kpng/linux'
 import { ConformanceError, messageOf } from '../error.js'
-import { runProgram } from './program.js'
 
 /** Why the lab cannot be made on this machine, or undefined when it can. */
 export async function whyNoLab(): Promise<string | undefined> {
@@ -8,7 +8,7 @@ export async function whyNoLab(): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'The lab needs root to make network namespaces; run it with sudo.'
   if (!existsSync('/proc/sys/net/ipv6')) return 'This machine has IPv6 disabled, and the lab is dual stack; enable it.'
   try {
-    await runProgram('ip', ['-V'])
+    await outputOf('ip', ['-V'], { limitMs: 10_000 })
   } catch (error) {
     return `${messageOf(error)} It comes with the package iproute2.`
   }

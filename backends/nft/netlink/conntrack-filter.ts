@@ -1,8 +1,7 @@
+import { acknowledgementIn, type Message, type MessageBuffer } from '@kpng/linux'
 import type { Family } from '../address.js'
 import { protocolNumbers } from '../element.js'
 import { conntrackAttribute, tupleAttribute, tupleProtocolAttribute } from './constants.js'
-import type { MessageBuffer } from './message-buffer.js'
-import { acknowledgementIn, type Message } from './messages.js'
 
 // Lets the kernel choose which connections it lists: reading 100,000 of them takes half a second, walking past them a hundredth.
 // Kernels before 5.8 do not know filters and list everything, so whoever reads the list looks at each flow nevertheless.

@@ -1,4 +1,19 @@
 import { KpngError } from '@kpng/api'
+import {
+  acknowledgementIn,
+  attributesIn,
+  attributesOf,
+  dump,
+  errnoText,
+  findAttribute,
+  type Libc,
+  type Message,
+  MessageBuffer,
+  NETLINK_NETFILTER,
+  NetlinkSocket,
+  NLM_F_ACK,
+  NLM_F_DUMP,
+} from '@kpng/linux'
 import type { Family } from '../address.js'
 import { protocolNumbers } from '../element.js'
 import type { Flow } from '../stale-flows.js'
@@ -6,19 +21,11 @@ import { type FlowFilter, filtersFor, refusesFilter, writeFilter } from './connt
 import {
   conntrackAttribute,
   conntrackMessage,
-  errnoText,
   NFNL_SUBSYS_CTNETLINK,
-  NLM_F_ACK,
-  NLM_F_DUMP,
   tupleAttribute,
   tupleProtocolAttribute,
 } from './constants.js'
-import { dump } from './dump.js'
-import type { Libc } from './libc.js'
-import { MessageBuffer } from './message-buffer.js'
-import { acknowledgementIn, attributesIn, attributesOf, findAttribute, type Message } from './messages.js'
 import { protocolFamily } from './set-elements.js'
-import { NetlinkSocket } from './socket.js'
 
 // The kernel's table of connections.
 
@@ -44,7 +51,7 @@ export async function deleteUdpFlows(
   keys: readonly string[],
   isStale: (flow: Flow) => boolean,
 ): Promise<number> {
-  const socket = new NetlinkSocket(libc)
+  const socket = new NetlinkSocket(libc, NETLINK_NETFILTER)
   try {
     const stale = new Map<string, FlowName>()
     for (const filter of filtersFor(family, keys)) {
@@ -68,7 +75,7 @@ async function staleFlows(
   isStale: (flow: Flow) => boolean,
 ): Promise<FlowName[]> {
   const request = new MessageBuffer(1)
-  request.begin(type(conntrackMessage.GET), NLM_F_DUMP, protocolFamily(family))
+  request.beginNetfilter(type(conntrackMessage.GET), NLM_F_DUMP, protocolFamily(family))
   if (filter) writeFilter(request, filter)
   request.end()
   const stale: FlowName[] = []
@@ -86,7 +93,7 @@ async function staleFlows(
 
 async function deleteFlow(socket: NetlinkSocket, family: Family, name: FlowName): Promise<void> {
   const request = new MessageBuffer(1)
-  request.begin(type(conntrackMessage.DELETE), NLM_F_ACK, protocolFamily(family))
+  request.beginNetfilter(type(conntrackMessage.DELETE), NLM_F_ACK, protocolFamily(family))
   for (const [attribute, value] of name) request.raw(attribute, value)
   request.end()
   await socket.send(request.bytes)

@@ -1,9 +1,16 @@
+import {
+  AnswersLost,
+  attributesOf,
+  findAttribute,
+  type Libc,
+  type Message,
+  NETLINK_NETFILTER,
+  NetlinkSocket,
+  textOf,
+} from '@kpng/linux'
 import { tableName } from '../names.js'
 import { NFNL_SUBSYS_NFTABLES, NFNLGRP_NFTABLES, nftMessage } from './constants.js'
 import { readGeneration } from './generation.js'
-import type { Libc } from './libc.js'
-import { attributesOf, findAttribute, type Message, textOf } from './messages.js'
-import { AnswersLost, NetlinkSocket } from './socket.js'
 
 /** A limit, not a need: memory is taken only by what waits to be read. */
 const bufferBytes = 16 * 1024 * 1024
@@ -30,8 +37,9 @@ export class DriftWatch {
 
   listen(): void {
     if (this.#socket) return
-    this.#socket = new NetlinkSocket(this.#libc)
-    this.#socket.join(NFNLGRP_NFTABLES, bufferBytes)
+    const socket = new NetlinkSocket(this.#libc, NETLINK_NETFILTER)
+    socket.join(NFNLGRP_NFTABLES, bufferBytes)
+    this.#socket = socket
   }
 
   pause(): void {
@@ -47,7 +55,7 @@ export class DriftWatch {
 
   /** Goes up by one with each transaction, whoever makes it and in whichever table. */
   generation(): Promise<number> {
-    this.#asking ??= new NetlinkSocket(this.#libc)
+    this.#asking ??= new NetlinkSocket(this.#libc, NETLINK_NETFILTER)
     return readGeneration(this.#asking)
   }
 

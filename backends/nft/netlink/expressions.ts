@@ -1,4 +1,4 @@
-import { attributesIn, textOf } from './messages.js'
+import { attributesIn, textOf } from '@kpng/linux'
 
 // The expressions that a rule is made of, in netlink messages.
 

@@ -1,16 +1,14 @@
 import { KpngError } from '@kpng/api'
+import { attributesOf, findAttribute, MessageBuffer, type NetlinkSocket } from '@kpng/linux'
 import { nftMessage } from './constants.js'
-import { MessageBuffer } from './message-buffer.js'
-import { attributesOf, findAttribute } from './messages.js'
 import { nftType } from './set-elements.js'
-import type { NetlinkSocket } from './socket.js'
 
 const GENERATION_ID = 1
 
 /** How many transactions all the kernel's tables have seen, ours and those of others; it starts over at the end of 32 bits. */
 export async function readGeneration(socket: NetlinkSocket): Promise<number> {
   const request = new MessageBuffer(1)
-  request.begin(nftType(nftMessage.GETGEN), 0, 0)
+  request.beginNetfilter(nftType(nftMessage.GETGEN), 0, 0)
   request.end()
   await socket.send(request.bytes)
   for (const message of socket.receive()) {

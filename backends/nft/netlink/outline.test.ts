@@ -1,10 +1,9 @@
+import { type Libc, loadLibc, NETLINK_NETFILTER, NetlinkSocket } from '@kpng/linux'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { fullSync, view } from '../../../dataplane/testing/objects.js'
 import { enterNewNamespace, whyNoKernel } from '../testing/namespace.js'
 import { nft, RunningBackends } from '../testing/running.js'
-import { type Libc, loadLibc } from './libc.js'
 import { readOutline } from './outline.js'
-import { NetlinkSocket } from './socket.js'
 
 describe.skipIf(whyNoKernel() !== undefined)('the outline of a table', () => {
   const backends = new RunningBackends()
@@ -29,14 +28,14 @@ describe.skipIf(whyNoKernel() !== undefined)('the outline of a table', () => {
   }
 
   test('is undefined only when there is no table', async () => {
-    expect(await readOutline(new NetlinkSocket(libc), 'ip')).toBeUndefined()
+    expect(await readOutline(new NetlinkSocket(libc, NETLINK_NETFILTER), 'ip')).toBeUndefined()
   })
 
   test('that changed while it was read is read again', async () => {
     await (await backends.start({ ipv6: false })).sync(view([]), fullSync)
-    const quiet = await readOutline(new NetlinkSocket(libc), 'ip')
+    const quiet = await readOutline(new NetlinkSocket(libc, NETLINK_NETFILTER), 'ip')
     expect(quiet?.sets.size).toBeGreaterThan(10)
-    const socket = new DisturbedSocket(libc)
+    const socket = new DisturbedSocket(libc, NETLINK_NETFILTER)
     socket.disturbances = 2
     expect(await readOutline(socket, 'ip')).toEqual(quiet)
     expect(socket.disturbances).toBe(0)
@@ -44,7 +43,7 @@ describe.skipIf(whyNoKernel() !== undefined)('the outline of a table', () => {
 
   test('that changes each time is refused, and never taken for a table that is not there', async () => {
     await (await backends.start({ ipv6: false })).sync(view([]), fullSync)
-    const socket = new DisturbedSocket(libc)
+    const socket = new DisturbedSocket(libc, NETLINK_NETFILTER)
     socket.disturbances = 100
     await expect(readOutline(socket, 'ip')).rejects.toThrow('The table "ip kpng" changed each time it was looked at.')
   })

@@ -1,17 +1,23 @@
 import { KpngError } from '@kpng/api'
+import {
+  acknowledgementIn,
+  attributesOf,
+  dump,
+  errnoText,
+  MessageBuffer,
+  type NetlinkSocket,
+  NLM_F_DUMP,
+  textOf,
+} from '@kpng/linux'
 import type { Family } from '../address.js'
 import { isSealSet, rememberedSeconds, tableName } from '../names.js'
 import { digestOf } from '../outline-digest.js'
 import type { TableOutline } from '../writer.js'
-import { errnoText, NLM_F_DUMP, nftMessage } from './constants.js'
-import { dump } from './dump.js'
+import { nftMessage } from './constants.js'
 import { saysAllOf } from './expressions.js'
 import { readGeneration } from './generation.js'
-import { MessageBuffer } from './message-buffer.js'
-import { acknowledgementIn, attributesOf, textOf } from './messages.js'
 import { rememberExpressions } from './remember-chain.js'
 import { nftType, protocolFamily } from './set-elements.js'
-import type { NetlinkSocket } from './socket.js'
 
 // What identifies a thing in a table, by the numbers of the attributes that the kernel tells it in. Not handles, which are new
 // each time; not counts; not the comments that the nft command leaves for itself.
@@ -85,7 +91,7 @@ async function thingsIn(
   { get, name, said }: { readonly get: number; readonly name: number; readonly said: readonly number[] },
 ): Promise<Thing[]> {
   const request = new MessageBuffer(1)
-  request.begin(nftType(get), NLM_F_DUMP, protocolFamily(family))
+  request.beginNetfilter(nftType(get), NLM_F_DUMP, protocolFamily(family))
   if (get !== nftMessage.GETTABLE) request.text(TABLE, tableName)
   request.end()
   const found: Thing[] = []

@@ -1,15 +1,14 @@
+import { MessageBuffer, NLA_F_NESTED, NLM_F_APPEND, NLM_F_CREATE } from '@kpng/linux'
 import type { Family } from '../address.js'
 import { type Protocol, protocolNumbers, protocols } from '../element.js'
 import { names, rememberedSeconds, tableName } from '../names.js'
-import { NLA_F_NESTED, NLM_F_CREATE, nftMessage } from './constants.js'
-import { MessageBuffer } from './message-buffer.js'
+import { nftMessage } from './constants.js'
 import { nftType, protocolFamily } from './set-elements.js'
 
 // The chains that remember clients, expression by expression. They are the only rules made at run time, and they are made here
 // and not by the nft command so that they come in the same transaction as the elements that go to them, and because nft
 // before 1.0.7 fails on a map update with a key as long as that of IPv6. The text form is `rememberRule` in skeleton.ts.
 
-const NLM_F_APPEND = 0x800
 const CHAIN_TABLE = 1
 const CHAIN_NAME = 3
 const RULE_TABLE = 1
@@ -38,12 +37,12 @@ const ofFamily = {
 } as const
 
 export function writeRememberChain(buffer: MessageBuffer, family: Family, chain: string): void {
-  buffer.begin(nftType(nftMessage.NEWCHAIN), NLM_F_CREATE, protocolFamily(family))
+  buffer.beginNetfilter(nftType(nftMessage.NEWCHAIN), NLM_F_CREATE, protocolFamily(family))
   buffer.text(CHAIN_TABLE, tableName)
   buffer.text(CHAIN_NAME, chain)
   buffer.end()
   for (const expressions of rememberExpressions(family, rememberedSeconds(chain) ?? 0)) {
-    buffer.begin(nftType(nftMessage.NEWRULE), NLM_F_CREATE | NLM_F_APPEND, protocolFamily(family))
+    buffer.beginNetfilter(nftType(nftMessage.NEWRULE), NLM_F_CREATE | NLM_F_APPEND, protocolFamily(family))
     buffer.text(RULE_TABLE, tableName)
     buffer.text(RULE_CHAIN, chain)
     buffer.raw(RULE_EXPRESSIONS | NLA_F_NESTED, expressions.toString('latin1'))
@@ -53,7 +52,7 @@ export function writeRememberChain(buffer: MessageBuffer, family: Family, chain:
 
 /** Takes a chain away together with its rules. */
 export function writeChainRemoval(buffer: MessageBuffer, family: Family, chain: string): void {
-  buffer.begin(nftType(nftMessage.DELCHAIN), 0, protocolFamily(family))
+  buffer.beginNetfilter(nftType(nftMessage.DELCHAIN), 0, protocolFamily(family))
   buffer.text(CHAIN_TABLE, tableName)
   buffer.text(CHAIN_NAME, chain)
   buffer.end()

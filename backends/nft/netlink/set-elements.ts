@@ -1,18 +1,24 @@
-import { type Family, nextAddress, previousAddress } from '../address.js'
-import type { ElementMap } from '../element.js'
-import { type SetPath, type SetShape, shapeOf, splitSetPath, tableName } from '../names.js'
 import {
-  NFNL_SUBSYS_NFTABLES,
+  attributesIn,
+  attributesOf,
+  findAttribute,
+  hostOrder,
+  type Message,
+  type MessageBuffer,
   NFPROTO_IPV4,
   NFPROTO_IPV6,
   NLA_TYPE_MASK,
   NLM_F_CREATE,
-  nftMessage,
-} from './constants.js'
-import type { MessageBuffer } from './message-buffer.js'
-import { attributesIn, attributesOf, findAttribute, type Message, textOf } from './messages.js'
+  textOf,
+} from '@kpng/linux'
+import { type Family, nextAddress, previousAddress } from '../address.js'
+import type { ElementMap } from '../element.js'
+import { type SetPath, type SetShape, shapeOf, splitSetPath, tableName } from '../names.js'
+import { NFNL_SUBSYS_NFTABLES, nftMessage } from './constants.js'
 
 // Elements in netlink messages.
+
+const { readU16 } = hostOrder
 
 const LIST_TABLE = 1
 const LIST_SET = 2
@@ -58,7 +64,7 @@ export function writeElements(
   }
   for (const [key, data] of elements) {
     if (list === undefined) {
-      buffer.begin(type, verb === 'add' ? NLM_F_CREATE : 0, protocolFamily(family))
+      buffer.beginNetfilter(type, verb === 'add' ? NLM_F_CREATE : 0, protocolFamily(family))
       buffer.text(LIST_TABLE, tableName)
       buffer.text(LIST_SET, name)
       list = buffer.beginNested(LIST_ELEMENTS)
@@ -109,7 +115,7 @@ function writeGoto(buffer: MessageBuffer, chain: string): void {
 /** Asks for all elements of a set. */
 export function writeElementsRequest(buffer: MessageBuffer, path: SetPath, flags: number): void {
   const { family, name } = splitSetPath(path)
-  buffer.begin(nftType(nftMessage.GETSETELEM), flags, protocolFamily(family))
+  buffer.beginNetfilter(nftType(nftMessage.GETSETELEM), flags, protocolFamily(family))
   buffer.text(LIST_TABLE, tableName)
   buffer.text(LIST_SET, name)
   buffer.end()
@@ -138,16 +144,16 @@ export class ElementsReader {
     let data = ''
     let isEnd = false
     for (let at = 0; at + 4 <= bytes.length; ) {
-      const length = bytes.readUInt16LE(at)
+      const length = readU16(bytes, at)
       if (length < 4) break
-      const type = bytes.readUInt16LE(at + 2) & NLA_TYPE_MASK
+      const type = readU16(bytes, at + 2) & NLA_TYPE_MASK
       // A value is wrapped once more: its own header is another four bytes.
-      if (type === ELEMENT_KEY) key = bytes.toString('latin1', at + 8, at + 4 + bytes.readUInt16LE(at + 4))
-      else if (type === ELEMENT_KEY_END) keyEnd = bytes.toString('latin1', at + 8, at + 4 + bytes.readUInt16LE(at + 4))
+      if (type === ELEMENT_KEY) key = bytes.toString('latin1', at + 8, at + 4 + readU16(bytes, at + 4))
+      else if (type === ELEMENT_KEY_END) keyEnd = bytes.toString('latin1', at + 8, at + 4 + readU16(bytes, at + 4))
       else if (type === ELEMENT_FLAGS) isEnd = (bytes.readUInt32BE(at + 4) & INTERVAL_END) !== 0
       else if (type === ELEMENT_DATA) {
         if (this.#shape.data === 'chain') data = chainIn(bytes.subarray(at + 4, at + length))
-        else data = bytes.toString('latin1', at + 8, at + 4 + bytes.readUInt16LE(at + 4))
+        else data = bytes.toString('latin1', at + 8, at + 4 + readU16(bytes, at + 4))
       }
       at += (length + 3) & ~3
     }

@@ -1,18 +1,26 @@
 import { KpngError } from '@kpng/api'
+import {
+  type Acknowledgement,
+  AnswersLost,
+  acknowledgementIn,
+  dump,
+  errnoText,
+  type Libc,
+  MessageBuffer,
+  NETLINK_NETFILTER,
+  NetlinkSocket,
+  NLM_F_ACK,
+  NLM_F_DUMP,
+} from '@kpng/linux'
 import type { Family } from '../address.js'
 import type { ElementMap, Elements } from '../element.js'
 import { type SetPath, type SetShape, setPath, setShapes, shapeOf, shapesIn, splitSetPath } from '../names.js'
 import { isEmpty, operationCount, type Transaction } from '../transaction.js'
 import type { ChainPath, TableOutline, Writer } from '../writer.js'
-import { errnoText, NLM_F_ACK, NLM_F_DUMP } from './constants.js'
-import { dump } from './dump.js'
-import type { Libc } from './libc.js'
-import { MessageBuffer } from './message-buffer.js'
-import { type Acknowledgement, acknowledgementIn } from './messages.js'
+import { NFNL_SUBSYS_NFTABLES } from './constants.js'
 import { readOutline } from './outline.js'
 import { writeChainRemoval, writeRememberChain } from './remember-chain.js'
 import { ElementsReader, writeElements, writeElementsRequest } from './set-elements.js'
-import { AnswersLost, NetlinkSocket } from './socket.js'
 
 /** A dump during which the ruleset changed is read again, so many times. */
 const dumpAttempts = 5
@@ -26,7 +34,7 @@ export class NetlinkWriter implements Writer {
 
   /** @param shapes the sets that our tables have */
   constructor(libc: Libc, shapes = setShapes) {
-    this.#socket = new NetlinkSocket(libc)
+    this.#socket = new NetlinkSocket(libc, NETLINK_NETFILTER)
     this.#shapes = shapes
   }
 
@@ -59,12 +67,12 @@ export class NetlinkWriter implements Writer {
   /** @param what is done, for the sentence that says that it was not */
   async #transact(what: string, write: (buffer: MessageBuffer) => void): Promise<void> {
     const buffer = new MessageBuffer(this.#sequence, 16 * 1024)
-    buffer.beginBatch()
+    buffer.beginBatch(NFNL_SUBSYS_NFTABLES)
     write(buffer)
     // The kernel answers only what it is asked to, and failures. With an answer to the last message there is one in any case.
     buffer.addFlags(NLM_F_ACK)
     const last = buffer.sequence
-    buffer.endBatch()
+    buffer.endBatch(NFNL_SUBSYS_NFTABLES)
     this.#sequence = (buffer.sequence + 1) % 0x4000_0000
     this.#drain()
     await this.#socket.send(buffer.bytes)

@@ -1,4 +1,5 @@
 import { KpngError, type Log, messageOf } from '@kpng/api'
+import { isMissingProgram } from '@kpng/linux'
 import type { Family } from '../address.js'
 import type { Protocol } from '../portal.js'
 import type { Capture } from './capture.js'
@@ -6,7 +7,7 @@ import { forgetUdpFlows } from './conntrack.js'
 import { listRules, removeRules } from './iptables-removal.js'
 import { jumps, restoreInput } from './iptables-rules.js'
 import { type PortalOptions, portalPlaces } from './portals.js'
-import { isMissingProgram, type RunProgram, runProgram } from './program.js'
+import { type RunProgram, runProgram } from './program.js'
 
 export interface IptablesOptions extends PortalOptions {
   readonly log: Log

@@ -1,6 +1,7 @@
 import { KpngError, messageOf } from '@kpng/api'
 
-// The few system calls that Node does not have, through koffi.
+// The few system calls that Node does not have, through koffi. koffi is loaded when it is first needed: importing this file does
+// nothing, on any platform.
 
 export interface Libc {
   socket(domain: number, type: number, protocol: number): number
@@ -12,19 +13,30 @@ export interface Libc {
   sendAsync(fd: number, bytes: Uint8Array, length: number, flags: number): Promise<number>
   recv(fd: number, bytes: Uint8Array, length: number, flags: number): number
   close(fd: number): number
+  /** Moves this thread to new namespaces. */
+  unshare(flags: number): number
+  /** Moves this thread to the namespace of an open file. */
+  setns(fd: number, type: number): number
   /** Of the last call on this thread. */
   errno(): number
 }
 
 let loaded: Promise<Libc> | undefined
 
-/** Loads koffi once. Rejects where it is not installed, or has no build for this machine. */
+/** Loads koffi once. Rejects if this is not Linux, or if koffi is not installed or has no build for this machine. */
 export function loadLibc(): Promise<Libc> {
-  loaded ??= load()
+  loaded ??= load().catch((error) => {
+    // It may have been a passing want of descriptors or memory.
+    loaded = undefined
+    throw error
+  })
   return loaded
 }
 
 async function load(): Promise<Libc> {
+  if (process.platform !== 'linux') {
+    throw new KpngError('unsupported', `System calls of Linux are needed here, and this is ${process.platform}.`)
+  }
   try {
     const { default: koffi } = await import('koffi')
     // The program itself: Node is linked with a C library, whatever that library is called here.
@@ -42,13 +54,15 @@ async function load(): Promise<Libc> {
         }),
       recv: library.func('long recv(int, void *, size_t, int)'),
       close: library.func('int close(int)'),
+      unshare: library.func('int unshare(int)'),
+      setns: library.func('int setns(int, int)'),
       errno: () => koffi.errno(),
     }
   } catch (error) {
     throw new KpngError(
       'unsupported',
-      `The koffi library, through which the kernel is spoken to directly, cannot be loaded: ${messageOf(error)}. ` +
-        'Install it for this platform, or use the nft writer.',
+      `The koffi library, by which kpng makes system calls, cannot be loaded on ${process.platform}-${process.arch}: ` +
+        `${messageOf(error)}. Install koffi for this platform, or use a backend that does not need it.`,
       { cause: error },
     )
   }

@@ -1,15 +1,8 @@
-import {
-  NFNL_MSG_BATCH_BEGIN,
-  NFNL_MSG_BATCH_END,
-  NFNL_SUBSYS_NFTABLES,
-  NLA_F_NESTED,
-  NLM_F_REQUEST,
-} from './constants.js'
+import { hostOrder } from './byte-order.js'
+import { NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END, NLA_F_NESTED, NLM_F_REQUEST } from './constants.js'
+import { align, netfilterHeaderLength, netlinkHeaderLength } from './messages.js'
 
-/** Bytes before the attributes: the netlink header and the netfilter one. */
-export const headerLength = 20
-
-const align = (length: number): number => (length + 3) & ~3
+const { readU16, writeU16, writeU32 } = hostOrder
 
 /** Netlink messages one after the other, in a buffer that grows. Attribute lengths are filled in when they are known. */
 export class MessageBuffer {
@@ -37,41 +30,59 @@ export class MessageBuffer {
     return this.#sequence - 1
   }
 
-  /** Where the message that was begun last starts. */
+  /** Bytes of the message that was begun last, so far. */
   get messageLength(): number {
     return this.#at - this.#messageAt
   }
 
-  begin(type: number, flags: number, family: number, resource = 0): void {
-    this.#need(headerLength)
+  /** Starts a message. The fixed header of the protocol and then the attributes follow. */
+  begin(type: number, flags: number): void {
+    this.#need(netlinkHeaderLength)
     this.#messageAt = this.#at
     const bytes = this.#bytes
-    bytes.writeUInt32LE(0, this.#at)
-    bytes.writeUInt16LE(type, this.#at + 4)
-    bytes.writeUInt16LE(flags | NLM_F_REQUEST, this.#at + 6)
-    bytes.writeUInt32LE(this.#sequence++, this.#at + 8)
-    bytes.writeUInt32LE(0, this.#at + 12)
-    bytes.writeUInt8(family, this.#at + 16)
-    bytes.writeUInt8(0, this.#at + 17)
-    bytes.writeUInt16BE(resource, this.#at + 18)
-    this.#at += headerLength
+    writeU32(bytes, 0, this.#at)
+    writeU16(bytes, type, this.#at + 4)
+    writeU16(bytes, flags | NLM_F_REQUEST, this.#at + 6)
+    writeU32(bytes, this.#sequence++, this.#at + 8)
+    writeU32(bytes, 0, this.#at + 12)
+    this.#at += netlinkHeaderLength
+  }
+
+  /** The fixed header of the protocol, which comes before the attributes. */
+  header(bytes: Uint8Array): void {
+    this.#need(align(bytes.length))
+    this.#bytes.fill(0, this.#at, this.#at + align(bytes.length))
+    this.#bytes.set(bytes, this.#at)
+    this.#at += align(bytes.length)
+  }
+
+  /** Starts a message to netfilter, with its fixed header. */
+  beginNetfilter(type: number, flags: number, family: number, resource = 0): void {
+    this.#need(netfilterHeaderLength)
+    this.begin(type, flags)
+    this.#bytes.writeUInt8(family, this.#at)
+    this.#bytes.writeUInt8(0, this.#at + 1)
+    this.#bytes.writeUInt16BE(resource, this.#at + 2)
+    this.#at += netfilterHeaderLength - netlinkHeaderLength
   }
 
   end(): void {
-    this.#bytes.writeUInt32LE(this.#at - this.#messageAt, this.#messageAt)
+    writeU32(this.#bytes, this.#at - this.#messageAt, this.#messageAt)
   }
 
   addFlags(flags: number): void {
-    this.#bytes.writeUInt16LE(this.#bytes.readUInt16LE(this.#messageAt + 6) | flags, this.#messageAt + 6)
+    const at = this.#messageAt + 6
+    writeU16(this.#bytes, readU16(this.#bytes, at) | flags, at)
   }
 
-  beginBatch(): void {
-    this.begin(NFNL_MSG_BATCH_BEGIN, 0, 0, NFNL_SUBSYS_NFTABLES)
+  /** Netfilter takes the messages between the two, all of one subsystem, as one transaction. */
+  beginBatch(subsystem: number): void {
+    this.beginNetfilter(NFNL_MSG_BATCH_BEGIN, 0, 0, subsystem)
     this.end()
   }
 
-  endBatch(): void {
-    this.begin(NFNL_MSG_BATCH_END, 0, 0, NFNL_SUBSYS_NFTABLES)
+  endBatch(subsystem: number): void {
+    this.beginNetfilter(NFNL_MSG_BATCH_END, 0, 0, subsystem)
     this.end()
   }
 
@@ -80,7 +91,7 @@ export class MessageBuffer {
     this.raw(type, `${value}\0`)
   }
 
-  /** Bytes, one a character. */
+  /** Bytes, one per character. */
   raw(type: number, value: string): void {
     const length = 4 + value.length
     const padded = align(length)
@@ -98,10 +109,10 @@ export class MessageBuffer {
     this.#need(padded)
     const bytes = this.#bytes
     let at = this.#at
-    bytes.writeUInt16LE(align(length), at)
-    bytes.writeUInt16LE(type | NLA_F_NESTED, at + 2)
-    bytes.writeUInt16LE(4 + value.length, at + 4)
-    bytes.writeUInt16LE(innerType, at + 6)
+    writeU16(bytes, padded, at)
+    writeU16(bytes, type | NLA_F_NESTED, at + 2)
+    writeU16(bytes, 4 + value.length, at + 4)
+    writeU16(bytes, innerType, at + 6)
     at += 8
     for (let index = 0; index < value.length; index++) bytes[at++] = value.charCodeAt(index)
     this.#at += padded
@@ -118,8 +129,10 @@ export class MessageBuffer {
 
   /** In the byte order of the machine, as a few are. */
   hostU32(type: number, value: number): void {
-    const bytes = new Uint8Array(new Uint32Array([value]).buffer)
-    this.raw(type, String.fromCharCode(...bytes))
+    this.#need(8)
+    this.#head(type, 8)
+    writeU32(this.#bytes, value >>> 0, this.#at + 4)
+    this.#at += 8
   }
 
   u64(type: number, value: bigint): void {
@@ -143,7 +156,7 @@ export class MessageBuffer {
   }
 
   endNested(start: number): void {
-    this.#bytes.writeUInt16LE(this.#at - start, start)
+    writeU16(this.#bytes, this.#at - start, start)
   }
 
   nested(type: number, write: () => void): void {
@@ -153,8 +166,8 @@ export class MessageBuffer {
   }
 
   #head(type: number, length: number): void {
-    this.#bytes.writeUInt16LE(length, this.#at)
-    this.#bytes.writeUInt16LE(type, this.#at + 2)
+    writeU16(this.#bytes, length, this.#at)
+    writeU16(this.#bytes, type, this.#at + 2)
   }
 
   #need(length: number): void {

@@ -1,0 +1,36 @@
+import { readdirSync, readlinkSync } from 'node:fs'
+import { silentLog } from '@kpng/api'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { nftBackend } from './backend.js'
+import { labView, options } from './testing/cases.js'
+import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
+import { fullSync } from './testing/objects.js'
+import { nft } from './testing/running.js'
+
+const openSockets = () =>
+  readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith('socket:')
+    } catch {
+      return false
+    }
+  }).length
+
+describe.skipIf(whyNoKernel() !== undefined)('a run that ends', () => {
+  beforeAll(() => enterNewNamespace())
+
+  test('leaves the rules and no open sockets', async () => {
+    const before = openSockets()
+    for (let run = 1; run <= 3; run++) {
+      const backend = nftBackend({ ...options, log: silentLog })
+      await backend.setup({ requestFullSync: () => {} })
+      await backend.sync(labView(), fullSync)
+      expect(openSockets()).toBeGreaterThan(before)
+      await backend.close?.()
+      await expect.poll(openSockets, { timeout: 10_000 }).toBe(before)
+    }
+    expect(nft('list', 'set', 'ip', 'kpng', 'cluster-ips')).toContain('elements = {')
+    await nftBackend().cleanup()
+    expect(nft('list', 'tables')).toBe('')
+  })
+})

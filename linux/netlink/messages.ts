@@ -1,0 +1,95 @@
+import { hostOrder } from './byte-order.js'
+import { NLA_TYPE_MASK, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLMSG_DONE, NLMSG_ERROR } from './constants.js'
+
+// Reading what the kernel answers.
+
+const { readU16, readU32, readI32 } = hostOrder
+
+/** Bytes of the header that every netlink message has. */
+export const netlinkHeaderLength = 16
+
+/** Bytes before the attributes of a netfilter message: the netlink header and netfilter's own. */
+export const netfilterHeaderLength = netlinkHeaderLength + 4
+
+export const align = (length: number): number => (length + 3) & ~3
+
+export interface Message {
+  readonly type: number
+  readonly flags: number
+  readonly sequence: number
+  readonly port: number
+  /** The whole message. */
+  readonly bytes: Buffer
+}
+
+/** An attribute: where its value is. */
+export interface Attribute {
+  readonly type: number
+  readonly value: Buffer
+}
+
+export function* messagesIn(bytes: Buffer): Generator<Message> {
+  let at = 0
+  while (at + netlinkHeaderLength <= bytes.length) {
+    const length = readU32(bytes, at)
+    if (length < netlinkHeaderLength || at + length > bytes.length) return
+    const message = bytes.subarray(at, at + length)
+    yield {
+      type: readU16(message, 4),
+      flags: readU16(message, 6),
+      sequence: readU32(message, 8),
+      port: readU32(message, 12),
+      bytes: message,
+    }
+    at += align(length)
+  }
+}
+
+export function* attributesIn(bytes: Buffer, start = 0): Generator<Attribute> {
+  let at = start
+  while (at + 4 <= bytes.length) {
+    const length = readU16(bytes, at)
+    if (length < 4 || at + length > bytes.length) return
+    yield { type: readU16(bytes, at + 2) & NLA_TYPE_MASK, value: bytes.subarray(at + 4, at + length) }
+    at += align(length)
+  }
+}
+
+/** @param headerLength bytes before the attributes, which depend on the protocol */
+export const attributesOf = (message: Message, headerLength = netfilterHeaderLength): Generator<Attribute> =>
+  attributesIn(message.bytes, headerLength)
+
+export function findAttribute(attributes: Iterable<Attribute>, type: number): Buffer | undefined {
+  for (const attribute of attributes) if (attribute.type === type) return attribute.value
+  return undefined
+}
+
+export const textOf = (value: Buffer): string => value.toString('latin1').replace(/\0+$/, '')
+
+export interface Acknowledgement {
+  readonly sequence: number
+  /** 0 if all went well. */
+  readonly errno: number
+  /** What the kernel says beyond the number; mostly nothing. */
+  readonly text: string
+}
+
+const NLMSGERR_ATTR_MSG = 1
+
+/** How a request ended, if the message says so: an acknowledgement, an error, or the end of a dump. */
+export function acknowledgementIn({ type, flags, sequence, bytes }: Message): Acknowledgement | undefined {
+  const isDone = type === NLMSG_DONE
+  if ((!isDone && type !== NLMSG_ERROR) || bytes.length < netlinkHeaderLength + 4) return undefined
+  const errno = -readI32(bytes, netlinkHeaderLength)
+  if (!(flags & NLM_F_ACK_TLVS)) return { sequence, errno, text: '' }
+  const text = findAttribute(attributesIn(bytes, extrasAt(bytes, isDone, flags)), NLMSGERR_ATTR_MSG)
+  return { sequence, errno, text: text ? textOf(text) : '' }
+}
+
+/** An error echoes the request, or only its header, before it says more. The end of a dump echoes nothing. */
+function extrasAt(bytes: Buffer, isDone: boolean, flags: number): number {
+  const afterErrno = netlinkHeaderLength + 4
+  if (isDone) return afterErrno
+  const echoed = flags & NLM_F_CAPPED ? netlinkHeaderLength : readU32(bytes, afterErrno)
+  return afterErrno + align(echoed)
+}

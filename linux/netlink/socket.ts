@@ -1,0 +1,163 @@
+import { KpngError } from '@kpng/api'
+import type { Libc } from '../libc.js'
+import { hostOrder } from './byte-order.js'
+import {
+  AF_NETLINK,
+  EAGAIN,
+  EINTR,
+  ENOBUFS,
+  EPERM,
+  EPROTONOSUPPORT,
+  errnoText,
+  MSG_DONTWAIT,
+  NETLINK_ADD_MEMBERSHIP,
+  NETLINK_CAP_ACK,
+  NETLINK_EXT_ACK,
+  protocolNames,
+  SO_RCVBUFFORCE,
+  SO_SNDBUFFORCE,
+  SOCK_CLOEXEC,
+  SOCK_RAW,
+  SOL_NETLINK,
+  SOL_SOCKET,
+} from './constants.js'
+import { type Message, messagesIn } from './messages.js'
+
+/** More than this is sent on another thread, so that the process goes on while the kernel works. */
+const asyncFromBytes = 128 * 1024
+
+const receiveBufferBytes = 256 * 1024
+
+/** The kernel had messages for a socket whose buffer was full. */
+export class AnswersLost extends KpngError {
+  constructor() {
+    super('unavailable', 'Messages of the kernel were lost because they came too fast.')
+  }
+}
+
+/**
+ * A netlink socket. The kernel works on a request while it is being sent: when `send` is done, the answers are there to be
+ * read. Close it when it is no longer needed.
+ */
+export class NetlinkSocket {
+  readonly #libc: Libc
+  readonly #protocol: string
+  /** -1 after it was closed: the number may belong to somebody else by then. */
+  #fd: number
+  readonly #receiveBuffer = Buffer.allocUnsafe(receiveBufferBytes)
+  /** How the kernel names this socket. Notifications of what this socket changed bear it. */
+  readonly port: number
+  #sendBufferBytes = 0
+  /** Sends that are under way on other threads. */
+  #sending = 0
+  #isClosed = false
+
+  /** @param protocol NETLINK_NETFILTER, NETLINK_ROUTE or NETLINK_GENERIC */
+  constructor(libc: Libc, protocol: number) {
+    this.#libc = libc
+    this.#protocol = protocolNames.get(protocol) ?? `netlink protocol ${protocol}`
+    this.#fd = libc.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol)
+    if (this.#fd < 0) throw this.#error('open a socket to')
+    const address = Buffer.alloc(12)
+    hostOrder.writeU16(address, AF_NETLINK, 0)
+    if (libc.bind(this.#fd, address, address.length) < 0) throw this.#closed(this.#error('bind a socket to'))
+    const length = Buffer.alloc(4)
+    hostOrder.writeU32(length, address.length, 0)
+    if (libc.getsockname(this.#fd, address, length) < 0)
+      throw this.#closed(this.#error('learn the port of a socket to'))
+    this.port = hostOrder.readU32(address, 4)
+    this.#set(SOL_NETLINK, NETLINK_CAP_ACK, 1)
+    this.#set(SOL_NETLINK, NETLINK_EXT_ACK, 1)
+  }
+
+  /** Also receives what a multicast group is told. If that fails, the socket is closed. */
+  join(group: number, bufferBytes: number): void {
+    this.#set(SOL_SOCKET, SO_RCVBUFFORCE, bufferBytes)
+    if (this.#set(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group) < 0)
+      throw this.#closed(this.#error(`join group ${group} of`))
+  }
+
+  /** @param aside whether it is sent on another thread: the kernel may work on it for long */
+  async send(bytes: Buffer, aside = bytes.length >= asyncFromBytes): Promise<void> {
+    if (bytes.length > this.#sendBufferBytes) {
+      // The kernel takes a message only whole. It doubles what it is given, for its own bookkeeping.
+      this.#sendBufferBytes = Math.max(bytes.length, 1024 * 1024)
+      this.#set(SOL_SOCKET, SO_SNDBUFFORCE, this.#sendBufferBytes)
+    }
+    if (aside) {
+      if ((await this.#sendAside(bytes)) === bytes.length) return
+      // The reason stayed on the other thread. Nothing was changed by a message that was not taken, so it is simply sent
+      // again from here.
+    }
+    if (this.#libc.send(this.#fd, bytes, bytes.length, 0) < 0) throw this.#error(`send ${bytes.length} bytes to`)
+  }
+
+  async #sendAside(bytes: Buffer): Promise<number> {
+    this.#sending++
+    try {
+      return await this.#libc.sendAsync(this.#fd, bytes, bytes.length, 0)
+    } finally {
+      this.#sending--
+      if (this.#isClosed) this.close()
+    }
+  }
+
+  /** What is there to be read, without waiting. */
+  *receive(): Generator<Message> {
+    for (;;) {
+      const bytes = this.receiveSome()
+      if (!bytes) return
+      yield* messagesIn(bytes)
+    }
+  }
+
+  /** The messages of one datagram; none if there is no datagram. */
+  receiveOnce(): Iterable<Message> {
+    const bytes = this.receiveSome()
+    return bytes ? messagesIn(bytes) : []
+  }
+
+  /** One datagram, valid until the next call; undefined if there is none. */
+  receiveSome(): Buffer | undefined {
+    for (;;) {
+      const length = this.#libc.recv(this.#fd, this.#receiveBuffer, this.#receiveBuffer.length, MSG_DONTWAIT)
+      if (length > 0) return this.#receiveBuffer.subarray(0, length)
+      const errno = length < 0 ? this.#libc.errno() : EAGAIN
+      if (errno === EAGAIN) return undefined
+      if (errno === ENOBUFS) throw new AnswersLost()
+      if (errno !== EINTR) throw this.#error('read from')
+    }
+  }
+
+  /** May be called twice. Waits for sends on other threads: they would hit whoever is given the descriptor next. */
+  close(): void {
+    this.#isClosed = true
+    if (this.#sending > 0 || this.#fd < 0) return
+    this.#libc.close(this.#fd)
+    this.#fd = -1
+  }
+
+  /** For errors after which the socket is of no use. */
+  #closed(error: KpngError): KpngError {
+    this.close()
+    return error
+  }
+
+  #set(level: number, name: number, value: number): number {
+    const bytes = Buffer.alloc(4)
+    hostOrder.writeU32(bytes, value, 0)
+    return this.#libc.setsockopt(this.#fd, level, name, bytes, bytes.length)
+  }
+
+  /** Reads the errno of the call that failed, so nothing may be called in between. */
+  #error(what: string): KpngError {
+    const errno = this.#libc.errno()
+    return new KpngError('unavailable', `Cannot ${what} ${this.#protocol}: ${errnoText(errno)}.${hintFor(errno)}`)
+  }
+}
+
+function hintFor(errno: number): string {
+  if (errno === EPERM) return ' Run kpng with CAP_NET_ADMIN.'
+  if (errno === EPROTONOSUPPORT) return ' This kernel does not have it; load its module, or use another kernel.'
+  return ''
+}

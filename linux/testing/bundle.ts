@@ -1,0 +1,62 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, rmSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { type BuildOptions, build } from 'esbuild'
+
+// Programs for tests that need a process of their own. Only for tests of this checkout: esbuild is not part of a package.
+
+const options: BuildOptions = {
+  bundle: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20',
+  logLevel: 'error',
+  conditions: ['kpng-source'],
+  external: ['koffi'],
+  banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)" },
+}
+
+/** Where koffi is found from. */
+const folder = fileURLToPath(new URL('../../node_modules/.cache/kpng-test/', import.meta.url))
+
+let count = 0
+
+/** A path for a program that can load koffi. Remove the file when the test is over. */
+export function programPath(name: string): string {
+  mkdirSync(folder, { recursive: true })
+  return `${folder}${name}-${process.pid}-${++count}.mjs`
+}
+
+/** Puts a TypeScript file and all that it imports into one file, for a Node that knows neither TypeScript nor our packages. */
+export async function bundle(entry: URL, outfile: string): Promise<void> {
+  await build({ ...options, entryPoints: [fileURLToPath(entry)], outfile })
+}
+
+/** Runs TypeScript code in a process of its own that has opened files until no descriptor was left. Returns what it printed. */
+export async function runWithoutDescriptors(code: string, beside: URL): Promise<{ status: number; printed: string }> {
+  const outfile = programPath('without-descriptors')
+  const contents = `
+    import { openSync } from 'node:fs'
+    ${code}
+    export {}`
+  try {
+    const resolveDir = fileURLToPath(new URL('.', beside))
+    await build({ ...options, stdin: { contents, resolveDir, loader: 'ts' }, outfile })
+    const limited = ['-c', 'ulimit -n 100; exec "$0" "$@"', process.execPath, outfile]
+    const { status, stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8', timeout: 20_000 })
+    return { status: status ?? -1, printed: stdout + stderr }
+  } finally {
+    rmSync(outfile, { force: true })
+  }
+}
+
+/** Code for `runWithoutDescriptors`: from here on nothing can be opened. */
+export const useUpDescriptors = `
+  let opened = true
+  while (opened) {
+    try {
+      openSync('/dev/null', 'r')
+    } catch (error) {
+      opened = false
+    }
+  }`
