@@ -1,4 +1,5 @@
 export { type Libc, loadLibc } from './libc.js'
+export { lockName, type NameLock } from './name-lock.js'
 export { MessageBuffer } from './netlink/buffer.js'
 export { type ByteOrder, hostOrder } from './netlink/byte-order.js'
 export {

@@ -1,53 +1,64 @@
-import type { Family } from './address.js'
-import type { DesiredState } from './desired-state.js'
-import type { ElementMap, Elements } from './element.js'
-import { allListKinds, names, type SetPath, setPath, splitSetPath } from './names.js'
-import { lostOutside, serves } from './serving.js'
-import type { Transaction } from './transaction.js'
+import type { Frontend, FrontendChange, FrontendEndpoint, FrontendTable } from '@kpng/dataplane'
+import type { ElementMap } from './elements/element.js'
+import { type ElementState, serves } from './elements/element-state.js'
+import { endpointData, frontendKey, isLocalPolicy } from './elements/frontend-elements.js'
+import { addressBytesIn, type TableFamily, tableFamily } from './rules/family.js'
+
+/** A frontend's key and one of its endpoints, in one family. */
+const pair = (family: TableFamily, key: string, endpoint: string): string => `${family} ${key}${endpoint}`
 
 /**
- * Knows which keys remember their clients, so that a client whose endpoint goes is released. Packets write the affinity map;
- * what is in it must be read from the kernel.
+ * Knows which frontends have session affinity, so that a client whose endpoint is gone is released. Packets write the affinity
+ * map, so what is in it must be read from the kernel.
  */
 export class Affinity {
-  readonly #sticky = new Set<string>()
-  /** Endpoints that clients from outside lost since `takeLost`, though others may stay with them. */
+  /** By family and key. */
+  readonly #keys = new Set<string>()
+  /**
+   * Endpoints that clients from outside lost since `takeLost`, though others may keep them: the policy became Local, or the
+   * endpoint is on another node now. The map does not show where a client is, so all clients of such an endpoint choose again.
+   */
   #lost = new Set<string>()
 
-  /** Starts over from what the kernel holds. */
-  reset(elements: Elements): void {
-    this.#sticky.clear()
+  /** Starts over from what is served now. */
+  reset(table: FrontendTable): void {
+    this.#keys.clear()
     this.#lost.clear()
-    this.#note(elements, true)
+    for (const frontend of table.all()) if (hasAffinity(frontend)) this.#keys.add(idOf(frontend))
   }
 
-  /** Takes in a transaction that was committed, or is about to be, and the state that it leads to. */
-  note(transaction: Transaction, state: DesiredState): void {
-    const isSticky = (family: Family, key: string) => this.#sticky.has(`${family} ${key}`)
-    for (const { family, key, endpoint } of lostOutside(transaction, state, isSticky)) {
-      this.#lost.add(`${family} ${key}${endpoint}`)
-    }
-    this.#note(transaction.remove, false)
-    this.#note(transaction.add, true)
-  }
-
-  /** The families in which a transaction may leave clients with an endpoint that is gone, or not for them any more. */
-  touchedBy({ remove, add }: Transaction): Family[] {
-    const touched = new Set<Family>()
-    for (const [path, map] of remove) {
-      const { family, name } = splitSetPath(path)
-      if (name === names.sticky || name === names.stickyNodePorts) touched.add(family)
-      else if (isList(name) && this.#areAnySticky(family, map, (element) => element.slice(0, -4))) touched.add(family)
-    }
-    for (const [path, map] of add) {
-      const { family, name } = splitSetPath(path)
-      const isLocal = name === names.localServices || name === names.localNodePorts
-      if (isLocal && this.#areAnySticky(family, map, (key) => key)) touched.add(family)
+  /** Takes in a change. Returns the families in which it may leave clients with an endpoint that is not for them any more. */
+  note(changes: readonly FrontendChange[]): TableFamily[] {
+    const touched = new Set<TableFamily>()
+    for (const { before, after } of changes) {
+      if (before && hasAffinity(before)) {
+        this.#keys.delete(idOf(before))
+        if (this.#losesEndpoints(before, after)) touched.add(tableFamily[before.family])
+      }
+      if (after && hasAffinity(after)) this.#keys.add(idOf(after))
     }
     return [...touched]
   }
 
-  /** The endpoints that clients from outside lost, for `stale`: whoever looks for those clients does so later, and not each time. */
+  #losesEndpoints(before: Frontend, after: Frontend | undefined): boolean {
+    if (!after || !hasAffinity(after)) return true
+    const family = tableFamily[after.family]
+    const key = frontendKey(after)
+    const forOutside = new Set(after.outside.endpoints.map(endpointData))
+    const forInside = new Set(after.inside.endpoints.map(endpointData))
+    let loses = false
+    for (const endpoint of endpointsOf(before)) {
+      const data = endpointData(endpoint)
+      if (forOutside.has(data)) continue
+      const hadOutside = before.outside.endpoints.some((other) => endpointData(other) === data)
+      if (forInside.has(data) && !hadOutside) continue
+      loses = true
+      if (forInside.has(data)) this.#lost.add(pair(family, key, data))
+    }
+    return loses
+  }
+
+  /** The endpoints that clients from outside lost, for `stale`: their clients are looked for later, and once. */
   takeLost(): ReadonlySet<string> {
     const lost = this.#lost
     this.#lost = new Set()
@@ -55,17 +66,17 @@ export class Affinity {
   }
 
   get isUsed(): boolean {
-    return this.#sticky.size > 0
+    return this.#keys.size > 0
   }
 
   /** What must go from an affinity map: clients of endpoints that do not serve them. */
-  stale(family: Family, remembered: ElementMap, state: DesiredState, lost: ReadonlySet<string>): ElementMap {
+  stale(family: TableFamily, remembered: ElementMap, state: ElementState, lost: ReadonlySet<string>): ElementMap {
     const stale: ElementMap = new Map()
-    const addressLength = family === 'ip' ? 4 : 16
+    const addressLength = addressBytesIn[family]
     const mayStay = (key: string, endpoint: string) =>
-      this.#sticky.has(`${family} ${key}`) &&
-      !lost.has(`${family} ${key}${endpoint}`) &&
-      serves(state, { family, key, endpoint })
+      this.#keys.has(`${family} ${key}`) &&
+      !lost.has(pair(family, key, endpoint)) &&
+      serves(state, family, key, endpoint)
     for (const [client, endpoint] of remembered) {
       const service = client.slice(addressLength)
       const nodePort = client.slice(2 * addressLength)
@@ -73,24 +84,11 @@ export class Affinity {
     }
     return stale
   }
-
-  #areAnySticky(family: Family, elements: ElementMap, keyOf: (element: string) => string): boolean {
-    for (const element of elements.keys()) if (this.#sticky.has(`${family} ${keyOf(element)}`)) return true
-    return false
-  }
-
-  #note(elements: Elements, isSticky: boolean): void {
-    for (const [path, map] of elements) {
-      const { family, name } = splitSetPath(path)
-      if (name !== names.sticky && name !== names.stickyNodePorts) continue
-      for (const key of map.keys()) {
-        if (isSticky) this.#sticky.add(`${family} ${key}`)
-        else this.#sticky.delete(`${family} ${key}`)
-      }
-    }
-  }
 }
 
-const isList = (name: string): boolean => allListKinds.some(({ endpoints }) => endpoints === name)
+const hasAffinity = ({ sessionAffinitySeconds }: Frontend): boolean => sessionAffinitySeconds !== undefined
 
-export const affinityPath = (family: Family): SetPath => setPath(family, names.affinity)
+const idOf = (frontend: Frontend): string => `${tableFamily[frontend.family]} ${frontendKey(frontend)}`
+
+const endpointsOf = (frontend: Frontend): readonly FrontendEndpoint[] =>
+  isLocalPolicy(frontend) ? [...frontend.inside.endpoints, ...frontend.outside.endpoints] : frontend.inside.endpoints

@@ -1,195 +1,224 @@
-import { networkInterfaces } from 'node:os'
-import { KpngError, messageOf } from '@kpng/api'
-import type { Backend, Changes, NodeView, Runner, SyncStep } from '@kpng/client'
-import type { Family } from './address.js'
+import { hostname } from 'node:os'
+import { type Family, KpngError, messageOf } from '@kpng/api'
+import type {
+  BackendFeatures,
+  Changes,
+  FrontendAddress,
+  HeldFrontend,
+  NodeView,
+  Observations,
+  Runner,
+  SyncStep,
+} from '@kpng/client'
+import {
+  allFlowChecks,
+  briefly,
+  type FlowCheck,
+  type FrontendBackend,
+  type FrontendChanges,
+  FrontendTable,
+  flowChecks,
+  StaleFlowRemoval,
+} from '@kpng/dataplane'
+import { deleteFlows, interfaceAddresses, lockName, type NameLock } from '@kpng/linux'
 import { Affinity } from './affinity.js'
 import { ClientRelease } from './client-release.js'
 import { ConnectionCounts } from './connection-counts.js'
-import { ConnectionTotals, type ServicePortConnections } from './connection-totals.js'
-import { DesiredState } from './desired-state.js'
-import { FlowRemoval } from './flow-removal.js'
-import { briefly } from './follow-up.js'
-import type { NftHooks } from './hooks.js'
-import { Kernel } from './kernel.js'
-import { NftCommand } from './nft-command.js'
-import { type NodeContext, nodeContext } from './node-context.js'
+import { difference, type Elements, operationCount } from './elements/element.js'
+import { ElementState } from './elements/element-state.js'
+import { frontendKey } from './elements/frontend-elements.js'
+import { readHeld } from './held.js'
+import { asStep, Kernel, type StepAttributes } from './kernel/kernel.js'
+import { NftCommand } from './kernel/nft-command.js'
+import { removeTables } from './kernel/tables.js'
 import { type NftOptions, type Settings, settingsOf } from './options.js'
-import { allUdpLists, type ListChange, udpChanges } from './stale-flows.js'
-import { asStep, type StepAttributes } from './steps.js'
-import { removeTables } from './tables.js'
-import { difference, isEmpty, operationCount, type Transaction } from './transaction.js'
-
-/** Without a socket that listens, looking for drift runs a command; then it is done so many times less often. */
-const costlyDriftFactor = 30
+import { familyOfTable, type TableFamily, tableFamily } from './rules/family.js'
+import { names, setPath } from './rules/names.js'
 
 /** Serves one node's view with nftables. */
-export function nftBackend(options: NftOptions = {}): Backend & NftHooks {
-  return new NftBackend(settingsOf(options))
+export function nftBackend(options: NftOptions = {}): FrontendBackend {
+  return new NftBackend(settingsOf(options), options.tableName)
 }
 
 /**
  * States: *unknown*, until a full sync has read or made the tables, and again after a failure; *in step* with the kernel, when a
  * change costs what changed; *syncing* in between.
  */
-class NftBackend implements Backend, NftHooks {
-  onStaleFlows: NftHooks['onStaleFlows'] = undefined
-  onCleanupFailure: NftHooks['onCleanupFailure'] = undefined
-  readonly connectionCounts: NftHooks['connectionCounts']
+class NftBackend implements FrontendBackend {
+  readonly frontends: FrontendTable
+  readonly observations: Observations
   readonly #settings: Settings
-  readonly #state: DesiredState
+  readonly #cleanupName: string | undefined
+  readonly #state: ElementState
   readonly #affinity = new Affinity()
+  readonly #flows: StaleFlowRemoval
   #kernel: Kernel | undefined
   #clients: ClientRelease | undefined
-  #flows: FlowRemoval | undefined
+  #lock: NameLock | undefined
   #inStep = false
   #syncing = false
   #driftTimer: NodeJS.Timeout | undefined
-  /** Of the last sync that succeeded. */
-  #services: NodeView['services'] | undefined
-  readonly #totals = new ConnectionTotals()
 
-  constructor(settings: Settings) {
+  constructor(settings: Settings, cleanupName: string | undefined) {
+    const { log } = settings
     this.#settings = settings
-    this.#state = new DesiredState(settings.log)
-    this.connectionCounts = settings.counters
-      ? new ConnectionCounts(() => this.#connections(), settings.log).get
-      : undefined
+    this.#cleanupName = cleanupName
+    this.frontends = new FrontendTable(settings.dataplane, log)
+    this.#state = new ElementState(settings)
+    const counts = new ConnectionCounts({ frontends: () => this.frontends.all(), read: () => this.#readPackets(), log })
+    this.observations = { listener: {}, ...(settings.counters ? { connections: counts.get } : {}) }
+    this.#flows = new StaleFlowRemoval({
+      ...{ table: this.frontends, deleteFlows, log },
+      onRemoved: (...seen) => this.observations.listener.staleFlows?.(...seen),
+    })
   }
 
   async setup(runner: Runner): Promise<void> {
+    const { tableName, log } = this.#settings
+    this.#lock = await lockName(`nft table ${tableName}`, `kpng (pid ${process.pid}) on ${hostname()}`)
     const kernel = await Kernel.open(this.#settings)
     this.#kernel = kernel
     this.#clients = new ClientRelease({
       kernel,
       stale: (family, remembered, lost) => this.#affinity.stale(family, remembered, this.#state, lost),
-      onFailure: (families) => this.onCleanupFailure?.(families),
-      log: this.#settings.log,
-    })
-    this.#flows = new FlowRemoval({
-      ...{ libc: kernel.libc, state: this.#state, settings: this.#settings },
-      onRemoved: (family, durationMs, deleted) => this.onStaleFlows?.(family, durationMs, deleted),
+      onFailure: (families) => this.observations.listener.cleanupFailed?.(families.map((each) => familyOfTable[each])),
+      log,
     })
     this.#watchDrift(kernel, runner)
   }
 
   async sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void> {
-    const kernel = this.#kernel
-    if (!kernel) throw new KpngError('usage', 'The nft backend was not set up. Call setup() first.')
+    const kernel = this.#open()
     const wasInStep = this.#inStep && !changes.full
     this.#inStep = false
     this.#syncing = true
     try {
-      const context = this.#context(view, kernel)
-      const transaction = wasInStep ? this.#state.change(view, changes, context) : undefined
-      if (transaction) await this.#syncChange(kernel, context, transaction, steps)
-      else await this.#syncAll(kernel, context, view, steps)
+      const machine = { families: kernel.families.map((each) => familyOfTable[each]), addresses: interfaceAddresses() }
+      const changed = this.frontends.apply(view, changes, machine)
+      if (wasInStep) await this.#syncChange(kernel, changed, steps)
+      else await this.#syncAll(kernel, steps)
       this.#clients?.retry()
-      this.#services = view.services
       this.#inStep = true
     } finally {
       this.#syncing = false
     }
   }
 
-  /** The rules stay and go on serving; what this process holds open to change and to watch them goes. */
+  /** The rules stay and go on serving. */
   async close(): Promise<void> {
     clearInterval(this.#driftTimer)
     await this.#clients?.close()
+    await this.#flows.close()
     this.#kernel?.close()
+    await this.#lock?.release()
     this.#kernel = undefined
+    this.#lock = undefined
     this.#inStep = false
   }
 
   async cleanup(): Promise<void> {
     await this.close()
-    await removeTables(new NftCommand(this.#settings.nftCommand))
+    await removeTables(new NftCommand(this.#settings.nftCommand), this.#cleanupName)
   }
 
-  #context(view: NodeView, { families, affinityFamilies }: Kernel): NodeContext {
-    return nodeContext(view.node, { families, affinityFamilies, hostAddresses }, this.#settings)
+  features(): BackendFeatures {
+    return {
+      name: 'nftables',
+      kinds: ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort'],
+      protocols: ['tcp', 'udp', 'sctp'],
+      families: (this.#kernel?.families ?? []).map((each): Family => familyOfTable[each]),
+      sessionAffinity: true,
+      sourceRanges: true,
+      wholeAddresses: true,
+      keepsSourceAddress: true,
+      localhostNodePorts: false,
+      counters: this.#settings.counters,
+      directServerReturn: false,
+    }
   }
 
-  async #syncChange(
-    kernel: Kernel,
-    context: NodeContext,
-    transaction: Transaction,
-    steps: SyncStep[] | undefined,
-  ): Promise<void> {
-    if (isEmpty(transaction)) return
-    const remembering = this.#affinity.touchedBy(transaction)
-    this.#affinity.note(transaction, this.#state)
+  held(frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
+    return readHeld(this.#open(), frontend)
+  }
+
+  #open(): Kernel {
+    if (this.#kernel) return this.#kernel
+    throw new KpngError('usage', 'The nft backend was not set up. Call setup() first.')
+  }
+
+  async #syncChange(kernel: Kernel, changes: FrontendChanges, steps: SyncStep[] | undefined): Promise<void> {
+    const transaction = this.#state.change(changes, this.frontends)
+    const hasAffinity = ({ sessionAffinitySeconds }: { sessionAffinitySeconds?: number | undefined } = {}) =>
+      sessionAffinitySeconds !== undefined
+    const sticky = changes.frontends.filter(({ before, after }) => hasAffinity(before) || hasAffinity(after))
+    const released = sticky.length > 0 ? this.#affinity.note(sticky) : []
     await kernel.commit(transaction, steps)
-    await this.#follow(context, remembering, udpChanges(transaction, this.#state), steps)
+    const udp = changes.frontends.filter(({ before, after }) => (after ?? before)?.protocol !== 'tcp')
+    await this.#follow(released, udp.length > 0 ? flowChecks(udp) : [], steps)
   }
 
-  async #syncAll(kernel: Kernel, context: NodeContext, view: NodeView, steps: SyncStep[] | undefined): Promise<void> {
-    const { known, wanted } = await kernel.adopt((found) => this.#state.rebuild(view, context, found), steps)
+  async #syncAll(kernel: Kernel, steps: SyncStep[] | undefined): Promise<void> {
+    const { known, wanted } = await kernel.adopt((found) => this.#state.rebuild(this.frontends, found), steps)
     const transaction = difference(known, wanted)
-    this.#affinity.reset(known)
-    const remembering = this.#affinity.isUsed ? kernel.affinityFamilies : []
-    this.#affinity.note(transaction, this.#state)
+    this.#affinity.reset(this.frontends)
     await kernel.commit(transaction, steps)
-    await kernel.removeUnusedChains(wanted).catch((error) => this.#chainsStay(error))
-    const flows = [...udpChanges(transaction, this.#state), ...allUdpLists(this.#state.lists())]
-    await this.#follow(context, remembering, flows, steps)
+    await kernel.removeUnusedChains(wanted).catch((error) => this.#logUnusedChains(error))
+    await this.#follow(this.#familiesWithAffinity(kernel, known), allFlowChecks(this.frontends), steps)
     this.#settings.log.detail(2, 'The tables were compared with the view', { written: operationCount(transaction) })
   }
 
-  /** They cost nothing but a line in a listing, and the next full sync tries again. */
-  #chainsStay(error: unknown): void {
-    this.#settings.log.detail(1, 'Chains of affinity times that no service has could not be removed', {
-      error: messageOf(error),
-    })
+  /** Those that have remembered clients, also of Services that no longer have session affinity. */
+  #familiesWithAffinity({ families }: Kernel, known: Elements): readonly TableFamily[] {
+    if (this.#affinity.isUsed) return families
+    const sets = [names.sticky, names.stickyNodePorts]
+    return families.filter((family) => sets.some((name) => (known.get(setPath(family, name))?.size ?? 0) > 0))
   }
 
-  /** What must be done once nobody is given the endpoints any more that went. */
-  async #follow(
-    context: NodeContext,
-    remembering: readonly Family[],
-    changes: readonly ListChange[],
-    steps: SyncStep[] | undefined,
-  ): Promise<void> {
-    const release = this.#clients?.release(remembering, this.#affinity.takeLost())
-    if (this.#settings.deleteStaleFlows && changes.length > 0) {
+  /** They cost nothing but a line in a listing, and the next full sync tries again. */
+  #logUnusedChains(error: unknown): void {
+    this.#settings.log.detail(1, 'Unused chains of session affinity could not be removed', { error: messageOf(error) })
+  }
+
+  /** What must be done once the rules no longer give anybody the endpoints that are gone. */
+  async #follow(released: readonly TableFamily[], checks: readonly FlowCheck[], steps?: SyncStep[]): Promise<void> {
+    const release = released.length > 0 ? this.#clients?.release(released, this.#affinity.takeLost()) : undefined
+    if (this.#settings.deleteStaleFlows && checks.length > 0) {
       const attributes: StepAttributes = {}
       await asStep(steps, 'conntrack', attributes, async () => {
-        const deleted = this.#flows && (await briefly(this.#flows.remove(changes, context.nodeAddresses)))
+        const deleted = await briefly(this.#flows.remove(checks))
         if (deleted === undefined) attributes['kpng.continues'] = true
         else attributes['kpng.deleted'] = deleted
       })
     }
-    if (release && remembering.length > 0) await briefly(release)
+    if (release) await briefly(release)
   }
 
-  async #connections(): Promise<readonly ServicePortConnections[]> {
-    if (!this.#kernel || !this.#services) return []
-    const packets = await this.#kernel.packets()
-    return this.#totals.update(packets, this.#services, (path, key) => this.#state.ownerOf(path, key))
+  async #readPackets() {
+    const kernel = this.#open()
+    const read = new Map<string, ReadonlyMap<string, number>>()
+    for (const family of kernel.families) {
+      for (const name of [names.counted, names.countedNodePorts]) {
+        read.set(`${family} ${name}`, await kernel.packetsBeside(setPath(family, name)))
+      }
+    }
+    return (frontend: FrontendAddress) => {
+      const name = frontend.kind === 'nodePort' ? names.countedNodePorts : names.counted
+      return read.get(`${tableFamily[frontend.family]} ${name}`)?.get(frontendKey(frontend))
+    }
   }
 
   #watchDrift(kernel: Kernel, runner: Runner): void {
     const { driftCheckIntervalMs, log } = this.#settings
     if (driftCheckIntervalMs <= 0) return
-    let checking = false
-    const check = async () => {
-      if (checking || this.#syncing || !this.#inStep) return
-      checking = true
+    const check = () => {
+      if (this.#syncing || !this.#inStep) return
       try {
-        const reason = await kernel.drift()
-        // A look at the tables while a sync changes them shows nothing; what the kernel told is true in any case.
-        if (reason !== undefined && (kernel.isDriftCheap || !this.#syncing)) runner.requestFullSync(reason)
+        const reason = kernel.drift()
+        if (reason !== undefined) runner.requestFullSync(reason)
       } catch (error) {
-        log.warn('Changes by others could not be looked for', { error: messageOf(error) })
-      } finally {
-        checking = false
+        log.warn('Changes to the tables by others could not be looked for', { error: messageOf(error) })
       }
     }
-    const interval = driftCheckIntervalMs * (kernel.isDriftCheap ? 1 : costlyDriftFactor)
-    this.#driftTimer = setInterval(check, interval).unref()
+    this.#driftTimer = setInterval(check, driftCheckIntervalMs).unref()
   }
 }
-
-const hostAddresses = (): string[] =>
-  Object.values(networkInterfaces()).flatMap((addresses = []) =>
-    addresses.filter(({ internal, scopeid }) => !internal && !scopeid).map(({ address }) => address),
-  )

@@ -1,9 +1,8 @@
 import { type Log, messageOf } from '@kpng/api'
-import type { Family } from './address.js'
-import { affinityPath } from './affinity.js'
-import type { ElementMap } from './element.js'
-import { FollowUp } from './follow-up.js'
-import type { SetPath } from './names.js'
+import { FollowUp } from '@kpng/dataplane'
+import type { ElementMap } from './elements/element.js'
+import type { TableFamily } from './rules/family.js'
+import { names, type SetPath, setPath } from './rules/names.js'
 
 /** Our tables, as far as remembered clients go. */
 export interface Remembered {
@@ -14,8 +13,8 @@ export interface Remembered {
 export interface ClientReleaseOptions {
   readonly kernel: Remembered
   /** Those of the remembered clients whose endpoint does not serve, as of now, or is among the lost ones. */
-  readonly stale: (family: Family, remembered: ElementMap, lost: ReadonlySet<string>) => ElementMap
-  readonly onFailure: (families: readonly Family[]) => void
+  readonly stale: (family: TableFamily, remembered: ElementMap, lost: ReadonlySet<string>) => ElementMap
+  readonly onFailure: (families: readonly TableFamily[]) => void
   readonly log: Log
 }
 
@@ -32,7 +31,7 @@ const clientsAtOnce = 1000
 const maxFailures = 2000
 
 interface Look {
-  readonly families: readonly Family[]
+  readonly families: readonly TableFamily[]
   /** Endpoints whose clients draw again even though they serve: not all of them may stay. See `Affinity`. */
   readonly lost: ReadonlySet<string>
   readonly isSecond: boolean
@@ -48,7 +47,7 @@ export class ClientRelease {
   /** Looks that failed in some family. */
   #failed: Look[] = []
   /** Families whose second look is due. */
-  readonly #lookAgain = new Set<Family>()
+  readonly #lookAgain = new Set<TableFamily>()
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
@@ -57,7 +56,7 @@ export class ClientRelease {
   }
 
   /** To be called when the kernel no longer gives anybody the endpoints that went. Resolves when their clients are released. */
-  async release(families: readonly Family[], lost: ReadonlySet<string>): Promise<void> {
+  async release(families: readonly TableFamily[], lost: ReadonlySet<string>): Promise<void> {
     if (families.length > 0) await this.#looks.ask({ families, lost, isSecond: false })
   }
 
@@ -96,7 +95,7 @@ export class ClientRelease {
     this.#timer = setTimeout(look, Math.max(secondLookMs, pauseToLook * lookTookMs)).unref()
   }
 
-  async #tryRelease(family: Family, looks: readonly Look[]): Promise<number> {
+  async #tryRelease(family: TableFamily, looks: readonly Look[]): Promise<number> {
     try {
       return await this.#releaseStale(family, new Set(looks.flatMap(({ lost }) => [...lost])))
     } catch (error) {
@@ -111,9 +110,9 @@ export class ClientRelease {
     }
   }
 
-  async #releaseStale(family: Family, lost: ReadonlySet<string>): Promise<number> {
+  async #releaseStale(family: TableFamily, lost: ReadonlySet<string>): Promise<number> {
     const { kernel, stale } = this.#options
-    const path = affinityPath(family)
+    const path = setPath(family, names.affinity)
     const clients = [...stale(family, await kernel.readBeside(path), lost)]
     let failures = 0
     const remove = async (part: typeof clients): Promise<void> => {

@@ -1,34 +1,67 @@
 import { type Log, messageOf } from '@kpng/api'
-import type { ServicePortConnections } from './connection-totals.js'
+import type { ServicePortConnections } from '@kpng/client'
+import { type Frontend, frontendId } from '@kpng/dataplane'
 
-/** Reads the kernel's counters for whoever asks. Never rejects: what cannot be read is what it was before. */
+/** The number of first packets that a frontend has seen; undefined if it is not counted yet. */
+export type Packets = (frontend: Frontend) => number | undefined
+
+export interface ConnectionCountsOptions {
+  readonly frontends: () => Iterable<Frontend>
+  /** Reads the kernel's counters. */
+  readonly read: () => Promise<Packets>
+  readonly log: Log
+}
+
+/**
+ * Adds up the kernel's counters per service port. The counter of an element begins at 0 again when the element, or the table, is
+ * made anew; a total does not fall because of that, as long as its service port exists.
+ */
 export class ConnectionCounts {
-  readonly #read: () => Promise<readonly ServicePortConnections[]>
-  readonly #log: Log
-  #last: readonly ServicePortConnections[] = []
+  readonly #options: ConnectionCountsOptions
+  #packets = new Map<string, number>()
+  #totals = new Map<string, ServicePortConnections>()
   #reading: Promise<readonly ServicePortConnections[]> | undefined
 
-  constructor(read: () => Promise<readonly ServicePortConnections[]>, log: Log) {
-    this.#read = read
-    this.#log = log
+  constructor(options: ConnectionCountsOptions) {
+    this.#options = options
   }
 
-  /** Two who ask at once get one answer: an older one that came later would look like counters that began anew. */
+  /** Never rejects: if the counters cannot be read, the last totals are returned. Two calls at once share one answer. */
   get = (): Promise<readonly ServicePortConnections[]> => {
-    this.#reading ??= this.#readOrLast().finally(() => {
+    this.#reading ??= this.#update().finally(() => {
       this.#reading = undefined
     })
     return this.#reading
   }
 
-  async #readOrLast(): Promise<readonly ServicePortConnections[]> {
+  async #update(): Promise<readonly ServicePortConnections[]> {
     try {
-      this.#last = await this.#read()
+      this.#add(await this.#options.read())
     } catch (error) {
-      this.#log.warn('New connections cannot be read; the metrics show what was read before', {
+      this.#options.log.warn('New connections cannot be read; the metrics show what was read before', {
         error: messageOf(error),
       })
     }
-    return this.#last
+    return [...this.#totals.values()]
+  }
+
+  #add(packetsOf: Packets): void {
+    const packets = new Map<string, number>()
+    const totals = new Map<string, ServicePortConnections>()
+    for (const frontend of this.#options.frontends()) {
+      const count = packetsOf(frontend)
+      if (count === undefined) continue
+      const id = frontendId(frontend)
+      packets.set(id, count)
+      const [namespace = '', service = ''] = frontend.service.split('/')
+      const name = `${frontend.service}:${frontend.portName}`
+      const known = totals.get(name) ?? this.#totals.get(name)
+      const connections = (known?.connections ?? 0) + increase(this.#packets.get(id), count)
+      totals.set(name, { namespace, service, port: frontend.portName, connections })
+    }
+    this.#packets = packets
+    this.#totals = totals
   }
 }
+
+const increase = (before = 0, now: number): number => (now >= before ? now - before : now)

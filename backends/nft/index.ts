@@ -1,5 +1,3 @@
 export { nftBackend } from './backend.js'
-export type { ServicePortConnections } from './connection-totals.js'
-export type { NftHooks } from './hooks.js'
-export type { DetectLocal, NftOptions } from './options.js'
+export type { NftOptions } from './options.js'
 export { renderRuleset } from './render.js'

@@ -1,0 +1,121 @@
+import type { FrontendAddress } from '@kpng/client'
+import { type Frontend, type FrontendEndpoint, isWholeAddress } from '@kpng/dataplane'
+import { type TableFamily, tableFamily } from '../rules/family.js'
+import { allowedName, type ListKind, listKinds, names, rememberChain, type SetPath, setPath } from '../rules/names.js'
+import { addressBytes, portBytes, protocolBytes, rangeOf } from './bytes.js'
+import { type Elements, put } from './element.js'
+import { blocksOf } from './source-blocks.js'
+
+// A frontend as elements of the sets and maps in names.ts.
+
+/** The endpoints for one audience of a frontend, in the map of that kind. */
+export interface EndpointList {
+  readonly kind: ListKind
+  readonly family: TableFamily
+  /** The frontend's key, without a slot. */
+  readonly key: string
+  /** Data of the map. */
+  readonly endpoints: readonly string[]
+}
+
+/** `address . protocol . port`; `protocol . port` for a node port; `address` if the Service has the whole address. */
+export function frontendKey({ kind, address, protocol, port }: FrontendAddress): string {
+  if (protocol === 'any') return addressBytes(address)
+  const key = protocolBytes(protocol) + portBytes(port)
+  return kind === 'nodePort' ? key : addressBytes(address) + key
+}
+
+/** `address . port`; without the port if the client's is kept. */
+export const endpointData = ({ ip, port }: Pick<FrontendEndpoint, 'ip' | 'port'>): string =>
+  port === 0 ? addressBytes(ip) : addressBytes(ip) + portBytes(port)
+
+/** Whether clients from outside have a list of their own. Elsewhere one list serves everybody. */
+export const isLocalPolicy = ({ inside, outside }: Frontend): boolean => inside !== outside
+
+/** The sets and maps that a kind of frontend uses. */
+export const setsOf = (where: FrontendAddress) => {
+  if (isWholeAddress(where)) {
+    const external = where.kind === 'clusterIP' ? names.wholeClusterIps : names.externalAddresses
+    return { external, local: names.localAddresses, dropped: names.droppedAddresses, sticky: undefined }
+  }
+  if (where.kind === 'nodePort') {
+    const { externalNodePorts: external, localNodePorts: local, droppedNodePorts: dropped } = names
+    return { external, local, dropped, sticky: names.stickyNodePorts }
+  }
+  const external = where.kind === 'clusterIP' ? undefined : names.externalServices
+  return { external, local: names.localServices, dropped: names.dropped, sticky: names.sticky }
+}
+
+/** The kinds of the lists that a frontend has: for everybody (or, under policy Local, those inside), and for outside. */
+export function listKindsOf(where: FrontendAddress): readonly [all: ListKind, local: ListKind] {
+  if (isWholeAddress(where)) return [listKinds.addresses, listKinds.localAddresses]
+  if (where.kind === 'nodePort') return [listKinds.nodePorts, listKinds.localNodePorts]
+  return [listKinds.services, listKinds.localServices]
+}
+
+export function listsOf(frontend: Frontend): EndpointList[] {
+  const [all, local] = listKindsOf(frontend)
+  const family = tableFamily[frontend.family]
+  const key = frontendKey(frontend)
+  const list = (kind: ListKind, endpoints: readonly FrontendEndpoint[]): EndpointList => ({
+    ...{ kind, family, key },
+    endpoints: endpoints.slice(0, kind.maxEndpoints).map(endpointData),
+  })
+  const lists = [list(all, frontend.inside.endpoints)]
+  if (isLocalPolicy(frontend)) lists.push(list(local, frontend.outside.endpoints))
+  return lists
+}
+
+/** The elements that belong to one frontend alone, without its endpoints. */
+export function putOwn(elements: Elements, frontend: Frontend, counters: boolean): void {
+  const { outside, allowedSources, sessionAffinitySeconds } = frontend
+  const key = frontendKey(frontend)
+  const path = (name: string): SetPath => setPath(tableFamily[frontend.family], name)
+  const sets = setsOf(frontend)
+  const policy = isLocalPolicy(frontend) ? sets.local : sets.external
+  if (policy) put(elements, path(policy), key)
+  // A key without an endpoint is refused unless it is here.
+  if (outside.endpoints.length === 0 && outside.otherwise === 'drop') put(elements, path(sets.dropped), key)
+  const blocks = allowedSources?.flatMap((cidr) => [...blocksOf(tableFamily[frontend.family], rangeOf(cidr))])
+  if (blocks?.every(({ bits }) => bits > 0)) {
+    put(elements, path(names.firewalled), key)
+    for (const { bits, address } of blocks) put(elements, path(allowedName(bits)), key + address)
+  }
+  if (sessionAffinitySeconds !== undefined && sets.sticky) {
+    put(elements, path(sets.sticky), key, rememberChain(sessionAffinitySeconds))
+  }
+  if (!counters || isWholeAddress(frontend)) return
+  put(elements, path(frontend.kind === 'nodePort' ? names.countedNodePorts : names.counted), key)
+}
+
+/** The elements that several frontends may ask for. */
+export function putShared(elements: Elements, frontend: Frontend): void {
+  const path = (name: string): SetPath => setPath(tableFamily[frontend.family], name)
+  if (frontend.kind === 'clusterIP' && !isWholeAddress(frontend)) {
+    put(elements, path(names.clusterIps), addressBytes(frontend.address))
+  }
+  for (const { ip, isLocal } of endpointsOf(frontend)) {
+    if (!isLocal) continue
+    const bytes = addressBytes(ip)
+    put(elements, path(names.hairpin), bytes + bytes)
+  }
+}
+
+function* endpointsOf(frontend: Frontend): Generator<FrontendEndpoint> {
+  yield* frontend.inside.endpoints
+  if (isLocalPolicy(frontend)) yield* frontend.outside.endpoints
+}
+
+/** What nftables cannot do for a frontend, as a sentence. It is served as far as that goes, or not at all. */
+export function limitOf(frontend: Frontend): { readonly problem: string; readonly isServed: boolean } | undefined {
+  const [{ maxEndpoints }] = listKindsOf(frontend)
+  if (isWholeAddress(frontend) && frontend.allowedSources) {
+    return { problem: 'source ranges need ports, and the Service has the whole address', isServed: false }
+  }
+  if (isWholeAddress(frontend) && frontend.sessionAffinitySeconds !== undefined) {
+    return { problem: 'session affinity needs ports, and the Service has the whole address', isServed: true }
+  }
+  const count = frontend.inside.endpoints.length
+  if (count <= maxEndpoints) return undefined
+  return { problem: `it has ${count} endpoints, and only the first ${maxEndpoints} are used`, isServed: true }
+}

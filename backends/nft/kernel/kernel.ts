@@ -1,0 +1,180 @@
+import type { SyncStep } from '@kpng/client'
+import { type Libc, loadLibc } from '@kpng/linux'
+import { countElements, type ElementMap, type Elements, operationCount, type Transaction } from '../elements/element.js'
+import type { Settings } from '../options.js'
+import type { TableFamily } from '../rules/family.js'
+import { names, type SetPath, setPath, shapesWith } from '../rules/names.js'
+import { Drift, type OwnWork } from './drift.js'
+import { NetlinkWriter, type TimedElements } from './netlink-writer.js'
+import { NftCommand } from './nft-command.js'
+import { type ChainPath, chainsNeeded } from './remember-chain.js'
+import { checkRequirements, usableFamilies } from './requirements.js'
+import { elementsToReplace, Tables, transactionsToMake } from './tables.js'
+
+/** Our tables in this machine's kernel. Rules are made by the nft program, elements go through netlink. */
+export class Kernel {
+  readonly families: readonly TableFamily[]
+  /** Whether connections are counted. */
+  readonly counts: boolean
+  readonly #writer: NetlinkWriter
+  /** For what goes on beside syncs, which must not wait for it. */
+  readonly #sideWriter: NetlinkWriter
+  readonly #tables: Tables
+  readonly #drift: Drift
+  /** Chains beyond the skeleton that exist. */
+  #chains = new Set<ChainPath>()
+
+  private constructor(libc: Libc, nft: NftCommand, families: readonly TableFamily[], settings: Settings) {
+    const { tableName } = settings
+    this.families = families
+    this.counts = settings.counters
+    this.#tables = new Tables(nft, families, settings)
+    this.#writer = new NetlinkWriter(libc, tableName, shapesWith(settings))
+    this.#sideWriter = new NetlinkWriter(libc, tableName, shapesWith(settings))
+    this.#drift = new Drift(libc, tableName, [this.#writer.port, this.#sideWriter.port])
+  }
+
+  /** Checks the machine and opens what is needed. The error says what is missing. */
+  static async open(settings: Settings): Promise<Kernel> {
+    const nft = new NftCommand(settings.nftCommand)
+    const families = usableFamilies(settings, settings.log)
+    const [libc] = await Promise.all([loadLibc(), checkRequirements(nft, families, settings)])
+    settings.log.info('nftables is ready', { table: settings.tableName, families: families.join(' ') })
+    return new Kernel(libc, nft, families, settings)
+  }
+
+  /**
+   * Makes our tables what they should be, and returns what their sets hold then. Tables that are ours stay as they are. Those of
+   * another version are replaced together with their elements, which `wanted` works out from what was found.
+   */
+  async adopt(
+    wanted: (known: Elements) => Elements,
+    steps?: SyncStep[],
+  ): Promise<{ known: Elements; wanted: Elements }> {
+    // Before anything is looked at, so that nothing that others do afterwards is missed.
+    this.#drift.restart()
+    const { states, extraChains } = await this.#tables.inspect(this.#writer)
+    const inState = (state: string) => this.families.filter((family) => states.get(family) === state)
+    const others = inState('other')
+    this.#chains = new Set([...extraChains].filter((path) => !others.some((family) => path.startsWith(`${family} `))))
+    const missing = inState('missing')
+    if (missing.length > 0) await this.#makeByCommand(0, steps, () => this.#tables.make(missing, this.#writer))
+    const known: Elements = new Map()
+    for (const family of inState('ours')) {
+      for (const [path, map] of await this.#writer.readAll(family)) known.set(path, map)
+    }
+    const all = wanted(known)
+    if (others.length > 0) await this.#replace(others, all, known, steps)
+    return { known, wanted: all }
+  }
+
+  /** Session affinity outlives the replacement of a table: an upgrade must not send clients to other endpoints. */
+  async #replace(others: TableFamily[], all: Elements, known: Elements, steps: SyncStep[] | undefined): Promise<void> {
+    const remembered = new Map<TableFamily, TimedElements>()
+    for (const family of others) remembered.set(family, await this.#rememberedIn(family))
+    const brought = elementsToReplace(all, others)
+    const replace = () => this.#tables.replace(others, all, this.#writer)
+    await this.#makeByCommand(countElements(brought), steps, replace)
+    for (const [path, map] of brought) known.set(path, map)
+    for (const [family, clients] of remembered) {
+      const own = this.#ownWork(clients.elements.size)
+      await this.#drift.during(own, () => this.#writer.addTimed(setPath(family, names.affinity), clients))
+    }
+  }
+
+  /** Nothing if the old table has no such map, or one of another shape. */
+  async #rememberedIn(family: TableFamily): Promise<TimedElements> {
+    try {
+      const found = await this.#writer.readTimed(setPath(family, names.affinity))
+      const keyLength = family === 'ip' ? 16 : 40
+      const hasShape = [...found.elements.keys()].every((key) => key.length === keyLength)
+      if (hasShape) return found
+    } catch {
+      // An old version, or somebody else's table.
+    }
+    return { elements: new Map(), times: new Map() }
+  }
+
+  async #makeByCommand(operations: number, steps: SyncStep[] | undefined, make: () => Promise<void>): Promise<void> {
+    const own = { transactions: transactionsToMake, byCommand: true, operations }
+    await asStep(steps, 'transaction', { 'kpng.operations': operations, 'kpng.writer': 'nft' }, () =>
+      this.#drift.during(own, make),
+    )
+  }
+
+  /** All of it or nothing. Chains that elements go to are made with them. */
+  async commit(transaction: Transaction, steps?: SyncStep[]): Promise<void> {
+    const operations = operationCount(transaction)
+    // Nothing reaches the kernel for an empty one.
+    if (operations === 0) return
+    const newChains = [...chainsNeeded(transaction.add)].filter((path) => !this.#chains.has(path))
+    await asStep(steps, 'transaction', { 'kpng.operations': operations, 'kpng.writer': 'netlink' }, () =>
+      this.#drift.during(this.#ownWork(operations), () => this.#writer.commit(transaction, newChains)),
+    )
+    for (const path of newChains) this.#chains.add(path)
+  }
+
+  /** Removes the chains that none of these elements, which are all there are, goes to. */
+  async removeUnusedChains(elements: Elements): Promise<void> {
+    const needed = chainsNeeded(elements)
+    const unused = [...this.#chains].filter((path) => !needed.has(path))
+    if (unused.length === 0) return
+    await this.#drift.during(this.#ownWork(0), () => this.#writer.removeChains(unused))
+    for (const path of unused) this.#chains.delete(path)
+  }
+
+  /** The data of one element of a set; undefined if it is not there. May be called during a sync. */
+  lookUp(path: SetPath, key: string): Promise<string | undefined> {
+    return this.#sideWriter.lookUp(path, key)
+  }
+
+  /** What a set of ours holds. May be called during a sync. */
+  readBeside(path: SetPath): Promise<ElementMap> {
+    return this.#sideWriter.read(path)
+  }
+
+  /** What the elements of a set that counts have counted. May be called during a sync. */
+  packetsBeside(path: SetPath): Promise<ReadonlyMap<string, number>> {
+    return this.#sideWriter.readPackets(path)
+  }
+
+  /** Removes elements of sets that packets write, all or none. May be called during a sync. */
+  async removeBeside(remove: Elements): Promise<void> {
+    const transaction = { remove, add: new Map() }
+    await this.#drift.during(this.#ownWork(countElements(remove)), () => this.#sideWriter.commit(transaction, []))
+  }
+
+  #ownWork = (operations: number): OwnWork => ({ transactions: 1, byCommand: false, operations })
+
+  /** Why our tables may not be what we made of them; undefined if nobody changed them. Says it once. */
+  drift(): string | undefined {
+    return this.#drift.take()
+  }
+
+  close(): void {
+    this.#drift.close()
+    this.#writer.close()
+    this.#sideWriter.close()
+  }
+}
+
+/** What is said of a step. May be added to until the step has ended. */
+export type StepAttributes = Record<string, string | number | boolean>
+
+const unixMs = (): number => performance.timeOrigin + performance.now()
+
+/** Does a part of a sync. If the sync is traced, the part is added to its steps, even if it failed. */
+export async function asStep<Result>(
+  steps: SyncStep[] | undefined,
+  name: string,
+  attributes: StepAttributes,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  if (!steps) return await work()
+  const startedAtMs = unixMs()
+  try {
+    return await work()
+  } finally {
+    steps.push({ name, startedAtMs, endedAtMs: unixMs(), attributes })
+  }
+}

@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto'
+import { KpngError } from '@kpng/api'
+import {
+  acknowledgementIn,
+  attributesOf,
+  dump,
+  errnoText,
+  MessageBuffer,
+  type NetlinkSocket,
+  NLM_F_DUMP,
+  textOf,
+} from '@kpng/linux'
+import type { TableFamily } from '../rules/family.js'
+import { isSealSet, rememberedSeconds } from '../rules/names.js'
+import { nftMessage } from './constants.js'
+import { saysAllOf } from './expressions.js'
+import { readGeneration } from './generation.js'
+import { rememberExpressions } from './remember-chain.js'
+import { nftType, protocolFamily } from './set-elements.js'
+
+// What identifies a thing in a table, by the numbers of the attributes that the kernel tells it in. Not handles, which are new
+// each time; not counts; not the comments that the nft command leaves for itself.
+
+const table = { get: nftMessage.GETTABLE, name: 1, said: [2] } as const // flags
+const sets = { get: nftMessage.GETSET, name: 2, said: [3, 4, 5, 6, 7, 9, 11, 17, 18] } as const // flags, types, lengths, size, time-out, counters
+const chains = { get: nftMessage.GETCHAIN, name: 3, said: [4, 5, 7, 10] } as const // hook, policy, type, flags
+const rules = { get: nftMessage.GETRULE, name: 2, said: [4] } as const // the chain that it is in; expressions
+
+/** In all messages about things in a table, the attribute with the table's name. */
+const TABLE = 1
+
+/** What changed while it was looked at is looked at again, so many times. */
+const attempts = 5
+
+interface Thing {
+  readonly name: string
+  /** What the kernel says of it, attribute by attribute. */
+  readonly said: readonly Buffer[]
+}
+
+/** What a table looks like without its elements. */
+export interface TableOutline {
+  readonly sets: ReadonlySet<string>
+  /** The chains that remember clients, and whether their rules are what we write into such chains. */
+  readonly rememberChains: ReadonlyMap<string, boolean>
+  /**
+   * Differs if the table's flags, sets, chains, hooks, policies or rules do; not if its elements or counts do. The chains that
+   * remember clients and the seal come after the digest and are not part of it.
+   */
+  readonly digest: string
+}
+
+/** Which table to look at. */
+export interface TableAt {
+  readonly family: TableFamily
+  readonly name: string
+}
+
+/** What is in a table beside elements; undefined if there is no such table. */
+export async function readOutline(socket: NetlinkSocket, at: TableAt): Promise<TableOutline | undefined> {
+  for (let attempt = 1; attempt <= attempts; attempt++) {
+    const generation = await readGeneration(socket)
+    const found = await outlineNow(socket, at)
+    // Several lists make the outline; they belong together when nobody changed anything from the first to the last.
+    if ((await readGeneration(socket)) === generation) return found
+  }
+  throw new KpngError(
+    'unavailable',
+    `The table "${at.family} ${at.name}" changed each time it was looked at. It is tried again later.`,
+  )
+}
+
+async function outlineNow(socket: NetlinkSocket, at: TableAt): Promise<TableOutline | undefined> {
+  const [own] = await thingsIn(socket, at, table)
+  if (!own) return undefined
+  const parts = [partOf('table', own)]
+  const setsFound = await thingsIn(socket, at, sets)
+  for (const set of setsFound) if (!isSealSet(set.name)) parts.push(partOf('set', set))
+  const rulesOf = new Map<string, Thing[]>()
+  for (const chain of await thingsIn(socket, at, chains)) {
+    rulesOf.set(chain.name, [])
+    if (rememberedSeconds(chain.name) === undefined) parts.push(partOf('chain', chain))
+  }
+  for (const rule of await thingsIn(socket, at, rules)) rulesOf.get(rule.name)?.push(rule)
+  const rememberChains = new Map<string, boolean>()
+  for (const [chain, inOrder] of rulesOf) {
+    const seconds = rememberedSeconds(chain)
+    if (seconds === undefined) parts.push(inOrder.map((rule) => partOf('rule', rule)).join())
+    else rememberChains.set(chain, areRememberRules(at.family, inOrder, seconds))
+  }
+  return { sets: new Set(setsFound.map(({ name }) => name)), rememberChains, digest: digestOf(parts) }
+}
+
+const partOf = (kind: string, { name, said }: Thing): string =>
+  `${kind} ${name} ${said.map((value) => value.toString('hex')).join(' ')}`
+
+function areRememberRules(family: TableFamily, found: readonly Thing[], seconds: number): boolean {
+  const ours = rememberExpressions(family, seconds)
+  return (
+    found.length === ours.length &&
+    ours.every((expressions, index) => saysAllOf(found[index]?.said[0] ?? Buffer.alloc(0), expressions))
+  )
+}
+
+async function thingsIn(
+  socket: NetlinkSocket,
+  { family, name: tableName }: TableAt,
+  { get, name, said }: { readonly get: number; readonly name: number; readonly said: readonly number[] },
+): Promise<Thing[]> {
+  const request = new MessageBuffer(1)
+  request.beginNetfilter(nftType(get), NLM_F_DUMP, protocolFamily(family))
+  if (get !== nftMessage.GETTABLE) request.text(TABLE, tableName)
+  request.end()
+  const found: Thing[] = []
+  await dump(socket, request.bytes, (message) => {
+    const failure = acknowledgementIn(message)
+    if (failure && failure.errno !== 0) {
+      throw new KpngError(
+        'unavailable',
+        `The table "${family} ${tableName}" cannot be looked at: ${errnoText(failure.errno)}.`,
+      )
+    }
+    const values = new Map([...attributesOf(message)].map(({ type, value }) => [type, value]))
+    const [ofTable, own] = [values.get(TABLE), values.get(name)]
+    if (!ofTable || !own || textOf(ofTable) !== tableName) return
+    // A copy: the next message comes into the same memory.
+    found.push({ name: textOf(own), said: said.map((attribute) => Buffer.from(values.get(attribute) ?? [])) })
+  })
+  return found
+}
+
+/** One digest of things that come in any order. */
+const digestOf = (parts: readonly string[]): string =>
+  createHash('sha256')
+    .update([...parts].sort().join('\0'))
+    .digest('hex')
+    .slice(0, 16)
