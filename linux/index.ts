@@ -1,3 +1,4 @@
+export { deleteFlows, type Flow, type FlowProtocol, type FlowSelection, listFlows } from './conntrack.js'
 export { type Libc, loadLibc } from './libc.js'
 export { MessageBuffer } from './netlink/buffer.js'
 export { type ByteOrder, hostOrder } from './netlink/byte-order.js'

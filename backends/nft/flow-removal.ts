@@ -1,13 +1,12 @@
 import { messageOf } from '@kpng/api'
-import type { Libc } from '@kpng/linux'
+import { deleteFlows, type Libc } from '@kpng/linux'
 import type { Family } from './address.js'
 import { families } from './address.js'
 import type { DesiredState } from './desired-state.js'
 import { FollowUp } from './follow-up.js'
 import type { NftHooks } from './hooks.js'
-import { deleteUdpFlows } from './netlink/conntrack.js'
 import type { Settings } from './options.js'
-import { deleteFlowsByCommand, type ListChange, staleness } from './stale-flows.js'
+import { deleteFlowsByCommand, flowInBytes, type ListChange, portOfKey, staleness } from './stale-flows.js'
 
 export interface FlowRemovalOptions {
   /** Undefined where the kernel cannot be asked directly. */
@@ -95,11 +94,8 @@ export class FlowRemoval {
   #removeIn(family: Family, changes: readonly ListChange[], isStale: ReturnType<typeof staleness>): Promise<number> {
     const { libc, settings } = this.#options
     if (!libc) return deleteFlowsByCommand(settings.conntrackCommand, changes)
-    return deleteUdpFlows(
-      libc,
-      family,
-      changes.map(({ key }) => key),
-      isStale,
-    )
+    const ports = changes.map(({ key }) => portOfKey(key))
+    const selection = { family: family === 'ip' ? 'IPv4' : 'IPv6', protocol: 'udp', ports } as const
+    return deleteFlows(selection, (flow) => isStale(flowInBytes(flow)))
   }
 }

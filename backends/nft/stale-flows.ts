@@ -1,5 +1,5 @@
-import { runProgram } from '@kpng/linux'
-import { type Family, formatAddress } from './address.js'
+import { type Flow as FlowInText, runProgram } from '@kpng/linux'
+import { type Family, formatAddress, parseAddress } from './address.js'
 import type { DesiredState } from './desired-state.js'
 import { type ElementMap, type Elements, endpointData, nodePortKey, protocolBytes, serviceKey } from './element.js'
 import { allListKinds, type SetPath, splitSetPath } from './names.js'
@@ -22,6 +22,15 @@ export interface Flow {
   /** Somebody changed the destination. */
   readonly isRedirected: boolean
 }
+
+export const flowInBytes = (flow: FlowInText): Flow => ({
+  family: flow.family === 'IPv4' ? 'ip' : 'ip6',
+  destination: parseAddress(flow.destination)?.bytes ?? '',
+  destinationPort: flow.destinationPort,
+  answeredBy: parseAddress(flow.answeredBy)?.bytes ?? '',
+  answeredByPort: flow.answeredByPort,
+  isRedirected: flow.isRedirected,
+})
 
 /** An endpoint that left a key, or (without one) a key that got its first endpoints. */
 export interface ListChange {
@@ -101,14 +110,16 @@ export function allUdpLists(lists: Iterable<readonly [SetPath, string]>): ListCh
   return changes
 }
 
+/** The port in a service key or a node-port key. */
+export const portOfKey = (key: string): number => (key.charCodeAt(key.length - 4) << 8) | key.charCodeAt(key.length - 3)
+
 /** The arguments that make `conntrack` delete the flows of an endpoint that left. */
 export function conntrackArguments({ family, key, gone }: ListChange): string[] | undefined {
   if (gone === undefined) return undefined
-  const port = (key.charCodeAt(key.length - 4) << 8) | key.charCodeAt(key.length - 3)
   const destination = key.length > 8 ? ['--orig-dst', formatAddress(key.slice(0, -8))] : []
   return [
     ...['-D', '-f', family === 'ip' ? 'ipv4' : 'ipv6', '-p', 'udp', ...destination],
-    ...['--dport', String(port), '--dst-nat', formatAddress(gone.slice(0, -4))],
+    ...['--dport', String(portOfKey(key)), '--dst-nat', formatAddress(gone.slice(0, -4))],
   ]
 }
 

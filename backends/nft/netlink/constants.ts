@@ -17,11 +17,3 @@ export const nftMessage = {
   NEWGEN: 15,
   GETGEN: 16,
 } as const
-
-export const NFNL_SUBSYS_CTNETLINK = 1
-export const conntrackMessage = { GET: 1, DELETE: 2 } as const
-/** Attributes of a connection. */
-export const conntrackAttribute = { ORIGINAL: 1, REPLY: 2, STATUS: 3, ID: 12, ZONE: 18, FILTER: 25 } as const
-/** Attributes of one direction of it, and of the parts of that. */
-export const tupleAttribute = { IP: 1, PROTOCOL: 2 } as const
-export const tupleProtocolAttribute = { NUMBER: 1, SOURCE_PORT: 2, DESTINATION_PORT: 3 } as const
