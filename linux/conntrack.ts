@@ -1,4 +1,5 @@
 import { type Family, KpngError } from '@kpng/api'
+import { rightsAdvice } from './capabilities.js'
 import { type Flow, type FlowName, type FlowProtocol, flowIn, nameOf, writeFilter } from './conntrack-messages.js'
 import { loadLibc } from './libc.js'
 import { MessageBuffer } from './netlink/buffer.js'
@@ -142,7 +143,7 @@ async function deleteFlow(socket: NetlinkSocket, family: Family, name: FlowName)
 function failure(what: 'list' | 'delete', errno: number): KpngError {
   const next =
     errno === EPERM
-      ? 'Run kpng with CAP_NET_ADMIN.'
+      ? rightsAdvice('CAP_NET_ADMIN')
       : errno === EINVAL || errno === EOPNOTSUPP
         ? 'Load the module nf_conntrack_netlink.'
         : 'Check that the module nf_conntrack_netlink is loaded.'

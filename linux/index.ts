@@ -1,4 +1,6 @@
+export { type Capability, hasCapability, rightsAdvice } from './capabilities.js'
 export { deleteFlows, type Flow, type FlowProtocol, type FlowSelection, listFlows } from './conntrack.js'
+export { type InterfaceAddress, interfaceAddresses, isLinkLocal, reachableAddresses } from './interfaces.js'
 export { type Libc, loadLibc } from './libc.js'
 export { MessageBuffer } from './netlink/buffer.js'
 export { type ByteOrder, hostOrder } from './netlink/byte-order.js'
@@ -35,3 +37,4 @@ export {
   type ProgramResult,
   runProgram,
 } from './program.js'
+export { type ApplyOptions, applySetting, type KernelSetting, type SettingOutcome, sysctlPath } from './sysctls.js'

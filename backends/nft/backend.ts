@@ -1,6 +1,6 @@
-import { networkInterfaces } from 'node:os'
 import { KpngError, messageOf } from '@kpng/api'
 import type { Backend, Changes, NodeView, Runner, SyncStep } from '@kpng/client'
+import { reachableAddresses } from '@kpng/linux'
 import type { Family } from './address.js'
 import { Affinity } from './affinity.js'
 import { ClientRelease } from './client-release.js'
@@ -106,7 +106,11 @@ class NftBackend implements Backend, NftHooks {
   }
 
   #context(view: NodeView, { families, affinityFamilies }: Kernel): NodeContext {
-    return nodeContext(view.node, { families, affinityFamilies, hostAddresses }, this.#settings)
+    return nodeContext(
+      view.node,
+      { families, affinityFamilies, hostAddresses: () => reachableAddresses() },
+      this.#settings,
+    )
   }
 
   async #syncChange(
@@ -188,8 +192,3 @@ class NftBackend implements Backend, NftHooks {
     this.#driftTimer = setInterval(check, interval).unref()
   }
 }
-
-const hostAddresses = (): string[] =>
-  Object.values(networkInterfaces()).flatMap((addresses = []) =>
-    addresses.filter(({ internal, scopeid }) => !internal && !scopeid).map(({ address }) => address),
-  )

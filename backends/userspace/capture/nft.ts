@@ -1,4 +1,5 @@
 import { KpngError, type Log, messageOf } from '@kpng/api'
+import { hasCapability, rightsAdvice } from '@kpng/linux'
 import type { Family } from '../address.js'
 import type { Protocol } from '../portal.js'
 import type { Capture, Steering } from './capture.js'
@@ -73,11 +74,10 @@ async function listTables(run: RunProgram): Promise<string> {
     return await run('nft', ['list', 'tables'])
   } catch (error) {
     if (error instanceof KpngError && error.code === 'unsupported') throw error
-    throw new KpngError(
-      'unsupported',
-      `nft cannot read this machine's tables; run as root or with CAP_NET_ADMIN: ${messageOf(error)}`,
-      { cause: error },
-    )
+    const advice = hasCapability('CAP_NET_ADMIN') ? '' : ` ${rightsAdvice('CAP_NET_ADMIN')}`
+    throw new KpngError('unsupported', `nft cannot read this machine's tables: ${messageOf(error)}.${advice}`, {
+      cause: error,
+    })
   }
 }
 
