@@ -1,3 +1,6 @@
+export { type Capability, hasCapability, rightsAdvice } from './capabilities.js'
+export { deleteFlows, type Flow, type FlowProtocol, type FlowSelection, listFlows } from './conntrack.js'
+export { type InterfaceAddress, interfaceAddresses, isLinkLocal, reachableAddresses } from './interfaces.js'
 export { type Libc, loadLibc } from './libc.js'
 export { lockName, type NameLock } from './name-lock.js'
 export { MessageBuffer } from './netlink/buffer.js'
@@ -35,3 +38,4 @@ export {
   type ProgramResult,
   runProgram,
 } from './program.js'
+export { type ApplyOptions, applySetting, type KernelSetting, type SettingOutcome, sysctlPath } from './sysctls.js'

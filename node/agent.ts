@@ -1,5 +1,5 @@
-import type { Log } from '@kpng/api'
-import { configz, flagz, type IPFamily, type ResolvedSettings } from './config/index.js'
+import type { Family, Log } from '@kpng/api'
+import { configz, flagz, type ResolvedSettings } from './config/index.js'
 import { HealthCheckNodePorts, healthHandler, ProxyHealth } from './health/index.js'
 import {
   type BackendHooks,
@@ -34,7 +34,7 @@ export interface NodeAgentOptions {
   /** Sends an object to the API server, for Events. Default: there are none. */
   readonly post?: (path: string, body: object) => Promise<unknown>
   /** The families that are served. Default both. */
-  readonly families?: readonly IPFamily[]
+  readonly families?: readonly Family[]
 }
 
 export interface NodeAgent {

@@ -18,9 +18,10 @@ import {
   type FrontendChanges,
   FrontendTable,
   flowChecks,
+  type Machine,
   StaleFlowRemoval,
 } from '@kpng/dataplane'
-import { deleteFlows, interfaceAddresses, lockName, type NameLock } from '@kpng/linux'
+import { deleteFlows, lockName, type NameLock, reachableAddresses } from '@kpng/linux'
 import { Affinity } from './affinity.js'
 import { ClientRelease } from './client-release.js'
 import { ConnectionCounts } from './connection-counts.js'
@@ -93,8 +94,7 @@ class NftBackend implements FrontendBackend {
     this.#inStep = false
     this.#syncing = true
     try {
-      const machine = { families: kernel.families.map((each) => familyOfTable[each]), addresses: interfaceAddresses() }
-      const changed = this.frontends.apply(view, changes, machine)
+      const changed = this.frontends.apply(view, changes, machineOf(kernel))
       if (wasInStep) await this.#syncChange(kernel, changed, steps)
       else await this.#syncAll(kernel, steps)
       this.#clients?.retry()
@@ -222,3 +222,11 @@ class NftBackend implements FrontendBackend {
     this.#driftTimer = setInterval(check, driftCheckIntervalMs).unref()
   }
 }
+
+/** The addresses are read only if the Node object has none. */
+const machineOf = ({ families }: Kernel): Machine => ({
+  families: families.map((each) => familyOfTable[each]),
+  get addresses() {
+    return reachableAddresses()
+  },
+})

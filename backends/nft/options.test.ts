@@ -1,7 +1,7 @@
 import { silentLog } from '@kpng/api'
 import { describe, expect, test } from 'vitest'
 import { settingsOf } from './options.js'
-import { mayAdministerNetwork, usableFamilies } from './requirements.js'
+import { usableFamilies } from './requirements.js'
 
 describe('options are checked at the door', () => {
   test.each([
@@ -15,12 +15,6 @@ describe('options are checked at the door', () => {
 })
 
 describe('the machine', () => {
-  test('CAP_NET_ADMIN is read from the status of the process', () => {
-    expect(mayAdministerNetwork('Name:\tx\nCapEff:\t000001ffffffffff\n')).toBe(true)
-    expect(mayAdministerNetwork('CapEff:\t0000000000001000\n')).toBe(true)
-    expect(mayAdministerNetwork('CapEff:\t0000000000000000\n')).toBe(false)
-  })
-
   test('a host without IPv6 serves IPv4, and says so once (50)', () => {
     const said: string[] = []
     const log = { ...silentLog, info: (message: string) => said.push(message) }

@@ -1,5 +1,5 @@
-import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 import type { globalv1 } from '@kpng/api'
+import { type InterfaceAddress, interfaceAddresses } from '@kpng/linux'
 import { type Family, parseIp, parseRanges, type Ranges } from './address.js'
 import { isLoopback } from './refused-address.js'
 
@@ -32,8 +32,8 @@ export class Insiders {
 
   /** Reads the machine's addresses again: interfaces come and go. */
   refresh(): void {
-    const onMachine = machineAddresses()
-    const own = [...this.#nodeAddresses, ...onMachine.map(({ address }) => address)]
+    const onMachine = interfaceAddresses()
+    const own = [...this.#nodeAddresses, ...onMachine.map(({ ip }) => ip)]
     this.#ownIps = new Set(own.flatMap((text) => parseIp(text)?.ip ?? []))
     this.#nodeIps = { v4: this.#chooseIp('v4', onMachine), v6: this.#chooseIp('v6', onMachine) }
   }
@@ -63,23 +63,16 @@ export class Insiders {
   }
 
   /** One that the source names; else the one chosen before, since whoever listens there would have to move; else the first there is. */
-  #chooseIp(family: Family, onMachine: readonly NetworkInterfaceInfo[]): string | undefined {
-    const usable = onMachine.flatMap(({ address, internal }) => {
-      const parsed = parseIp(address)
-      return parsed?.family === family && !isLocalOnly(parsed.ip, family) ? [{ ip: parsed.ip, internal }] : []
-    })
+  #chooseIp(family: Family, onMachine: readonly InterfaceAddress[]): string | undefined {
+    // Link-local addresses cannot be sent to without naming an interface.
+    const usable = onMachine.filter(
+      ({ ip, isLinkLocal }) => familyOf(ip) === family && !isLoopback(ip, family) && !isLinkLocal,
+    )
     const has = (ip: string | undefined) => usable.some((address) => address.ip === ip)
     const named = this.#nodeAddresses.flatMap((text) => parseIp(text)?.ip ?? [])
     // What somebody put on the loopback interface may be a service's address: only a named one is taken from there.
-    return [...named, this.#nodeIps[family]].find(has) ?? usable.find(({ internal }) => !internal)?.ip
+    return [...named, this.#nodeIps[family]].find(has) ?? usable.find(({ isInternal }) => !isInternal)?.ip
   }
 }
 
-/** Addresses that other machines cannot send to, or not without naming an interface. */
-const isLocalOnly = (ip: string, family: Family): boolean =>
-  isLoopback(ip, family) || (family === 'v6' ? ip.startsWith('fe80:') : ip.startsWith('169.254.'))
-
 const familyOf = (ip: string): Family => (ip.includes(':') ? 'v6' : 'v4')
-
-const machineAddresses = (): NetworkInterfaceInfo[] =>
-  Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])

@@ -1,6 +1,6 @@
 import type { NftOptions } from '@kpng/backend-nft'
 import type { Backend } from '@kpng/client'
-import { booleanFlag, type Context, type Flags, given, textFlag } from '../context.js'
+import { booleanFlag, type Context, type Flags, textFlag } from '../context.js'
 import type { BackendCommand } from './backend.js'
 
 export const nftCommand: BackendCommand = {
@@ -11,7 +11,7 @@ export const nftCommand: BackendCommand = {
     command
       .option('--external-ips [bool]', 'serve spec.externalIPs', 'true')
       .option('--service-counters [bool]', 'count new connections by service port, for the metrics', 'false')
-      .option('--writer <how>', 'how elements reach the kernel: netlink, nft or auto', 'auto')
+      .option('--table <name>', "name of kpng's nftables tables; default: kpng, or kpng-<service-proxy-name>")
       .option('--dry-run', 'print the ruleset instead of making it, and end'),
   create: async (flags, context) => {
     const { nftBackend, renderRuleset } = await import('@kpng/backend-nft')
@@ -32,10 +32,13 @@ async function optionsFrom(flags: Flags, { log, resolved }: Context): Promise<Nf
     log,
     externalIps: booleanFlag(flags, 'externalIps', true),
     counters: booleanFlag(flags, 'serviceCounters', false),
-    // An unknown word is refused by the backend, in a sentence that names those there are.
-    ...given('writer', textFlag(flags, 'writer') as NftOptions['writer']),
+    tableName: textFlag(flags, 'table') ?? defaultTable(textFlag(flags, 'serviceProxyName')),
   }
 }
+
+/** A specialised proxier runs beside the main one, with tables of its own. */
+const defaultTable = (serviceProxyName: string | undefined): string =>
+  serviceProxyName === undefined ? 'kpng' : `kpng-${serviceProxyName}`.replace(/[^a-zA-Z0-9._-]/g, '-')
 
 /** Prints what would be made of the first complete view. */
 function printing(render: (view: Parameters<Backend['sync']>[0]) => string, context: Context): Backend {

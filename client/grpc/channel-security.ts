@@ -1,6 +1,6 @@
-import { isIP } from 'node:net'
 import { checkServerIdentity } from 'node:tls'
 import type { ChannelCredentials, ChannelOptions } from '@grpc/grpc-js'
+import { parseIp } from '@kpng/api'
 import { readTlsFiles, type TlsFiles } from '../tls.js'
 
 export interface ChannelSecurity {
@@ -34,5 +34,5 @@ export async function channelSecurity(target: string, tls: TlsFiles | undefined)
 export function addressOf(target: string): string | undefined {
   const [, bracketed, plain = ''] = /^(?:\[([^\]]+)\]|([^:]+)):\d+$/.exec(target) ?? []
   const host = (bracketed ?? plain).replace(/%.*$/, '')
-  return isIP(host) === 0 ? undefined : host
+  return parseIp(host) ? host : undefined
 }

@@ -55,6 +55,21 @@ export function* attributesIn(bytes: Buffer, start = 0): Generator<Attribute> {
   }
 }
 
+/** Tells where the value of each attribute is, without the objects that `attributesIn` makes: for lists of 100,000 things. */
+export function forEachAttribute(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  visit: (type: number, from: number, to: number) => void,
+): void {
+  for (let at = start; at + 4 <= end; ) {
+    const length = readU16(bytes, at)
+    if (length < 4 || at + length > end) return
+    visit(readU16(bytes, at + 2) & NLA_TYPE_MASK, at + 4, at + length)
+    at += align(length)
+  }
+}
+
 /** @param headerLength bytes before the attributes, which depend on the protocol */
 export const attributesOf = (message: Message, headerLength = netfilterHeaderLength): Generator<Attribute> =>
   attributesIn(message.bytes, headerLength)

@@ -1,4 +1,5 @@
 import { KpngError } from '@kpng/api'
+import { rightsAdvice } from '../capabilities.js'
 import type { Libc } from '../libc.js'
 import { hostOrder } from './byte-order.js'
 import {
@@ -157,7 +158,7 @@ export class NetlinkSocket {
 }
 
 function hintFor(errno: number): string {
-  if (errno === EPERM) return ' Run kpng with CAP_NET_ADMIN.'
+  if (errno === EPERM) return ` ${rightsAdvice('CAP_NET_ADMIN')}`
   if (errno === EPROTONOSUPPORT) return ' This kernel does not have it; load its module, or use another kernel.'
   return ''
 }

@@ -1,4 +1,5 @@
 import { KpngError } from '@kpng/api'
+import type { DetectLocal } from '@kpng/dataplane'
 import type { Settings } from './settings.js'
 
 /** The modes of kube-proxy that have a backend here, and its name. */
@@ -15,19 +16,13 @@ export function backendOfMode(mode: string, backends: { readonly [mode: string]:
   )
 }
 
-/** How pods are told from everybody else, in the form of the backends' options. */
-export type DetectLocal =
-  | { readonly mode: 'ClusterCIDR'; readonly cidrs: readonly string[] }
-  | { readonly mode: 'NodeCIDR' }
-  | { readonly mode: 'BridgeInterface'; readonly name: string }
-  | { readonly mode: 'InterfaceNamePrefix'; readonly prefix: string }
-
 /** What the settings say to a backend in the kernel. */
 export interface KernelBackendOptions {
-  readonly nodePortAddresses: 'primary' | readonly string[]
+  readonly nodePortAddresses: readonly string[]
   readonly masqueradeAll: boolean
   readonly masqueradeBit: number
   readonly detectLocal: DetectLocal
+  readonly dropInvalid: boolean
 }
 
 export interface KernelBackendSettings {
@@ -37,12 +32,16 @@ export interface KernelBackendSettings {
 }
 
 export function kernelBackendOptions(settings: Settings): KernelBackendSettings {
-  const { nodePortAddresses, warnings } = nodePortAddressesOf(settings.nodePortAddresses)
-  const { masqueradeAll, masqueradeBit } = settings
-  return {
-    options: { nodePortAddresses, masqueradeAll, masqueradeBit, detectLocal: detectLocalOf(settings) },
-    warnings,
+  const { nodePortAddresses, masqueradeAll, masqueradeBit, conntrackTcpBeLiberal } = settings
+  const warnings = nodePortAddresses.includes('localhost')
+    ? ['nodePortAddresses has "localhost", but nftables does not serve node ports on loopback addresses.']
+    : []
+  const options = {
+    ...{ nodePortAddresses, masqueradeAll, masqueradeBit, detectLocal: detectLocalOf(settings) },
+    // As in kube-proxy: if conntrack is liberal, packets outside the TCP window are not invalid.
+    dropInvalid: !conntrackTcpBeLiberal,
   }
+  return { options, warnings }
 }
 
 function detectLocalOf(settings: Settings): DetectLocal {
@@ -56,26 +55,4 @@ function detectLocalOf(settings: Settings): DetectLocal {
     case 'InterfaceNamePrefix':
       return { mode: 'InterfaceNamePrefix', prefix: settings.interfaceNamePrefix }
   }
-}
-
-const keywords: ReadonlyMap<string, readonly string[]> = new Map([
-  ['all', ['0.0.0.0/0', '::/0']],
-  ['localhost', ['127.0.0.0/8', '::1/128']],
-])
-
-function nodePortAddressesOf(given: readonly string[]) {
-  const warnings: string[] = []
-  if (given.includes('localhost')) {
-    warnings.push('nodePortAddresses has "localhost", and nftables serves no node ports on loopback.')
-  }
-  // A family without a CIDR is served everywhere, so "localhost" stays, though nobody is served there.
-  const cidrs = given
-    .filter((address) => address !== 'primary')
-    .flatMap((address) => keywords.get(address) ?? [address])
-  if (!given.includes('primary')) return { nodePortAddresses: cidrs, warnings }
-  if (cidrs.length === 0) return { nodePortAddresses: 'primary' as const, warnings }
-  warnings.push(
-    'nodePortAddresses has "primary" beside CIDRs, which cannot be combined here: node ports are served on the CIDRs alone, and on every address of a family that has none. Add the node\'s own ranges to them.',
-  )
-  return { nodePortAddresses: cidrs, warnings }
 }

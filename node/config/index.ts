@@ -1,12 +1,10 @@
 export {
   backendOfMode,
   backendsByMode,
-  type DetectLocal,
   type KernelBackendOptions,
   type KernelBackendSettings,
   kernelBackendOptions,
 } from './backend-options.js'
-export { type IPFamily, ipFamilies } from './cidr.js'
 export { type SettingFlag, settingFlags, settingsFromFlags } from './flags.js'
 export { type ConfigWarning, type FileConfig, readConfig, readConfigFile, unusedSettings } from './read-config.js'
 export { type Origin, type ResolvedSettings, resolveSettings, type Sources } from './resolve.js'

@@ -1,6 +1,4 @@
-import { isIP } from 'node:net'
-import { KpngError } from '@kpng/api'
-import { parseCidr } from './cidr.js'
+import { familyOf, hostPort, KpngError, parseCidr, parseIp } from '@kpng/api'
 import { formatDuration, parseDuration } from './duration.js'
 
 /**
@@ -98,7 +96,7 @@ export function duration(options: { readonly zeroIsUnset: boolean }): Kind<numbe
 
 export const ipAddress: Kind<string> = textKind(
   (value, name) => {
-    if (isIP(value) !== 0) return value
+    if (parseIp(value)) return value
     throw invalid(name, value, 'Write an IP address such as 0.0.0.0 or ::.')
   },
   (value) => value,
@@ -107,12 +105,10 @@ export const ipAddress: Kind<string> = textKind(
 /** `address:port` or `[address]:port`; a missing port is the one of kube-proxy. */
 export function addressAndPort(defaultPort: number): Kind<string> {
   const read = (value: string, name: string): string => {
-    const complete =
-      isIP(value) === 4 ? `${value}:${defaultPort}` : isIP(value) === 6 ? `[${value}]:${defaultPort}` : value
+    const complete = parseIp(value) ? hostPort(value, defaultPort) : value
     const [, v6, v4, port = ''] = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d+)$/.exec(complete) ?? []
-    const version = v6 === undefined ? 4 : 6
-    const address = v6 ?? v4
-    if (address === undefined || isIP(address) !== version) {
+    const address = v6 ?? v4 ?? ''
+    if (!parseIp(address) || familyOf(address) !== (v6 === undefined ? 'IPv4' : 'IPv6')) {
       throw invalid(
         name,
         value,
@@ -128,7 +124,8 @@ export function addressAndPort(defaultPort: number): Kind<string> {
 }
 
 function checkedCidr(cidr: string, name: string, keywords: readonly string[]): string {
-  if (keywords.includes(cidr) || parseCidr(cidr)) return cidr
+  // As in kube-proxy, no spaces around it.
+  if (keywords.includes(cidr) || (cidr === cidr.trim() && parseCidr(cidr))) return cidr
   const words = keywords.length > 0 ? `, or one of ${keywords.join(', ')}` : ''
   throw invalid(name, cidr, `Write a CIDR such as 10.0.0.0/8 or fd00::/64${words}.`)
 }

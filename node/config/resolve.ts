@@ -1,5 +1,4 @@
-import { KpngError } from '@kpng/api'
-import { familyOf } from './cidr.js'
+import { familyOf, KpngError } from '@kpng/api'
 import { defaultSettings, everySetting, type SettingKey, type Settings } from './settings.js'
 
 /** Where a value came from. */

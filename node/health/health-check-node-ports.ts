@@ -1,6 +1,6 @@
-import { networkInterfaces } from 'node:os'
 import { type Log, messageOf } from '@kpng/api'
 import type { Changes, NodeView } from '@kpng/client'
+import { interfaceAddresses } from '@kpng/linux'
 import type { HealthCheckEvent } from './health-check-event.js'
 import { HealthCheckServer } from './health-check-server.js'
 import { type HealthCheck, healthCheckOf } from './local-endpoints.js'
@@ -138,5 +138,4 @@ export class HealthCheckNodePorts {
   }
 }
 
-const addressesOfInterfaces = (): string[] =>
-  Object.values(networkInterfaces()).flatMap((addresses = []) => addresses.map(({ address }) => address))
+const addressesOfInterfaces = (): string[] => interfaceAddresses().map(({ ip }) => ip)

@@ -1,5 +1,5 @@
 import type { Server, ServerResponse } from 'node:http'
-import type { IPFamily } from '../config/cidr.js'
+import type { Family } from '@kpng/api'
 import { closeServer, openServer } from '../server/listen.js'
 import type { HealthCheck } from './local-endpoints.js'
 import type { ListenAddress } from './node-port-listen.js'
@@ -41,7 +41,7 @@ export class HealthCheckServer {
     await Promise.all(this.#servers.splice(0).map(closeServer))
   }
 
-  #answer(family: IPFamily, response: ServerResponse): void {
+  #answer(family: Family, response: ServerResponse): void {
     const { namespace, name, localEndpoints } = this.check
     const count = localEndpoints[family]
     const { healthy } = this.#health

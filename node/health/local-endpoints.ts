@@ -1,7 +1,5 @@
-import type { localv1 } from '@kpng/api'
+import { families as allFamilies, type Family, ipsOf, type localv1 } from '@kpng/api'
 import type { ServiceEndpoints } from '@kpng/client'
-import { type IPFamily, ipFamilies } from '../config/cidr.js'
-import { ipsOf } from '../ip-sets.js'
 
 /** What a health-check node port is to answer. */
 export interface HealthCheck {
@@ -9,9 +7,9 @@ export interface HealthCheck {
   readonly name: string
   readonly port: number
   /** The families that the service has cluster IPs of: kube-proxy's proxier of the other one does not know it. */
-  readonly families: readonly IPFamily[]
+  readonly families: readonly Family[]
   /** Endpoints on this node that are ready, by their distinct addresses. */
-  readonly localEndpoints: { readonly [family in IPFamily]: number }
+  readonly localEndpoints: { readonly [family in Family]: number }
 }
 
 /** The health check of a service, or undefined when it has none. */
@@ -19,17 +17,17 @@ export function healthCheckOf({ service, endpoints }: ServiceEndpoints): HealthC
   const { namespace, name, healthCheckNodePort: port, externalTrafficToLocal } = service
   if (port <= 0 || !externalTrafficToLocal) return undefined
   const clusterIps = service.ips?.clusterIps
-  const families = ipFamilies.filter((family) => ipsOf(clusterIps, family).length > 0)
+  const families = allFamilies.filter((family) => ipsOf(clusterIps, family).length > 0)
   return {
     namespace,
     name,
     port,
-    families: families.length > 0 ? families : ipFamilies,
+    families: families.length > 0 ? families : allFamilies,
     localEndpoints: { IPv4: localReady(endpoints, 'IPv4'), IPv6: localReady(endpoints, 'IPv6') },
   }
 }
 
-function localReady(endpoints: readonly localv1.Endpoint[], family: IPFamily): number {
+function localReady(endpoints: readonly localv1.Endpoint[], family: Family): number {
   const ips = new Set<string>()
   for (const { local, conditions, ips: own } of endpoints) {
     // A terminating endpoint may still be used, but no new traffic should be drawn to this node for its sake.

@@ -1,8 +1,8 @@
-import { familyOf, type IPFamily, inRanges, ipFamilies, parseCidr } from '../config/cidr.js'
+import { addressBits, CidrSet, type Family, families, familyOf, parseCidr } from '@kpng/api'
 
 export interface ListenAddress {
   readonly host: string
-  readonly family: IPFamily
+  readonly family: Family
 }
 
 export interface NodeAddresses {
@@ -22,11 +22,11 @@ const wildcards = { IPv4: '0.0.0.0', IPv6: '::' } as const
  */
 export function listenAddresses({ nodePortAddresses, nodeIps, interfaceAddresses }: NodeAddresses): ListenAddress[] {
   const cidrs = nodePortAddresses.flatMap((entry) => rangesOf(entry, nodeIps)).flatMap((text) => parseCidr(text) ?? [])
-  return ipFamilies.flatMap((family) => {
+  return families.flatMap((family) => {
     const ranges = cidrs.filter((cidr) => cidr.family === family)
-    if (ranges.length === 0 || ranges.some(({ prefix }) => prefix === 0)) return [{ host: wildcards[family], family }]
-    const matches = inRanges(ranges)
-    const hosts = interfaceAddresses.filter((address) => familyOf(address) === family && matches(address))
+    if (ranges.length === 0 || ranges.some(({ bits }) => bits === 0)) return [{ host: wildcards[family], family }]
+    const set = new CidrSet(ranges)
+    const hosts = interfaceAddresses.filter((address) => set.has(address))
     return [...new Set(hosts)].map((host) => ({ host, family }))
   })
 }
@@ -35,8 +35,8 @@ function rangesOf(entry: string, nodeIps: readonly string[]): readonly string[] 
   if (entry === 'all') return ['0.0.0.0/0', '::/0']
   if (entry === 'localhost') return ['127.0.0.0/8', '::1/128']
   if (entry !== 'primary') return [entry]
-  return ipFamilies.flatMap((family) => {
+  return families.flatMap((family) => {
     const ip = nodeIps.find((address) => familyOf(address) === family)
-    return ip === undefined ? [] : [`${ip}/${family === 'IPv4' ? 32 : 128}`]
+    return ip === undefined ? [] : [`${ip}/${addressBits[family]}`]
   })
 }

@@ -1,10 +1,10 @@
-import { type IPFamily, ipFamilies } from '../config/cidr.js'
+import { families as allFamilies, type Family } from '@kpng/api'
 
 export interface ProxyHealthOptions {
   /** How old a queued change may become: kube-proxy's 2 × syncPeriod. */
   readonly timeoutMs: number
   /** The families that are served, for the answer's `status`. Default both. */
-  readonly families?: readonly IPFamily[]
+  readonly families?: readonly Family[]
   /** Unix time in milliseconds. Default Date.now. */
   readonly now?: () => number
 }
@@ -27,14 +27,14 @@ export interface HealthStatus {
  */
 export class ProxyHealth {
   readonly #timeoutMs: number
-  readonly #families: readonly IPFamily[]
+  readonly #families: readonly Family[]
   readonly #now: () => number
   #lastUpdated: number
   #oldestQueued: number | undefined
   #nodeEligible = true
   #everSynced = false
 
-  constructor({ timeoutMs, families = ipFamilies, now = Date.now }: ProxyHealthOptions) {
+  constructor({ timeoutMs, families = allFamilies, now = Date.now }: ProxyHealthOptions) {
     this.#timeoutMs = timeoutMs
     this.#families = families
     this.#now = now

@@ -1,4 +1,4 @@
-import type { IPFamily } from '../config/cidr.js'
+import type { Family } from '@kpng/api'
 import { registerConnections, type ServicePortConnections } from './connection-metrics.js'
 import type { ProxyMetrics } from './proxy-metrics.js'
 import { readGauge } from './read-at-scrape.js'
@@ -15,7 +15,7 @@ export interface BackendHooks {
   failures?(): ReadonlyMap<string, string>
 }
 
-const ipFamilyOf = (family: KernelFamily): IPFamily => (family === 'ip' ? 'IPv4' : 'IPv6')
+const ipFamilyOf = (family: KernelFamily): Family => (family === 'ip' ? 'IPv4' : 'IPv6')
 
 /** Counts what a backend tells. */
 export function countHooks(backend: object & BackendHooks, metrics: ProxyMetrics): void {

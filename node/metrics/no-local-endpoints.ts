@@ -1,13 +1,12 @@
+import { type Family, families, ipsOf } from '@kpng/api'
 import { type Changes, endpointsOfPort, type NodeView, type ServiceEndpoints } from '@kpng/client'
-import { type IPFamily, ipFamilies } from '../config/cidr.js'
-import { ipsOf } from '../ip-sets.js'
 
 export type TrafficPolicy = 'internal' | 'external'
 
 export const trafficPolicies: readonly TrafficPolicy[] = ['internal', 'external']
 
 /** Service ports with a Local policy whose traffic is dropped here, by policy and family. */
-export type NoLocalEndpoints = { readonly [key in `${TrafficPolicy}/${IPFamily}`]: number }
+export type NoLocalEndpoints = { readonly [key in `${TrafficPolicy}/${Family}`]: number }
 
 const zero: NoLocalEndpoints = { 'internal/IPv4': 0, 'internal/IPv6': 0, 'external/IPv4': 0, 'external/IPv6': 0 }
 const keys = Object.keys(zero) as (keyof NoLocalEndpoints)[]
@@ -23,7 +22,7 @@ export function noLocalEndpointsOf(item: ServiceEndpoints): NoLocalEndpoints {
   const counts = { ...zero }
   for (const port of service.ports) {
     const serving = endpointsOfPort(item, port)
-    for (const family of ipFamilies) {
+    for (const family of families) {
       if (ipsOf(service.ips?.clusterIps, family).length === 0) continue
       const anywhere = port.hasEndpoints ? port.hasEndpoints[family === 'IPv4' ? 'v4' : 'v6'] : true
       for (const policy of trafficPolicies) {

@@ -1,7 +1,6 @@
+import { families as allFamilies, type Family, ipsOf } from '@kpng/api'
 import type { Changes, SyncReport } from '@kpng/client'
 import { Registry } from 'prom-client'
-import { type IPFamily, ipFamilies } from '../config/cidr.js'
-import { ipsOf } from '../ip-sets.js'
 import { countChanges } from './count-changes.js'
 import { failureMetrics, type KubeProxyMetrics, kubeProxyMetrics, type MetricsMode } from './kube-proxy-metrics.js'
 import { NoLocalEndpointsTotal, trafficPolicies } from './no-local-endpoints.js'
@@ -15,7 +14,7 @@ export interface ProxyMetricsOptions {
   /** Of kpng. */
   readonly version: string
   /** The families that are served; each sync is one of each, as in kube-proxy. Default both. */
-  readonly families?: readonly IPFamily[]
+  readonly families?: readonly Family[]
   readonly readings?: Readings
   /** Of a backend that carries traffic itself. */
   readonly servicePortCounters?: ServicePortCounters
@@ -30,13 +29,13 @@ export class ProxyMetrics {
   readonly registry = new Registry()
   readonly #kubeProxy: KubeProxyMetrics
   readonly #failures: ReturnType<typeof failureMetrics>
-  readonly #families: readonly IPFamily[]
+  readonly #families: readonly Family[]
   readonly #now: () => number
   readonly #startedMs: number
   readonly #noLocalEndpoints = new NoLocalEndpointsTotal()
   #lastQueuedMs = 0
 
-  constructor({ mode, version, families = ipFamilies, now = Date.now, ...options }: ProxyMetricsOptions) {
+  constructor({ mode, version, families = allFamilies, now = Date.now, ...options }: ProxyMetricsOptions) {
     this.#families = families
     this.#now = now
     this.#startedMs = now()
@@ -127,12 +126,12 @@ export class ProxyMetrics {
   }
 
   /** Rules that are no longer needed could not be removed. */
-  recordCleanupFailure(families: readonly IPFamily[] = this.#families): void {
+  recordCleanupFailure(families: readonly Family[] = this.#families): void {
     for (const ip_family of families) this.#failures.cleanup?.inc({ ip_family })
   }
 
   /** Stale flows were looked for and deleted. */
-  recordConntrack(ip_family: IPFamily, durationMs: number, deletedEntries: number): void {
+  recordConntrack(ip_family: Family, durationMs: number, deletedEntries: number): void {
     this.#kubeProxy.conntrackDuration.observe({ ip_family }, durationMs / 1000)
     this.#kubeProxy.conntrackDeleted.inc({ ip_family }, deletedEntries)
   }

@@ -4,7 +4,6 @@ export {
   applyConntrack,
   type ConntrackSettings,
   conntrackValues,
-  type KernelValue,
 } from './conntrack.js'
 export {
   type EventInit,

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { type Log, messageOf } from '@kpng/api'
+import { rightsAdvice } from '@kpng/linux'
 
 export interface OomScoreOptions {
   /** -1000 (never killed) to 1000; kube-proxy's is -999. */
@@ -9,7 +10,7 @@ export interface OomScoreOptions {
   readonly path?: string
 }
 
-/** Says to the kernel how late this process is to be killed when memory runs out. Lowering it needs CAP_SYS_RESOURCE. */
+/** Tells the kernel how late to kill this process when memory runs out. Lowering the score needs CAP_SYS_RESOURCE. */
 export async function applyOomScore({
   value,
   log,
@@ -19,14 +20,11 @@ export async function applyOomScore({
     await writeFile(path, String(value), { flag: 'r+' })
     return true
   } catch (error) {
-    log.warn(
-      'Cannot set the OOM score, and goes on without. It needs CAP_SYS_RESOURCE, or oomScoreAdj of the container',
-      {
-        path,
-        value,
-        error: messageOf(error),
-      },
-    )
+    const hint = rightsAdvice('CAP_SYS_RESOURCE')
+    log.warn('Cannot set the OOM score; continuing without it', {
+      ...{ path, value, error: messageOf(error) },
+      hint: `${hint} In a container, oomScoreAdj of the container can set it.`,
+    })
     return false
   }
 }

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { KpngError, type Log } from '@kpng/api'
+import { hasCapability, rightsAdvice } from '@kpng/linux'
 import type { Settings } from '../options.js'
 import type { TableFamily } from '../rules/family.js'
 import { skeletonText } from '../rules/skeleton.js'
@@ -7,8 +8,6 @@ import type { NftCommand } from './nft-command.js'
 
 /** The lowest nft that knows maps to an address and a port, and `typeof`. */
 const lowestNftVersion = [0, 9, 4]
-
-const CAP_NET_ADMIN = 12
 
 /** Throws if this machine cannot do what is needed; the sentence says what is missing. */
 export async function checkRequirements(
@@ -22,11 +21,9 @@ export async function checkRequirements(
       `nftables is a part of Linux, and this is ${process.platform}. Use the userspace backend here.`,
     )
   }
-  if (!mayAdministerNetwork(readOr('/proc/self/status', ''))) {
-    throw new KpngError(
-      'unsupported',
-      'kpng may not change the network here. Run it as root, or give it the capability CAP_NET_ADMIN.',
-    )
+  // If nobody knows, the kernel will say.
+  if (hasCapability('CAP_NET_ADMIN') === false) {
+    throw new KpngError('unsupported', `kpng may not change the network here. ${rightsAdvice('CAP_NET_ADMIN')}`)
   }
   // Asked at once: each answer is a process, and a node waits for its rules.
   const check = (family: TableFamily) => nft.check(skeletonText(family, { ...settings, tableName: 'kpng-check' }))
@@ -41,12 +38,6 @@ export async function checkRequirements(
     const problem = problems[index]
     if (problem !== undefined) throw await missingFeature(nft, family, version, problem)
   }
-}
-
-/** Whether the process has CAP_NET_ADMIN, from `/proc/self/status`. If it is unknown, the kernel will say. */
-export function mayAdministerNetwork(status: string): boolean {
-  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1]
-  return effective === undefined || ((BigInt(`0x${effective}`) >> BigInt(CAP_NET_ADMIN)) & 1n) === 1n
 }
 
 function isOlder(version: string, lowest: readonly number[]): boolean {

@@ -1,4 +1,5 @@
 import { KpngError, messageOf } from '@kpng/api'
+import { hasCapability, rightsAdvice } from '@kpng/linux'
 import { chainsIn, jumps, type Table, tables } from './iptables-rules.js'
 import type { RunProgram } from './program.js'
 
@@ -8,11 +9,10 @@ export async function listRules(run: RunProgram, program: string, table: Table, 
     return await run(program, ['-w', '-t', table, '-S', ...(chain === undefined ? [] : [chain])])
   } catch (error) {
     if (error instanceof KpngError && error.code === 'unsupported') throw error
-    throw new KpngError(
-      'unsupported',
-      `${program} cannot read the table ${table}; run as root or with CAP_NET_ADMIN: ${messageOf(error)}`,
-      { cause: error },
-    )
+    const advice = hasCapability('CAP_NET_ADMIN') ? '' : ` ${rightsAdvice('CAP_NET_ADMIN')}`
+    throw new KpngError('unsupported', `${program} cannot read the table ${table}: ${messageOf(error)}.${advice}`, {
+      cause: error,
+    })
   }
 }
 

@@ -3,11 +3,11 @@ import { isMissingProgram } from '@kpng/linux'
 import type { Family } from '../address.js'
 import type { Protocol } from '../portal.js'
 import type { Capture } from './capture.js'
-import { forgetUdpFlows } from './conntrack.js'
 import { listRules, removeRules } from './iptables-removal.js'
 import { jumps, restoreInput } from './iptables-rules.js'
 import { type PortalOptions, portalPlaces } from './portals.js'
 import { type RunProgram, runProgram } from './program.js'
+import { staleFlowRemoval } from './stale-flows.js'
 
 export interface IptablesOptions extends PortalOptions {
   readonly log: Log
@@ -22,6 +22,7 @@ const programs: Record<Family, { rules: string; restore: string }> = {
 /** Portals by iptables, in chains like those of kube-proxy's userspace mode. Other chains are never touched, but for the jumps to ours. */
 export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesOptions): Capture {
   const places = portalPlaces(portals)
+  const removeStaleFlows = staleFlowRemoval({ log })
   let families: readonly Family[] = ['v4', 'v6']
 
   const succeeds = async (family: Family, args: readonly string[]): Promise<boolean> => {
@@ -63,7 +64,7 @@ export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesO
         await run(programs[family].restore, ['-w', '--noflush'], restoreInput(layout, steering))
         if (steering.full) await ensureJumps(family)
       }
-      await forgetUdpFlows(steering, run, log)
+      await removeStaleFlows(steering)
     },
     async cleanup() {
       for (const family of families) {

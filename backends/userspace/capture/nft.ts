@@ -1,11 +1,12 @@
 import { KpngError, type Log, messageOf } from '@kpng/api'
+import { hasCapability, rightsAdvice } from '@kpng/linux'
 import type { Family } from '../address.js'
 import type { Protocol } from '../portal.js'
 import type { Capture, Steering } from './capture.js'
-import { forgetUdpFlows } from './conntrack.js'
 import { elementChanges, rangesOf, skeleton, type TableLayout, tableName } from './nft-ruleset.js'
 import { type PortalOptions, portalPlaces } from './portals.js'
 import { type RunProgram, runProgram } from './program.js'
+import { staleFlowRemoval } from './stale-flows.js'
 
 export interface NftOptions extends PortalOptions {
   /** The name of our table in the families ip and ip6. Default `kpng-userspace`. */
@@ -17,6 +18,7 @@ export interface NftOptions extends PortalOptions {
 /** Portals by nftables: our own table for each family, written in transactions. Foreign tables are never touched. */
 export function nftCapture({ table = 'kpng-userspace', log, run = runProgram, ...portals }: NftOptions): Capture {
   const places = portalPlaces(portals)
+  const removeStaleFlows = staleFlowRemoval({ log })
   const layout = (family: Family): TableLayout => ({ family, table })
   let families: readonly Family[] = ['v4', 'v6']
   /** What of the node is in the rules themselves. */
@@ -57,7 +59,7 @@ export function nftCapture({ table = 'kpng-userspace', log, run = runProgram, ..
       )
       await write(lines)
       writtenNode = node
-      await forgetUdpFlows(steering, run, log)
+      await removeStaleFlows(steering)
     },
     async cleanup() {
       const present = await listTables(run)
@@ -72,11 +74,10 @@ async function listTables(run: RunProgram): Promise<string> {
     return await run('nft', ['list', 'tables'])
   } catch (error) {
     if (error instanceof KpngError && error.code === 'unsupported') throw error
-    throw new KpngError(
-      'unsupported',
-      `nft cannot read this machine's tables; run as root or with CAP_NET_ADMIN: ${messageOf(error)}`,
-      { cause: error },
-    )
+    const advice = hasCapability('CAP_NET_ADMIN') ? '' : ` ${rightsAdvice('CAP_NET_ADMIN')}`
+    throw new KpngError('unsupported', `nft cannot read this machine's tables: ${messageOf(error)}.${advice}`, {
+      cause: error,
+    })
   }
 }
 

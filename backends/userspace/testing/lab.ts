@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rmSync } from 'node:fs'
+import { programPath } from '../../../linux/testing/bundle.js'
 import { bundleAgent, type Machine, startAgent } from './remote.js'
 
 // Three kinds of machines as network namespaces, joined point to point:
@@ -56,7 +55,7 @@ let labs = 0
 export async function makeLab(): Promise<Lab> {
   const prefix = `kpng-${process.pid}-${++labs}`
   const namespace = (name: MachineName) => `${prefix}-${name}`
-  const folder = mkdtempSync(join(tmpdir(), 'kpng-lab-'))
+  const program = programPath('userspace-agent')
   const machines = new Map<MachineName, Machine>()
   const remove = () => {
     process.off('exit', remove)
@@ -68,7 +67,7 @@ export async function makeLab(): Promise<Lab> {
         // It was never made.
       }
     }
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(program, { force: true })
   }
   process.on('exit', remove)
   try {
@@ -78,7 +77,6 @@ export async function makeLab(): Promise<Lab> {
     )
     for (const name of names) ipBatch(['-n', namespace(name)], machineCommands(name, namespace))
     for (const name of names) ipBatch(['-n', namespace(name)], addressCommands(name))
-    const program = join(folder, 'agent.mjs')
     await bundleAgent(program)
     for (const name of names) machines.set(name, startAgent(inNamespace(namespace(name)), program))
     for (const machine of machines.values()) {

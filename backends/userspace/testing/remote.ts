@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
+import { bundle as bundleProgram } from '../../../linux/testing/bundle.js'
 import type { AgentMethods } from './agent.js'
 
 // Other processes that do what a test asks for.
@@ -15,20 +14,9 @@ export type Machine = Remote & { readonly child: ChildProcess }
 /** The agent is TypeScript; Node in a namespace needs it in one plain file. */
 export const bundleAgent = (outfile: string): Promise<void> => bundle('agent.ts', outfile)
 
-/** One file of this folder and all that it imports, for a Node that knows neither TypeScript nor our packages. */
-export async function bundle(name: string, outfile: string): Promise<void> {
-  await build({
-    entryPoints: [fileURLToPath(new URL(name, import.meta.url))],
-    outfile,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    conditions: ['kpng-source'],
-    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)" },
-    logLevel: 'error',
-  })
-}
+/** One file of this folder and all that it imports. */
+export const bundle = (name: string, outfile: string): Promise<void> =>
+  bundleProgram(new URL(name, import.meta.url), outfile)
 
 /** Starts an agent behind a command, such as one that enters a namespace or sets a limit. */
 export function startAgent([command = process.execPath, ...args]: readonly string[], program: string): Machine {

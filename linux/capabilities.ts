@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs'
+
+/** Bits of a set of capabilities (linux/capability.h): those that kpng has a use for. */
+const bits = {
+  CAP_NET_BIND_SERVICE: 10,
+  CAP_NET_ADMIN: 12,
+  CAP_NET_RAW: 13,
+  CAP_SYS_ADMIN: 21,
+  CAP_SYS_RESOURCE: 24,
+  CAP_PERFMON: 38,
+  CAP_BPF: 39,
+} as const
+
+export type Capability = keyof typeof bits
+
+/**
+ * Whether this process has a capability in effect. Undefined if that cannot be found out, for instance because this is not Linux.
+ * @param status the text of /proc/self/status; for tests
+ */
+export function hasCapability(capability: Capability, status = ownStatus()): boolean | undefined {
+  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1]
+  return effective === undefined ? undefined : ((BigInt(`0x${effective}`) >> BigInt(bits[capability])) & 1n) === 1n
+}
+
+/** What to do after the kernel said EPERM or EACCES, as a sentence. */
+export function rightsAdvice(capability: Capability, status = ownStatus()): string {
+  if (!hasCapability(capability, status)) return `Run kpng as root, or give it the capability ${capability}.`
+  return `kpng has the capability ${capability}, so something else forbids it: a user namespace, seccomp, or a security module.`
+}
+
+function ownStatus(): string {
+  try {
+    return readFileSync('/proc/self/status', 'utf8')
+  } catch {
+    return ''
+  }
+}

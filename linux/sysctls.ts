@@ -1,0 +1,69 @@
+import { access, constants, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Log, messageOf } from '@kpng/api'
+
+/** A sysctl, or a parameter of a kernel module, and the number that it should have. */
+export interface KernelSetting {
+  /** Its file, below the root folder: `proc/sys/net/ipv4/ip_forward`. */
+  readonly path: string
+  readonly value: number
+  /** A greater value that is there already is left. */
+  readonly atLeast?: boolean
+  /** What to do if there is no such file. */
+  readonly ifMissing?: string
+}
+
+export interface ApplyOptions {
+  readonly log: Log
+  /** Where /proc and /sys are. Default `/`. */
+  readonly root?: string
+}
+
+export type SettingOutcome = 'set' | 'kept' | 'failed'
+
+/** The file of a sysctl such as `net.ipv4.ip_forward`. */
+export const sysctlPath = (name: string): string => `proc/sys/${name.replaceAll('.', '/')}`
+
+/** Sets a value unless it is as it should be. A failure is logged, not thrown: kpng works without most settings. */
+export async function applySetting(setting: KernelSetting, { log, root = '/' }: ApplyOptions): Promise<SettingOutcome> {
+  const { value, atLeast = false } = setting
+  const path = join(root, setting.path)
+  try {
+    const before = await readSetting(path)
+    if (atLeast ? before >= value : before === value) return 'kept'
+    // The flag keeps a missing file from being made: in a container /proc may be an empty folder.
+    await writeFile(path, String(value), { flag: 'r+' })
+    log.info('Changed a kernel setting', { path, before, value })
+    return 'set'
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const fields = { path, value, hint: hintFor(setting, error) }
+    // Some files can be read by root only. Without rights nobody can tell whether the value is large enough already, and on most
+    // machines it is: a warning at each start would be about nothing.
+    if (atLeast && code === 'EACCES' && (await isUnreadable(path))) {
+      log.detail(1, 'Cannot see whether a kernel setting is large enough', fields)
+    } else log.warn('Cannot change a kernel setting; continuing without it', fields)
+    return 'failed'
+  }
+}
+
+const readSetting = async (path: string): Promise<number> => Number((await readFile(path, 'utf8')).trim())
+
+const isUnreadable = (path: string): Promise<boolean> =>
+  access(path, constants.R_OK).then(
+    () => false,
+    () => true,
+  )
+
+function hintFor({ ifMissing }: KernelSetting, error: unknown): string {
+  switch ((error as NodeJS.ErrnoException).code) {
+    case 'ENOENT':
+      return `There is no such file. ${ifMissing ?? 'This kernel does not have the setting.'}`
+    case 'EROFS':
+    case 'EACCES':
+    case 'EPERM':
+      return 'It may not be written. Set it on the node, or run kpng once with --init-only in a privileged init container.'
+    default:
+      return messageOf(error)
+  }
+}
