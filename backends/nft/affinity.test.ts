@@ -1,14 +1,11 @@
-import { silentLog } from '@kpng/api'
+import { FrontendTable } from '@kpng/dataplane'
 import { describe, expect, test } from 'vitest'
-import { change, endpoint, ips, type TestService, tcp, view } from '../../dataplane/testing/objects.js'
-import { parseAddress } from './address.js'
+import { change, endpoint, fullSync, ips, type TestService, tcp, view } from '../../dataplane/testing/objects.js'
 import { Affinity } from './affinity.js'
-import { DesiredState } from './desired-state.js'
-import { endpointData, serviceKey } from './element.js'
-import { nodeContext } from './node-context.js'
+import { addressBytes } from './elements/bytes.js'
+import { ElementState } from './elements/element-state.js'
+import { endpointData, frontendKey } from './elements/frontend-elements.js'
 import { settingsOf } from './options.js'
-
-const bytes = (text: string) => parseAddress(text)?.bytes ?? ''
 
 /** The two addresses at which the service is reached from outside. */
 const places = [
@@ -20,8 +17,9 @@ const places = [
 const remembered = new Map(
   places.flatMap(({ address, port }) =>
     [1, 2].map((number): [string, string] => [
-      bytes(`172.30.0.${number}`) + serviceKey(bytes(address), 'tcp', port),
-      endpointData(bytes(`10.0.0.${number}`), 8080),
+      addressBytes(`172.30.0.${number}`) +
+        frontendKey({ kind: 'externalIP', family: 'IPv4', address, protocol: 'tcp', port }),
+      endpointData({ ip: `10.0.0.${number}`, port: 8080 }),
     ]),
   ),
 )
@@ -42,14 +40,16 @@ const policy = (local: boolean, init: Partial<TestService> = {}): TestService =>
 /** Of which endpoints clients are released, and in which families that is looked for. */
 function released(before: TestService, after: TestService | undefined) {
   const of = view([before])
-  const context = nodeContext(of.node, { families: ['ip'], hostAddresses: () => [] }, settingsOf())
-  const state = new DesiredState(silentLog)
+  const table = new FrontendTable()
+  const machine = { families: ['IPv4'], addresses: [] } as const
+  table.apply(of, fullSync, machine)
+  const state = new ElementState(settingsOf())
+  state.rebuild(table)
   const affinity = new Affinity()
-  affinity.reset(state.rebuild(of, context))
-  const transaction = state.change(of, change(of, 'web', after), context)
-  if (!transaction) throw new Error('The change touched everything.')
-  const looked = affinity.touchedBy(transaction)
-  affinity.note(transaction, state)
+  affinity.reset(table)
+  const changes = table.apply(of, change(of, 'web', after), machine)
+  state.change(changes, table)
+  const looked = affinity.note(changes.frontends)
   const endpoints = [...affinity.stale('ip', remembered, state, affinity.takeLost()).values()].map((data) =>
     data.charCodeAt(3),
   )

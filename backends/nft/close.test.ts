@@ -1,10 +1,10 @@
 import { readdirSync, readlinkSync } from 'node:fs'
 import { silentLog } from '@kpng/api'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { fullSync } from '../../dataplane/testing/objects.js'
 import { nftBackend } from './backend.js'
 import { labView, options } from './testing/cases.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
-import { fullSync } from './testing/objects.js'
 import { nft } from './testing/running.js'
 
 const openSockets = () =>
@@ -26,7 +26,7 @@ describe.skipIf(whyNoKernel() !== undefined)('a run that ends', () => {
       await backend.setup({ requestFullSync: () => {} })
       await backend.sync(labView(), fullSync)
       expect(openSockets()).toBeGreaterThan(before)
-      await backend.close?.()
+      await backend.close()
       await expect.poll(openSockets, { timeout: 10_000 }).toBe(before)
     }
     expect(nft('list', 'set', 'ip', 'kpng', 'cluster-ips')).toContain('elements = {')

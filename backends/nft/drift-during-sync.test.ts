@@ -1,7 +1,6 @@
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { change, endpoint, fullSync, ips, type TestView, view } from '../../dataplane/testing/objects.js'
-import { NetlinkWriter } from './netlink/writer.js'
-import { NftWriter } from './nft-writer.js'
+import { NetlinkWriter } from './kernel/netlink-writer.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
 import { nft, RunningBackends } from './testing/running.js'
 
@@ -25,46 +24,41 @@ describe.skipIf(whyNoKernel() !== undefined)('during a sync', () => {
   })
 
   /** Does something right after the writer's next transaction, before the sync goes on. */
-  function afterTransaction(writer: typeof NetlinkWriter | typeof NftWriter, intrude: () => void): void {
-    const commit = writer.prototype.commit
-    vi.spyOn(writer.prototype, 'commit').mockImplementation(async function (this: NetlinkWriter & NftWriter, ...args) {
+  function afterTransaction(intrude: () => void): void {
+    const commit = NetlinkWriter.prototype.commit
+    vi.spyOn(NetlinkWriter.prototype, 'commit').mockImplementation(async function (this: NetlinkWriter, ...args) {
       await commit.apply(this, args)
       intrude()
     })
   }
 
-  describe.each([
-    ['netlink', NetlinkWriter],
-    ['nft', NftWriter],
-  ] as const)('writer %s', (writer, Writer) => {
-    test.each([10, 2000])('of %d services somebody changes our table: noticed (66)', async (services) => {
-      const of = manyServices(services)
-      const backend = await backends.start({ writer, ipv6: false })
-      afterTransaction(Writer, () => nft('flush', 'set', 'ip', 'kpng', 'cluster-ips'))
-      await backend.sync(of, fullSync)
-      vi.restoreAllMocks()
-      await vi.waitFor(() => expect(backends.reasons.length).toBeGreaterThan(0), { timeout: 5000 })
-      await backend.sync(of, fullSync)
-      expect(nft('list', 'set', 'ip', 'kpng', 'cluster-ips').match(/10\.96\./g)).toHaveLength(services)
-    })
+  test.each([10, 2000])('of %d services somebody changes our table: noticed (66)', async (services) => {
+    const of = manyServices(services)
+    const backend = await backends.start({ ipv6: false })
+    afterTransaction(() => nft('flush', 'set', 'ip', 'kpng', 'cluster-ips'))
+    await backend.sync(of, fullSync)
+    vi.restoreAllMocks()
+    await vi.waitFor(() => expect(backends.reasons.length).toBeGreaterThan(0), { timeout: 5000 })
+    await backend.sync(of, fullSync)
+    expect(nft('list', 'set', 'ip', 'kpng', 'cluster-ips').match(/10\.96\./g)).toHaveLength(services)
+  })
 
-    test.each([10, 2000])('of %d services nobody changes anything: nothing is noticed', async (services) => {
-      const of = manyServices(services)
-      const backend = await backends.start({ writer, ipv6: false })
-      await backend.sync(of, fullSync)
-      await backend.sync(of, change(of, 's7', undefined))
-      await backend.sync(of, fullSync)
-      await pause(100)
-      expect(backends.reasons).toEqual([])
-    })
+  test.each([10, 2000])('of %d services nobody changes anything: nothing is noticed', async (services) => {
+    const of = manyServices(services)
+    const backend = await backends.start({ ipv6: false })
+    await backend.sync(of, fullSync)
+    await backend.sync(of, change(of, 's7', undefined))
+    await backend.sync(of, fullSync)
+    await pause(100)
+    expect(backends.reasons).toEqual([])
+  })
 
-    test('somebody changes a table of his own: not ours to repair', async () => {
-      const of = manyServices(10)
-      const backend = await backends.start({ writer, ipv6: false })
-      afterTransaction(Writer, () => nft('add table ip foreign; delete table ip foreign'))
-      await backend.sync(of, fullSync)
-      await pause(100)
-      expect(backends.reasons).toEqual([])
-    })
+  test('somebody changes a table of his own: not ours to repair', async () => {
+    const of = manyServices(10)
+    const backend = await backends.start({ ipv6: false })
+    afterTransaction(() => nft('add table ip foreign; delete table ip foreign'))
+    await backend.sync(of, fullSync)
+    await pause(100)
+    expect(backends.reasons).toEqual([])
   })
 })

@@ -24,8 +24,10 @@ describe.skipIf(whyNoKernel() !== undefined)('connections that the kernel counts
   })
   afterAll(() => lab.remove())
 
-  async function start(writer: 'netlink' | 'nft', view: ReturnType<typeof labView>, counters = true) {
-    const backend = nftBackend({ ...options, log: silentLog, writer, counters })
+  /** A restart if one runs already. */
+  async function start(view: ReturnType<typeof labView>, counters = true) {
+    for (const before of running) await before.close()
+    const backend = nftBackend({ ...options, log: silentLog, counters })
     running.push(backend)
     await backend.setup(runner)
     await backend.sync(view, fullSync)
@@ -33,7 +35,7 @@ describe.skipIf(whyNoKernel() !== undefined)('connections that the kernel counts
   }
 
   const countsOf = async (backend: ReturnType<typeof nftBackend>) => {
-    const all = (await backend.connectionCounts?.()) ?? []
+    const all = (await backend.observations?.connections?.()) ?? []
     return Object.fromEntries(
       all
         .filter(({ connections }) => connections > 0)
@@ -41,60 +43,51 @@ describe.skipIf(whyNoKernel() !== undefined)('connections that the kernel counts
     )
   }
 
-  const testView = (writer: string) => {
+  test('5 connections are 5, whatever is sent over them', async () => {
     const view = labView()
-    // nft 1.0.6 cannot make IPv6 affinity.
-    if (writer === 'nft') view.services.delete('default/sticky')
-    return view
-  }
-
-  test.each(['netlink', 'nft'] as const)(
-    'writer %s: 5 connections are 5, whatever is sent over them',
-    async (writer) => {
-      const view = testView(writer)
-      const backend = await start(writer, view)
-      expect(await countsOf(backend)).toEqual({})
-      await lab.ask('podA2', { to: addressOf('web', 'ip'), port: 80, count: 5 })
-      expect(await countsOf(backend)).toEqual({ 'default/web:tcp-80': 5 })
-      await lab.ask('client', { to: addressOf('web', 'ip6'), port: 80, count: 2 })
-      const flow = { to: addressOf('web', 'ip'), port: 53, protocol: 'udp', flow: `counted-${writer}` }
-      await lab.ask('podA2', flow)
-      await lab.ask('podA2', flow)
-      const expected = { 'default/web:tcp-80': 7, 'default/web:udp-53': 1 }
-      expect(await countsOf(backend)).toEqual(expected)
-      expect(await Promise.all([countsOf(backend), countsOf(backend)])).toEqual([expected, expected])
-      // A change of endpoints leaves the counters alone, and so does a restart.
-      const web = view.services.get('default/web')
-      if (!web) throw new Error('The lab has no web service.')
-      const fewer = { ...web.service, name: 'web', endpoints: web.endpoints.slice(0, 1) }
-      await backend.sync(view, change(view, 'web', fewer))
-      expect(await countsOf(backend)).toEqual(expected)
-      expect(await countsOf(await start(writer, view))).toEqual(expected)
-      await backend.sync(view, change(view, 'web', undefined))
-      expect(await countsOf(backend)).toEqual({})
-    },
-  )
+    const backend = await start(view)
+    expect(await countsOf(backend)).toEqual({})
+    await lab.ask('podA2', { to: addressOf('web', 'ip'), port: 80, count: 5 })
+    expect(await countsOf(backend)).toEqual({ 'default/web:tcp-80': 5 })
+    await lab.ask('client', { to: addressOf('web', 'ip6'), port: 80, count: 2 })
+    const flow = { to: addressOf('web', 'ip'), port: 53, protocol: 'udp', flow: 'counted' }
+    await lab.ask('podA2', flow)
+    await lab.ask('podA2', flow)
+    const expected = { 'default/web:tcp-80': 7, 'default/web:udp-53': 1 }
+    expect(await countsOf(backend)).toEqual(expected)
+    expect(await Promise.all([countsOf(backend), countsOf(backend)])).toEqual([expected, expected])
+    // A change of endpoints leaves the counters alone, and so does a restart.
+    const web = view.services.get('default/web')
+    if (!web) throw new Error('The lab has no web service.')
+    const fewer = { ...web.service, name: 'web', endpoints: web.endpoints.slice(0, 1) }
+    await backend.sync(view, change(view, 'web', fewer))
+    expect(await countsOf(backend)).toEqual(expected)
+    const second = await start(view)
+    expect(await countsOf(second)).toEqual(expected)
+    await second.sync(view, change(view, 'web', undefined))
+    expect(await countsOf(second)).toEqual({})
+  })
 
   test('node ports count for their service', async () => {
-    const backend = await start('netlink', testView('netlink'))
+    const backend = await start(labView())
     await lab.ask('client', { to: addressOf('node', 'ip'), port: 30080, count: 3 })
     expect(Object.values(await countsOf(backend))).toEqual([3])
   })
 
   test('off, on and off again', async () => {
-    const view = testView('netlink')
-    const off = await start('netlink', view, false)
-    expect(off.connectionCounts).toBeUndefined()
-    const on = await start('netlink', view)
+    const view = labView()
+    const off = await start(view, false)
+    expect(off.observations?.connections).toBeUndefined()
+    const on = await start(view)
     await lab.ask('podA2', { to: addressOf('web', 'ip'), port: 80 })
     expect(await countsOf(on)).toEqual({ 'default/web:tcp-80': 1 })
-    await start('netlink', view, false)
+    await start(view, false)
     const answers = await lab.ask('podA2', { to: addressOf('web', 'ip'), port: 80, count: 3 })
     expect(answers.filter((answer) => !answer.includes(' '))).toEqual([])
   })
 
   test('counters that cannot be read are those from before', async () => {
-    const backend = await start('netlink', testView('netlink'))
+    const backend = await start(labView())
     await lab.ask('podA2', { to: addressOf('web', 'ip'), port: 80 })
     const before = await countsOf(backend)
     expect(before).toEqual({ 'default/web:tcp-80': 1 })

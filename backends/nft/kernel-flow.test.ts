@@ -1,8 +1,8 @@
 import { silentLog } from '@kpng/api'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { change, endpoint, fullSync, ips, type TestService, tcp, udp } from '../../dataplane/testing/objects.js'
-import type { Family } from './address.js'
 import { nftBackend } from './backend.js'
+import { familyOfTable, type TableFamily } from './rules/family.js'
 import { addresses, addressOf, type Case, cases, labView, type Name, options } from './testing/cases.js'
 import { type AskRequest, Lab, type Place } from './testing/lab.js'
 import { enterNamespace, whyNoKernel } from './testing/namespace.js'
@@ -26,13 +26,13 @@ describe.skipIf(whyNoKernel() !== undefined)('packets in the kernel', () => {
   beforeAll(async () => {
     await lab.build()
     enterNamespace(lab.namespace('node'))
-    backend = nftBackend({ ...options, log: silentLog, writer: 'netlink' })
+    backend = nftBackend({ ...options, log: silentLog })
     await backend.setup(runner)
     await backend.sync(view, fullSync)
   })
   afterAll(() => lab.remove())
 
-  async function run({ from, to, port, protocol = 'tcp', expected }: Case, family: Family): Promise<void> {
+  async function run({ from, to, port, protocol = 'tcp', expected }: Case, family: TableFamily): Promise<void> {
     const quick = typeof expected === 'string'
     const answers = await lab.ask(from, {
       ...{ to: addressOf(to, family), port, protocol },
@@ -99,12 +99,16 @@ describe.skipIf(whyNoKernel() !== undefined)('packets in the kernel', () => {
       const endpoint = first.split(' ')[0] as Name
       expect(await lab.ask('podA2', request)).toEqual([first])
       const rest = web.endpoints.filter(({ ips }) => !ips?.v4.includes(addresses[endpoint][0]))
-      const deleted = { ip: 0, ip6: 0 }
-      backend.onStaleFlows = (family, _, flows) => {
-        deleted[family] += flows
+      const deleted = { IPv4: 0, IPv6: 0 }
+      if (backend.observations) {
+        backend.observations.listener = {
+          staleFlows: (each, _, flows) => {
+            deleted[each] += flows
+          },
+        }
       }
       await backend.sync(view, change(view, 'web', { ...web.service, name: 'web', endpoints: rest }))
-      await vi.waitFor(() => expect(deleted[family]).toBeGreaterThanOrEqual(1))
+      await vi.waitFor(() => expect(deleted[familyOfTable[family]]).toBeGreaterThanOrEqual(1))
       const others = ['podA1', 'podB1'].filter((name) => name !== endpoint)
       await soonAnswers('podA2', request, others)
       await backend.sync(view, change(view, 'web', { ...web.service, name: 'web', endpoints: [] }))

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { silentLog } from '@kpng/api'
-import type { Backend, SyncStep } from '@kpng/client'
-import { loadLibc } from '@kpng/linux'
+import type { SyncStep } from '@kpng/client'
+import { endpointKey, FrontendTable } from '@kpng/dataplane'
+import { loadLibc, NETLINK_NETFILTER, NetlinkSocket } from '@kpng/linux'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import {
   change,
@@ -13,238 +13,208 @@ import {
   udp,
   view as viewOf,
 } from '../../dataplane/testing/objects.js'
-import { families } from './address.js'
 import { nftBackend } from './backend.js'
-import { DesiredState } from './desired-state.js'
-import type { Elements } from './element.js'
-import { DriftWatch } from './netlink/drift-watch.js'
-import { NetlinkWriter } from './netlink/writer.js'
-import { NftCommand } from './nft-command.js'
-import { NftWriter } from './nft-writer.js'
-import { nodeContext } from './node-context.js'
+import type { Elements } from './elements/element.js'
+import { ElementState } from './elements/element-state.js'
+import { elementLines } from './elements/element-text.js'
+import { readGeneration } from './kernel/generation.js'
+import { NetlinkWriter } from './kernel/netlink-writer.js'
 import { type NftOptions, settingsOf } from './options.js'
-import { elementLines } from './render.js'
+import { tableFamilies } from './rules/family.js'
 import { labView, options } from './testing/cases.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
-import type { Writer } from './writer.js'
+import { nft, RunningBackends } from './testing/running.js'
 
 // What is in the kernel after a start, a restart, a change by others, an upgrade. No packets: those are in kernel-flow.test.ts.
 
-function nft(...args: string[]): string {
-  const { status, stdout, stderr } = spawnSync('nft', args, { encoding: 'utf8' })
-  if (status !== 0) throw new Error(`nft ${args.join(' ')}: ${stderr}`)
-  return stdout
-}
-
-const reasons: string[] = []
-const runner = { requestFullSync: (reason: string) => reasons.push(reason) }
-const running: Backend[] = []
-
-async function start(given: NftOptions): Promise<ReturnType<typeof nftBackend>> {
-  const backend = nftBackend({ ...options, log: silentLog, driftCheckIntervalMs: 20, ...given })
-  running.push(backend)
-  await backend.setup(runner)
-  return backend
-}
-
-async function readAll(writer: Writer): Promise<Elements> {
+async function readAll(writer: NetlinkWriter): Promise<Elements> {
   return new Map([...(await writer.readAll('ip')), ...(await writer.readAll('ip6'))])
 }
 
 const wanted = (view: TestView, given: NftOptions = options): Elements => {
   const settings = settingsOf(given)
-  return new DesiredState(silentLog).rebuild(
-    view,
-    nodeContext(view.node, { families, hostAddresses: () => [] }, settings),
-  )
+  const table = new FrontendTable(settings.dataplane)
+  table.apply(view, fullSync, { families: ['IPv4', 'IPv6'], addresses: [] })
+  return new ElementState(settings).rebuild(table)
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-async function driftNoticed(): Promise<void> {
-  for (let tries = 0; reasons.length === 0 && tries < 100; tries++) await pause(20)
-  expect(reasons.length).toBeGreaterThan(0)
-  reasons.length = 0
-}
-
 describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
+  const backends = new RunningBackends()
+  const { reasons } = backends
+  const start = (given: NftOptions = {}) => backends.start(given)
   let netlink: NetlinkWriter
-  let command: NftWriter
-  let watch: DriftWatch
+  let socket: NetlinkSocket
 
   beforeAll(async () => {
     enterNewNamespace()
     const libc = await loadLibc()
-    netlink = new NetlinkWriter(libc)
-    command = new NftWriter(new NftCommand('nft'))
-    watch = new DriftWatch(libc, [])
+    netlink = new NetlinkWriter(libc, 'kpng')
+    socket = new NetlinkSocket(libc, NETLINK_NETFILTER)
   })
   afterEach(async () => {
-    watch.pause()
-    for (const backend of running.splice(0)) await backend.cleanup()
+    await backends.end()
     spawnSync('nft', ['delete', 'table', 'ip', 'foreign'])
-    reasons.length = 0
   })
 
-  describe.each(['netlink', 'nft'] as const)('writer %s', (writer) => {
-    // nft 1.0.6 cannot make IPv6 affinity; the view without it shows everything else alike.
-    const testView = () => {
-      const view = labView()
-      if (writer === 'nft') view.services.delete('default/sticky')
-      return view
-    }
+  const driftNoticed = async () => {
+    await expect.poll(() => reasons.length, { timeout: 10_000 }).toBeGreaterThan(0)
+    reasons.length = 0
+  }
 
-    test('holds after the first sync exactly what the view asks for, whoever reads it', async () => {
-      const view = testView()
-      await (await start({ writer })).sync(view, fullSync)
-      expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
-      expect(elementLines(await readAll(command))).toEqual(elementLines(wanted(view)))
-    })
+  test('holds after the first sync exactly what the view asks for', async () => {
+    const view = labView()
+    await (await start()).sync(view, fullSync)
+    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+  })
 
-    test('a change is written', async () => {
-      const view = testView()
-      const backend = await start({ writer })
-      await backend.sync(view, fullSync)
-      const now = { name: 'web', ips: { clusterIps: ips('10.96.0.1') }, endpoints: [endpoint('10.244.9.9')] }
-      await backend.sync(view, change(view, 'web', now))
-      expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
-      await backend.sync(view, change(view, 'web', undefined))
-      expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
-    })
+  test('a change is written', async () => {
+    const view = labView()
+    const backend = await start()
+    await backend.sync(view, fullSync)
+    const now = { name: 'web', ips: { clusterIps: ips('10.96.0.1') }, endpoints: [endpoint('10.244.9.9')] }
+    await backend.sync(view, change(view, 'web', now))
+    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    await backend.sync(view, change(view, 'web', undefined))
+    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+  })
 
-    test('each transaction is a step of a traced sync, and so is the search for stale flows', async () => {
-      const dns = { name: 'dns', ips: { clusterIps: ips('10.96.0.10') }, ports: [udp(53)] }
-      const view = viewOf([{ ...dns, endpoints: [endpoint('10.244.1.1')] }])
-      const backend = await start({ writer, ipv6: false })
-      const looked: unknown[] = []
-      backend.onStaleFlows = (family, durationMs, deleted) => looked.push([family, durationMs >= 0, deleted])
-      const traced = async (changes: typeof fullSync) => {
-        const steps: SyncStep[] = []
-        const from = Date.now()
-        await backend.sync(view, changes, steps)
-        for (const { startedAtMs, endedAtMs } of steps) {
-          expect(startedAtMs).toBeGreaterThan(from - 1000)
-          expect(endedAtMs).toBeGreaterThanOrEqual(startedAtMs)
-          expect(endedAtMs).toBeLessThan(Date.now() + 1000)
-        }
-        return steps.map(({ name, attributes }) => [name, ...Object.values(attributes)])
+  test('each transaction is a step of a traced sync, and so is the search for stale flows', async () => {
+    const dns = { name: 'dns', ips: { clusterIps: ips('10.96.0.10') }, ports: [udp(53)] }
+    const view = viewOf([{ ...dns, endpoints: [endpoint('10.244.1.1')] }])
+    const backend = await start({ ipv6: false })
+    const looked: unknown[] = []
+    const { observations } = backend
+    if (observations) {
+      observations.listener = {
+        staleFlows: (family, durationMs, deleted) => looked.push([family, durationMs >= 0, deleted]),
       }
-      // Nothing is deleted; where looking takes longer than a sync waits for it, that is said instead.
-      const conntrack = ['conntrack', expect.toSatisfy((told: unknown) => told === 0 || told === true)]
-      const elements = elementLines(wanted(view)).filter((line) => line.startsWith('ip ')).length
-      expect(await traced(fullSync)).toEqual([['transaction', 0, 'nft'], ['transaction', elements, writer], conntrack])
-      const moved = change(view, 'dns', { ...dns, endpoints: [endpoint('10.244.1.2')] })
-      expect(await traced(moved)).toEqual([['transaction', 2, writer], conntrack])
-      expect(await traced(change(view, 'none', undefined))).toEqual([])
-      await expect
-        .poll(() => looked)
-        .toEqual([
-          ['ip', true, 0],
-          ['ip', true, 0],
-        ])
-    })
+    }
+    const traced = async (changes: typeof fullSync) => {
+      const steps: SyncStep[] = []
+      const from = Date.now()
+      await backend.sync(view, changes, steps)
+      for (const { startedAtMs, endedAtMs } of steps) {
+        expect(startedAtMs).toBeGreaterThan(from - 1000)
+        expect(endedAtMs).toBeGreaterThanOrEqual(startedAtMs)
+        expect(endedAtMs).toBeLessThan(Date.now() + 1000)
+      }
+      return steps.map(({ name, attributes }) => [name, ...Object.values(attributes)])
+    }
+    // Nothing is deleted; where looking takes longer than a sync waits for it, that is said instead.
+    const conntrack = ['conntrack', expect.toSatisfy((told: unknown) => told === 0 || told === true)]
+    const elements = elementLines(wanted(view)).filter((line) => line.startsWith('ip ')).length
+    expect(await traced(fullSync)).toEqual([['transaction', 0, 'nft'], ['transaction', elements, 'netlink'], conntrack])
+    const moved = change(view, 'dns', { ...dns, endpoints: [endpoint('10.244.1.2')] })
+    expect(await traced(moved)).toEqual([['transaction', 2, 'netlink'], conntrack])
+    expect(await traced(change(view, 'none', undefined))).toEqual([])
+    await expect
+      .poll(() => looked)
+      .toEqual([
+        ['IPv4', true, 0],
+        ['IPv4', true, 0],
+      ])
+  })
 
-    test('a restart adopts what is there and writes nothing (81)', async () => {
-      const view = testView()
-      await (await start({ writer })).sync(view, fullSync)
-      const second = await start({ writer })
-      watch.listen()
-      await second.sync(view, fullSync)
-      expect(watch.check()).toBeUndefined()
-    })
+  test('a restart adopts what is there and writes nothing (81)', async () => {
+    const view = labView()
+    await (await start()).sync(view, fullSync)
+    const generation = await readGeneration(socket)
+    await (await start()).sync(view, fullSync)
+    expect(await readGeneration(socket)).toBe(generation)
+  })
 
-    test('a restart writes only what changed meanwhile (81)', async () => {
-      const view = testView()
-      await (await start({ writer })).sync(view, fullSync)
-      view.services.set(
-        'default/new',
-        item({ name: 'new', ips: { clusterIps: ips('10.96.5.5') }, endpoints: [endpoint('10.244.1.10')] }),
-      )
-      view.services.delete('default/solo')
-      await (await start({ writer })).sync(view, fullSync)
-      expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
-    })
+  test('a restart writes only what changed meanwhile (81)', async () => {
+    const view = labView()
+    await (await start()).sync(view, fullSync)
+    view.services.set(
+      'default/new',
+      item({ name: 'new', ips: { clusterIps: ips('10.96.5.5') }, endpoints: [endpoint('10.244.1.10')] }),
+    )
+    view.services.delete('default/solo')
+    await (await start()).sync(view, fullSync)
+    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+  })
 
-    test('another version of the rules is replaced, foreign tables are not touched (79, 81)', async () => {
-      nft('add table ip foreign')
-      const view = testView()
-      await (await start({ writer, masqueradeBit: 20 })).sync(view, fullSync)
-      expect(nft('list', 'chain', 'ip', 'kpng', 'to-cluster-ip')).toContain('0x00100000')
-      const upgraded = await start({ writer })
-      await upgraded.sync(view, fullSync)
-      expect(nft('list', 'chain', 'ip', 'kpng', 'to-cluster-ip')).toContain('0x00004000')
-      expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
-      await upgraded.cleanup()
-      expect(nft('list', 'tables').trim()).toBe('table ip foreign')
-    })
+  test('another version of the rules is replaced, foreign tables are not touched (79, 81)', async () => {
+    nft('add table ip foreign')
+    const view = labView()
+    await (await start({ masqueradeBit: 20 })).sync(view, fullSync)
+    expect(nft('list', 'chain', 'ip', 'kpng', 'to-cluster-ip')).toContain('0x00100000')
+    const upgraded = await start()
+    await upgraded.sync(view, fullSync)
+    expect(nft('list', 'chain', 'ip', 'kpng', 'to-cluster-ip')).toContain('0x00004000')
+    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    await upgraded.cleanup()
+    expect(nft('list', 'tables').trim()).toBe('table ip foreign')
+  })
 
-    test.each([
-      ['an element', ['delete', 'element', 'ip', 'kpng', 'endpoints', '{ 10.96.0.8 . tcp . 80 . 0 }']],
-      ['an element that is added', ['add', 'element', 'ip6', 'kpng', 'dropped', '{ fd00::1 . udp . 7 }']],
-      ['all elements of a map', ['flush', 'map', 'ip', 'kpng', 'endpoints']],
-      ['the rules of a chain', ['flush', 'chain', 'ip6', 'kpng', 'services']],
-      ['a table', ['delete', 'table', 'ip', 'kpng']],
-    ])('somebody changes %s: noticed and repaired (66)', async (_, command) => {
-      const view = testView()
-      const backend = await start({ writer })
-      await backend.sync(view, fullSync)
-      await pause(60)
-      expect(reasons).toEqual([])
-      nft(...command)
-      await driftNoticed()
-      await backend.sync(view, fullSync)
-      expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
-      await pause(60)
-      expect(reasons).toEqual([])
-    })
+  test.each([
+    ['an element', ['delete', 'element', 'ip', 'kpng', 'endpoints', '{ 10.96.0.8 . tcp . 80 . 0 }']],
+    ['an element that is added', ['add', 'element', 'ip6', 'kpng', 'dropped', '{ fd00::1 . udp . 7 }']],
+    ['all elements of a map', ['flush', 'map', 'ip', 'kpng', 'endpoints']],
+    ['the rules of a chain', ['flush', 'chain', 'ip6', 'kpng', 'services']],
+    ['a table', ['delete', 'table', 'ip', 'kpng']],
+  ])('somebody changes %s: noticed and repaired (66)', async (_, command) => {
+    const view = labView()
+    const backend = await start()
+    await backend.sync(view, fullSync)
+    await pause(60)
+    expect(reasons).toEqual([])
+    nft(...command)
+    await driftNoticed()
+    await backend.sync(view, fullSync)
+    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    await pause(60)
+    expect(reasons).toEqual([])
+  })
 
-    test('a change to another table is not ours', async () => {
-      await (await start({ writer })).sync(testView(), fullSync)
-      nft('add table ip foreign')
-      nft('add', 'set', 'ip', 'foreign', 'endpoints', '{ type ipv4_addr; }')
-      await pause(80)
-      expect(reasons).toEqual([])
-    })
+  test('a change to another table is not ours', async () => {
+    await (await start()).sync(labView(), fullSync)
+    nft('add table ip foreign')
+    nft('add', 'set', 'ip', 'foreign', 'endpoints', '{ type ipv4_addr; }')
+    await pause(80)
+    expect(reasons).toEqual([])
+  })
 
-    test('a transaction that fails changes nothing', async () => {
-      const view = testView()
-      await (await start({ writer })).sync(view, fullSync)
-      const before = elementLines(await readAll(netlink))
-      const own = writer === 'netlink' ? netlink : command
-      const add: Elements = new Map([['ip dropped', new Map([['\x01\x01\x01\x01\x06\0\0\0\0\x50\0\0', '']])]])
-      const remove: Elements = new Map([['ip cluster-ips', new Map([['\x09\x09\x09\x09', '']])]])
-      await expect(own.commit({ remove, add }, [])).rejects.toThrow(/transaction/)
-      expect(elementLines(await readAll(netlink))).toEqual(before)
-    })
+  test('a transaction that fails changes nothing', async () => {
+    const view = labView()
+    await (await start()).sync(view, fullSync)
+    const before = elementLines(await readAll(netlink))
+    const add: Elements = new Map([['ip dropped', new Map([['\x01\x01\x01\x01\x06\0\0\0\0\x50\0\0', '']])]])
+    const remove: Elements = new Map([['ip cluster-ips', new Map([['\x09\x09\x09\x09', '']])]])
+    await expect(netlink.commit({ remove, add }, [])).rejects.toThrow(/transaction/)
+    expect(elementLines(await readAll(netlink))).toEqual(before)
+  })
 
-    test('one service with 1,000 endpoints, and back to one', async () => {
-      const view = testView()
-      const backend = await start({ writer })
-      await backend.sync(view, fullSync)
-      const endpoints = Array.from({ length: 1000 }, (_, index) => endpoint(`10.7.${index >> 8}.${index & 255}`))
-      const big = { name: 'big', ips: { clusterIps: ips('10.96.8.8') }, endpoints }
-      await backend.sync(view, change(view, 'big', big))
-      expect((await netlink.read('ip over-256')).size).toBe(1)
-      await backend.sync(view, change(view, 'big', { ...big, endpoints: endpoints.slice(500, 501) }))
-      expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
-    })
+  test('one service with 1,000 endpoints, and back to one', async () => {
+    const view = labView()
+    const backend = await start()
+    await backend.sync(view, fullSync)
+    const endpoints = Array.from({ length: 1000 }, (_, index) => endpoint(`10.7.${index >> 8}.${index & 255}`))
+    const big = { name: 'big', ips: { clusterIps: ips('10.96.8.8') }, endpoints }
+    await backend.sync(view, change(view, 'big', big))
+    expect((await netlink.read('ip over-256')).size).toBe(1)
+    await backend.sync(view, change(view, 'big', { ...big, endpoints: endpoints.slice(500, 501) }))
+    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
   })
 
   test('affinity: chains are made once, for each time-out, in both families', async () => {
     const view = labView()
-    const backend = await start({})
+    const backend = await start()
     await backend.sync(view, fullSync)
-    for (const family of families) {
+    for (const family of tableFamilies) {
       expect(nft('list', 'chain', family, 'kpng', 'remember-600').match(/update @affinity/g)).toHaveLength(3)
     }
-    const second = await start({})
+    const second = await start()
     await second.sync(view, fullSync)
     expect(nft('list', 'chain', 'ip', 'kpng', 'remember-600').match(/update @affinity/g)).toHaveLength(3)
   })
 
   test('thousands of our own changes are not taken for those of others', async () => {
     const view = labView()
-    const backend = await start({ writer: 'netlink' })
+    const backend = await start()
     await backend.sync(view, fullSync)
     for (let index = 0; index < 3000; index++) {
       const endpoints = [endpoint(`10.7.${index & 255}.1`), endpoint(`10.8.${index & 127}.1`)]
@@ -257,7 +227,7 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
 
   test('a change by others during a burst of ours is noticed', async () => {
     const view = labView()
-    const backend = await start({ writer: 'netlink' })
+    const backend = await start()
     await backend.sync(view, fullSync)
     for (let index = 0; index < 50; index++) {
       if (index === 20) nft('delete', 'element', 'ip', 'kpng', 'endpoints', '{ 10.96.0.8 . tcp . 80 . 0 }')
@@ -265,6 +235,62 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
       await backend.sync(view, change(view, 'busy', { name: 'busy', ips: { clusterIps: ips('10.96.4.4') }, endpoints }))
     }
     await driftNoticed()
+  })
+
+  test('two proxies with tables of their own serve side by side, and clean up their own', async () => {
+    const main = await start({ ipv6: false })
+    const special = nftBackend({ ...options, ipv6: false, tableName: 'kpng-special' })
+    await special.setup({ requestFullSync: () => {} })
+    const service = (name: string, address: string) =>
+      viewOf([{ name, ips: { clusterIps: ips(address) }, endpoints: [endpoint('10.244.1.1')] }])
+    await main.sync(service('a', '10.96.0.1'), fullSync)
+    await special.sync(service('b', '10.96.0.2'), fullSync)
+    await pause(60)
+    expect(reasons).toEqual([])
+    expect(nft('list', 'set', 'ip', 'kpng', 'cluster-ips')).toContain('10.96.0.1 }')
+    expect(nft('list', 'set', 'ip', 'kpng-special', 'cluster-ips')).toContain('10.96.0.2 }')
+    await special.cleanup()
+    expect(nft('list', 'tables').trim()).toBe('table ip kpng')
+  })
+
+  test('a second proxy with the same tables is told who has them, and does not start', async () => {
+    await start()
+    await expect(nftBackend(options).setup({ requestFullSync: () => {} })).rejects.toThrow(
+      `"nft table kpng" is in use on this node by kpng (pid ${process.pid})`,
+    )
+  })
+
+  test('an upgrade of the rules keeps session affinity, with its times', async () => {
+    const view = labView()
+    await (await start({ masqueradeBit: 20 })).sync(view, fullSync)
+    const client = '172.30.0.2 . 10.96.0.9 . tcp . 80'
+    nft(`add element ip kpng affinity { ${client} timeout 600s expires 300s : 10.244.1.10 . 8080 }`)
+    await (await start()).sync(view, fullSync)
+    expect(nft('list', 'chain', 'ip', 'kpng', 'to-cluster-ip')).toContain('0x00004000')
+    expect(nft('list', 'map', 'ip', 'kpng', 'affinity')).toMatch(
+      /172\.30\.0\.2 \. 10\.96\.0\.9 \. tcp \. 80 timeout 10m expires (4m|5m)\S* : 10\.244\.1\.10 \. 8080/,
+    )
+  })
+
+  test('what it holds for a frontend can be read back, and shows what somebody changed', async () => {
+    const view = labView()
+    const backend = await start({ counters: true, driftCheckIntervalMs: 0 })
+    await backend.sync(view, fullSync)
+    let compared = 0
+    for (const frontend of backend.frontends.all()) {
+      const held = await backend.held?.(frontend)
+      expect(new Set(held?.inside)).toEqual(new Set(frontend.inside.endpoints.map(endpointKey)))
+      expect(new Set(held?.outside)).toEqual(new Set(frontend.outside.endpoints.map(endpointKey)))
+      if (frontend.outside.endpoints.length === 0) expect(held?.otherwise).toBe(frontend.outside.otherwise)
+      expect(held?.sessionAffinity !== undefined).toBe(frontend.sessionAffinitySeconds !== undefined)
+      expect(held?.connections).toBe(0)
+      compared++
+    }
+    expect(compared).toBeGreaterThan(30)
+    const web = { kind: 'clusterIP', family: 'IPv4', address: '10.96.0.8', protocol: 'tcp', port: 80 } as const
+    nft('delete', 'element', 'ip', 'kpng', 'endpoints', '{ 10.96.0.8 . tcp . 80 . 0 }')
+    expect((await backend.held?.(web))?.inside).toEqual([])
+    expect(await backend.held?.({ ...web, address: '10.96.99.99' })).toBeUndefined()
   })
 
   test('IPv6 can be left out (50)', async () => {

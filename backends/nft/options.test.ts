@@ -1,16 +1,17 @@
 import { silentLog } from '@kpng/api'
 import { describe, expect, test } from 'vitest'
+import { usableFamilies } from './kernel/requirements.js'
 import { settingsOf } from './options.js'
-import { usableFamilies } from './requirements.js'
 
 describe('options are checked at the door', () => {
   test.each([
     [{ masqueradeBit: 32 }, /masqueradeBit 32/],
     [{ nodePortAddresses: ['10.0.0.0'] }, /"10.0.0.0" in nodePortAddresses/],
     [{ detectLocal: { mode: 'ClusterCIDR', cidrs: ['pods'] } }, /"pods" in detectLocal.cidrs/],
-    [{ detectLocal: { mode: 'BridgeInterface', name: 'a"; drop' } }, /no interface name for BridgeInterface/],
-    [{ detectLocal: { mode: 'InterfaceNamePrefix', prefix: '' } }, /no interface name for InterfaceNamePrefix/],
-    [{ writer: 'iptables' as 'nft' }, /no writer "iptables"/],
+    [{ detectLocal: { mode: 'BridgeInterface', name: 'a"; drop' } }, /not an interface name for BridgeInterface/],
+    [{ detectLocal: { mode: 'InterfaceNamePrefix', prefix: '' } }, /not an interface name for InterfaceNamePrefix/],
+    [{ tableName: 'filter' }, /"filter" is not a name for kpng's tables/],
+    [{ tableName: 'kpng-a b' }, /is not a name/],
   ] as const)('%j', (options, message) => expect(() => settingsOf(options)).toThrow(message))
 })
 

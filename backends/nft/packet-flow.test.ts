@@ -1,10 +1,19 @@
-import { localv1, silentLog } from '@kpng/api'
+import { localv1 } from '@kpng/api'
+import { FrontendTable } from '@kpng/dataplane'
 import { describe, expect, test } from 'vitest'
-import { endpoint, ips, type TestService, type TestView, tcp, thisNode, view } from '../../dataplane/testing/objects.js'
-import { type Family, families } from './address.js'
-import { DesiredState } from './desired-state.js'
-import { nodeContext } from './node-context.js'
+import {
+  endpoint,
+  fullSync,
+  ips,
+  type TestService,
+  type TestView,
+  tcp,
+  thisNode,
+  view,
+} from '../../dataplane/testing/objects.js'
+import { ElementState } from './elements/element-state.js'
 import { type NftOptions, settingsOf } from './options.js'
+import { tableFamilies as families, type TableFamily } from './rules/family.js'
 import { addresses, addressOf, type Case, cases, labView, type Name, options } from './testing/cases.js'
 import { evaluate, type Outcome } from './testing/evaluate.js'
 
@@ -12,8 +21,9 @@ import { evaluate, type Outcome } from './testing/evaluate.js'
 
 function rules(of: TestView, given: NftOptions = options) {
   const settings = settingsOf(given)
-  const context = nodeContext(of.node, { families, hostAddresses: () => [] }, settings)
-  const elements = new DesiredState(silentLog).rebuild(of, context)
+  const table = new FrontendTable(settings.dataplane)
+  table.apply(of, fullSync, { families: ['IPv4', 'IPv6'], addresses: [] })
+  const elements = new ElementState(settings).rebuild(table)
   const host = { addresses: [...addresses.node, ...addresses.otherNodeAddress, '127.0.0.1', '::1'] }
   return { elements, ask: (packet: Parameters<typeof evaluate>[0]) => evaluate(packet, elements, settings, host) }
 }
@@ -33,7 +43,7 @@ function expectedSummary({ expected, from }: Case): string {
   return ['endpoint', ...[...expected.to].sort(), ...(masqueraded ? ['masqueraded'] : [])].join(' ')
 }
 
-describe.each(families)('%s', (family: Family) => {
+describe.each(families)('%s', (family: TableFamily) => {
   const { ask } = rules(labView())
   test.each(cases)('$from → $to:$port $shows', (row) => {
     const { from, to, port, protocol = 'tcp' } = row

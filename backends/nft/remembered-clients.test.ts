@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { loadLibc } from '@kpng/linux'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { change, endpoint, fullSync, ips, type TestService, view } from '../../dataplane/testing/objects.js'
-import { NetlinkWriter } from './netlink/writer.js'
+import { Kernel } from './kernel/kernel.js'
+import { NetlinkWriter } from './kernel/netlink-writer.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
 import { nft, RunningBackends } from './testing/running.js'
 
@@ -24,40 +25,36 @@ function remember(clients: number, service: string, endpointAddress: string): vo
   expect(stderr).toBe('')
 }
 
-async function timed(work: () => Promise<void>): Promise<number> {
-  const startedMs = performance.now()
-  await work()
-  return performance.now() - startedMs
-}
-
 describe.skipIf(whyNoKernel() !== undefined)('clients that are remembered', () => {
   const backends = new RunningBackends()
   let reader: NetlinkWriter
   beforeAll(async () => {
     enterNewNamespace()
-    reader = new NetlinkWriter(await loadLibc())
+    reader = new NetlinkWriter(await loadLibc(), 'kpng')
   })
   afterEach(() => backends.end())
 
-  test('no sync waits until 100,000 of them have been looked through (39, 65)', { timeout: 60_000 }, async () => {
+  test('no sync waits until they have been looked through (39, 65)', async () => {
     const small = (...endpoints: string[]) => sticky('small', '10.96.0.2', 10_800, endpoints)
-    const of = view([sticky('big', '10.96.0.1', 10_800, ['10.0.0.1']), small('10.0.1.1', '10.0.1.2')])
+    const of = view([small('10.0.1.1', '10.0.1.2')])
     const backend = await backends.start({ ipv6: false, driftCheckIntervalMs: 0 })
     await backend.sync(of, fullSync)
-    remember(100_000, '10.96.0.1', '10.0.0.1')
     remember(3, '10.96.0.2', '10.0.1.2')
-    // We are told of what a command writes, which is not so with packets: that is over after this.
-    await backend.sync(of, change(of, 'other', { name: 'other', ips: { clusterIps: ips('10.96.0.3') } }))
-    const removal = await timed(() => backend.sync(of, change(of, 'small', small('10.0.1.1'))))
-    const next = await timed(() => backend.sync(of, change(of, 'small', small('10.0.1.1', '10.0.1.3'))))
-    const left = nft('get', 'element', 'ip', 'kpng', 'endpoints', '{ 10.96.0.2 . tcp . 80 . 1 }')
-    console.log(`100,000 clients: a removal took ${removal.toFixed(1)} ms, the next change ${next.toFixed(1)} ms`)
-    expect(left).toContain('10.0.1.3')
-    expect(Math.min(removal, next)).toBeLessThan(100)
-    expect(removal).toBeLessThan(400)
-    await vi.waitFor(async () => expect((await reader.read('ip affinity')).size).toBe(100_000), {
-      ...{ timeout: 30_000, interval: 1000 },
+    const read = Kernel.prototype.readBeside
+    let goOn = () => {}
+    const looking = vi.spyOn(Kernel.prototype, 'readBeside').mockImplementation(async function (this: Kernel, path) {
+      await new Promise<void>((resolve) => {
+        goOn = resolve
+      })
+      return await read.call(this, path)
     })
+    await backend.sync(of, change(of, 'small', small('10.0.1.1')))
+    await backend.sync(of, change(of, 'small', small('10.0.1.1', '10.0.1.3')))
+    expect(nft('get', 'element', 'ip', 'kpng', 'endpoints', '{ 10.96.0.2 . tcp . 80 . 1 }')).toContain('10.0.1.3')
+    expect((await reader.read('ip affinity')).size).toBe(3)
+    looking.mockRestore()
+    goOn()
+    await expect.poll(async () => (await reader.read('ip affinity')).size, { timeout: 10_000 }).toBe(0)
   })
 
   test('by an endpoint with thousands of them are all released, also those that come late (39)', async () => {
@@ -73,23 +70,19 @@ describe.skipIf(whyNoKernel() !== undefined)('clients that are remembered', () =
     await vi.waitFor(async () => expect((await reader.read('ip affinity')).size).toBe(0), { timeout: 5000 })
   })
 
-  test.each(['netlink', 'nft'] as const)(
-    'writer %s: the chains of times that no service has go with a full sync',
-    async (writer) => {
-      const of = view([sticky('other', '10.96.0.9', 60, ['10.0.0.9'])])
-      const backend = await backends.start({ writer, ipv6: false })
-      await backend.sync(of, fullSync)
-      for (let seconds = 1; seconds <= 5; seconds++) {
-        await backend.sync(of, change(of, 's', sticky('s', '10.96.0.1', seconds, ['10.0.0.1'])))
-      }
-      await backend.sync(of, change(of, 's', undefined))
-      const chains = () => nft('list', 'table', 'ip', 'kpng').match(/chain remember-\d+/g)
-      expect(chains()).toHaveLength(6)
-      await (await backends.start({ writer, ipv6: false })).sync(of, fullSync)
-      expect(chains()).toEqual(['chain remember-60'])
-      await backend.sync(of, fullSync)
-      await backend.sync(of, change(of, 's', sticky('s', '10.96.0.1', 3, ['10.0.0.1'])))
-      expect(chains()).toEqual(['chain remember-60', 'chain remember-3'])
-    },
-  )
+  test('the chains of times that no service has go with a full sync', async () => {
+    const of = view([sticky('other', '10.96.0.9', 60, ['10.0.0.9'])])
+    const backend = await backends.start({ ipv6: false })
+    await backend.sync(of, fullSync)
+    for (let seconds = 1; seconds <= 5; seconds++) {
+      await backend.sync(of, change(of, 's', sticky('s', '10.96.0.1', seconds, ['10.0.0.1'])))
+    }
+    await backend.sync(of, change(of, 's', undefined))
+    const chains = () => nft('list', 'table', 'ip', 'kpng').match(/chain remember-\d+/g)
+    expect(chains()).toHaveLength(6)
+    await backend.sync(of, fullSync)
+    expect(chains()).toEqual(['chain remember-60'])
+    await backend.sync(of, change(of, 's', sticky('s', '10.96.0.1', 3, ['10.0.0.1'])))
+    expect(chains()).toEqual(['chain remember-60', 'chain remember-3'])
+  })
 })

@@ -1,40 +1,38 @@
 import { silentLog } from '@kpng/api'
+import type { Changes } from '@kpng/client'
+import { FrontendTable } from '@kpng/dataplane'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   change,
   endpoint,
+  fullSync,
   ips,
   type TestService,
-  type TestView,
   tcp,
   thisNode,
   udp,
   view,
-} from '../../dataplane/testing/objects.js'
-import { families } from './address.js'
-import { DesiredState } from './desired-state.js'
-import { type Elements, put, slotOf } from './element.js'
-import { allListKinds, type SetPath } from './names.js'
-import { nodeContext } from './node-context.js'
-import { settingsOf } from './options.js'
-import { elementLines } from './render.js'
-import type { Transaction } from './transaction.js'
+} from '../../../dataplane/testing/objects.js'
+import { type NftOptions, settingsOf } from '../options.js'
+import { allListKinds, type SetPath } from '../rules/names.js'
+import { slotOf } from './bytes.js'
+import { type Elements, put, type Transaction } from './element.js'
+import { ElementState } from './element-state.js'
+import { elementLines } from './element-text.js'
 
-const settings = settingsOf({ detectLocal: { mode: 'NodeCIDR' } })
-const contextOf = ({ node }: TestView, given = settings) =>
-  nodeContext(node, { families, hostAddresses: () => [] }, given)
+const machine = { families: ['IPv4', 'IPv6'], addresses: [] } as const
 
-function started(services: readonly TestService[], given = settings) {
+function started(services: readonly TestService[], options: NftOptions = {}, log = silentLog) {
+  const settings = settingsOf({ detectLocal: { mode: 'NodeCIDR' }, ...options, log })
   const of = view(services)
-  const state = new DesiredState(silentLog)
-  const elements = state.rebuild(of, contextOf(of, given))
-  const apply = (name: string, after: TestService | undefined): string[] => {
-    const transaction = state.change(of, change(of, name, after), contextOf(of))
-    if (!transaction) throw new Error('The change touched everything.')
-    return operations(transaction)
-  }
-  return { of, state, elements, apply }
+  const table = new FrontendTable(settings.dataplane, log)
+  const state = new ElementState(settings)
+  table.apply(of, fullSync, machine)
+  const elements = state.rebuild(table)
+  const commit = (changes: Changes): Transaction => state.change(table.apply(of, changes, machine), table)
+  const apply = (name: string, after: TestService | undefined): string[] => operations(commit(change(of, name, after)))
+  return { of, table, state, elements, commit, apply }
 }
 
 /** `- ip endpoints …` and `+ ip endpoints …`, as they go to the kernel. */
@@ -145,82 +143,61 @@ describe('a change costs what changed (65)', () => {
       expect(apply('web', web(pods(2)))).toContain('+ ip endpoints 10.96.0.1 . tcp . 80 . 0 : 10.0.0.2 . 8080')
     }
   })
-  test('the node is another one: everything is looked at', () => {
-    const { of, state } = start(1)
-    of.node = thisNode({ podCidrs: ['10.0.0.0/24'] })
-    expect(state.change(of, { ...change(of, 'web', undefined), node: true }, contextOf(of))).toBeUndefined()
-  })
-})
-
-describe('what cannot be served is said', () => {
-  const bad = (address: string) => web(pods(1), { ips: { clusterIps: { v4: ['10.96.0.1', address], v6: [] } } })
-  function saying(services: readonly TestService[]) {
-    const said: string[] = []
-    const log = { ...silentLog, warn: (_: string, fields: object = {}) => said.push(Object.values(fields).join(': ')) }
-    const of = view(services)
-    const state = new DesiredState(log)
-    const heard = () => said.splice(0)
-    const rebuild = () => {
-      state.rebuild(of, contextOf(of))
-      return heard()
-    }
-    const apply = (name: string, after: TestService | undefined) => {
-      state.change(of, change(of, name, after), contextOf(of))
-      return heard()
-    }
-    return { rebuild, apply }
-  }
-  const complaint = (address: string) => [`default/web: "${address}" is no IPv4 address`]
-
-  test('once, until it is another problem', () => {
-    const { rebuild, apply } = saying([bad('x')])
-    expect(rebuild()).toEqual(complaint('x'))
-    expect(rebuild()).toEqual([])
-    expect(apply('web', { ...bad('x'), endpoints: pods(1, 2) })).toEqual([])
-    expect(apply('web', bad('y'))).toEqual(complaint('y'))
-    expect(apply('web', web(pods(1)))).toEqual([])
-    expect(apply('web', bad('y'))).toEqual(complaint('y'))
-    expect(apply('web', undefined)).toEqual([])
-    expect(apply('web', bad('y'))).toEqual(complaint('y'))
-  })
-  test('a problem of several ports is one', () => {
-    expect(saying([{ ...bad('x'), ports: [tcp(80), tcp(81), udp(53)] }]).rebuild()).toEqual(complaint('x'))
-  })
-  test('a service that was gone at a full sync is new when it comes back', () => {
-    const { rebuild, apply } = saying([bad('x')])
-    rebuild()
-    apply('web', undefined)
-    rebuild()
-    expect(apply('web', bad('x'))).toEqual(complaint('x'))
-  })
-  test('an address that is served for another service, when that comes and not again', () => {
-    const greedy = { name: 'a', ips: { externalIps: ips('10.96.0.1') }, endpoints: pods(6) }
-    const lost = ["default/a: 10.96.0.1 . tcp . 80 is another service's: default/web"]
-    const { rebuild, apply } = saying([greedy])
-    expect(rebuild()).toEqual([])
-    expect(apply('web', web(pods(1)))).toEqual(lost)
-    expect(apply('web', web(pods(1, 2)))).toEqual([])
-    expect(rebuild()).toEqual([])
-    expect(apply('web', undefined)).toEqual([])
-    expect(apply('web', web(pods(1)))).toEqual(lost)
-  })
-  test('a node port that is served for another service', () => {
-    const asks = (name: string, number: number) => ({
-      ...web(pods(1), { ips: { clusterIps: ips(`10.96.0.${number}`) }, ports: [tcp(80, { nodePort: 30080 })] }),
-      name,
-    })
-    expect(saying([asks('b', 1), asks('a', 2)]).rebuild()).toEqual([
-      "default/b: node port tcp . 30080 is another service's: default/a",
+  test('an address of the node changes: the ranges of node ports, whatever the number of node ports', () => {
+    const { of, commit } = started([
+      web(pods(1), { ports: [tcp(80, { nodePort: 30080 }), tcp(81, { nodePort: 30081 })] }),
+    ])
+    of.node = thisNode({ addresses: ['172.30.0.2', 'fd00:30::1'] })
+    expect(operations(commit({ ...fullSync, full: false, node: true }))).toEqual([
+      '- ip node-port-addresses 172.30.0.1',
+      '+ ip node-port-addresses 172.30.0.2',
     ])
   })
 })
 
+describe('whole addresses', () => {
+  const whole = (init: Partial<TestService>) => started([web(pods(1, 2), { mapIp: true, ...init })]).elements
+  const lines = (init: Partial<TestService>) =>
+    elementLines(whole(init)).filter((line) => !/pods|unmasqueraded|node-port-addresses/.test(line))
+
+  test('of cluster IPs', () => {
+    expect(lines({})).toEqual([
+      'ip address-endpoints 10.96.0.1 . 0 : 10.0.0.1',
+      'ip address-endpoints 10.96.0.1 . 1 : 10.0.0.2',
+      'ip whole-cluster-ips 10.96.0.1',
+    ])
+  })
+  test('of external IPs, by policy', () => {
+    const external = { ips: { externalIps: ips('198.51.100.1') } }
+    expect(lines(external)).toContain('ip external-addresses 198.51.100.1')
+    const local = lines({
+      ...external,
+      externalTrafficToLocal: true,
+      endpoints: [endpoint('10.0.0.1', { scopes: ['cluster'] })],
+    })
+    expect(local).toEqual([
+      'ip address-endpoints 198.51.100.1 . 0 : 10.0.0.1',
+      'ip dropped-addresses 198.51.100.1',
+      'ip local-addresses 198.51.100.1',
+    ])
+  })
+  test('with source ranges are not served, and the log says why', () => {
+    const said: unknown[] = []
+    const log = { ...silentLog, warn: (_: string, fields: object = {}) => said.push(fields) }
+    const ranged = { ips: { loadBalancerIps: ips('192.0.2.1') }, ipFilters: [{ sourceRanges: ['10.0.0.0/8'] }] }
+    const { elements } = started([web(pods(1), { mapIp: true, ...ranged })], {}, log)
+    expect(elementLines(elements).filter((line) => line.includes('192.0.2.1'))).toEqual([])
+    const reason = 'source ranges need ports, and the Service has the whole address'
+    expect(said).toEqual([{ service: 'default/web', frontend: '192.0.2.1', reason }])
+  })
+})
+
 test('endpoints keep the slots that the kernel shows', () => {
-  const { elements, of } = started([web(pods(1, 2, 3))])
+  const { elements, table } = started([web(pods(1, 2, 3))])
   const turned: Elements = new Map(elements)
   const list = [...(elements.get('ip endpoints') ?? [])]
   turned.set('ip endpoints', new Map(list.map(([key], index) => [key, list[(index + 1) % 3]?.[1] ?? ''])))
-  const again = new DesiredState(silentLog).rebuild(of, contextOf(of), turned)
+  const again = new ElementState(settingsOf()).rebuild(table, turned)
   expect(again.get('ip endpoints')).toEqual(turned.get('ip endpoints'))
 })
 
@@ -273,6 +250,7 @@ const anyService = fc.record({
   affinity: fc.boolean(),
   filtered: fc.boolean(),
   twoPorts: fc.boolean(),
+  mapIp: fc.constantFrom(false, false, true),
   hasEndpoints: fc.boolean(),
   endpoints: fc.uniqueArray(
     fc.record({
@@ -301,6 +279,7 @@ function serviceFrom(any: typeof anyService extends fc.Arbitrary<infer T> ? T : 
     },
     ports: any.twoPorts ? [tcp(80, port), udp(53)] : [tcp(80, port)],
     externalTrafficToLocal: any.local,
+    mapIp: any.mapIp,
     ...(any.affinity ? { sessionAffinity: { case: 'clientIp', value: { timeoutSeconds: 60 } } } : {}),
     ...(any.filtered ? { ipFilters: [{ sourceRanges: ['10.0.0.0/8', '10.1.0.0/16', '172.30.0.0/16'] }] } : {}),
     endpoints: any.endpoints.map(({ number, local, ...scopes }) =>
@@ -313,16 +292,13 @@ function serviceFrom(any: typeof anyService extends fc.Arbitrary<infer T> ? T : 
 }
 
 describe('with counters', () => {
-  const counting = settingsOf({ counters: true })
+  const counting = { counters: true }
   const ports = [tcp(80, { nodePort: 30080 })]
 
   test('each address and port, and each node port, has an element that counts', () => {
-    const { elements, state } = started([web(pods(1), { ports })], counting)
+    const { elements } = started([web(pods(1), { ports })], counting)
     const counted = elementLines(elements).filter((line) => line.includes(' counted'))
     expect(counted).toEqual(['ip counted 10.96.0.1 . tcp . 80', 'ip counted-node-ports tcp . 30080'])
-    for (const path of ['ip counted', 'ip counted-node-ports'] as const) {
-      for (const key of elements.get(path)?.keys() ?? []) expect(state.ownerOf(path, key)).toBe('default/web')
-    }
   })
   test('which stays when endpoints change, and goes with the service', () => {
     const { apply } = started([web(pods(1), { ports })], counting)
@@ -335,18 +311,15 @@ describe('with counters', () => {
 })
 
 test.each([
-  ['', settings],
-  [', with counters', settingsOf({ counters: true })],
-])('any sequence of changes ends where a full recompute does%s', (_, given) => {
+  ['', {}],
+  [', with counters', { counters: true }],
+])('any sequence of changes ends where a full recompute does%s', (_, options) => {
   fc.assert(
     fc.property(fc.array(anyService, { maxLength: 30 }), (steps) => {
-      const { of, state, elements } = started([], given)
+      const { of, table, elements, commit } = started([], options)
       for (const step of steps) {
-        const after = step.gone ? undefined : serviceFrom(step)
-        const transaction = state.change(of, change(of, step.name, after), contextOf(of, given))
-        if (!transaction) throw new Error('The change touched everything.')
-        applyTo(elements, transaction)
-        const whole = new DesiredState(silentLog).rebuild(of, contextOf(of, given))
+        applyTo(elements, commit(change(of, step.name, step.gone ? undefined : serviceFrom(step))))
+        const whole = new ElementState(settingsOf(options)).rebuild(table)
         expect(canonical(elements)).toEqual(canonical(whole))
       }
     }),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { listId, nextSlots, splitListId } from './slots.js'
+import { nextSlots } from './slots.js'
 
 const next = (before: string, wanted: string) => nextSlots([...before], [...wanted]).join('')
 
@@ -20,8 +20,4 @@ describe('slots', () => {
   })
 
   test('gaps are filled', () => expect(nextSlots(['a', '', 'c'], ['a', 'c', 'd'])).toEqual(['a', 'd', 'c']))
-
-  test('a list is named by its map and its key, whatever bytes the key has', () => {
-    expect(splitListId(listId('ip endpoints', ' \0 x'))).toEqual(['ip endpoints', ' \0 x'])
-  })
 })

@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -18,32 +18,37 @@ function failingNft(errors: string, code = 1): NftCommand {
   return new NftCommand(path)
 }
 
-describe('a table', () => {
-  test.each([
-    ['nft 1.0', 'Error: No such file or directory\nlist table ip kpng\n              ^^^^'],
-    [
-      'nft that guesses',
-      'Error: No such file or directory; did you mean table ‘kpng’ in family inet?\nlist table ip kpng',
-    ],
-  ])('is absent when nft says so: %s', async (_, errors) => {
-    expect(await failingNft(errors).outline('ip')).toBeUndefined()
-    await removeTables(failingNft(errors))
-  })
-
+describe('removing tables', () => {
   test.each([
     [
       'no rights',
       'Operation not permitted (you must be root)\nnetlink: Error: cache initialization failed: Operation not permitted',
-      'nft cannot list table ip kpng: cache initialization failed: Operation not permitted. Run kpng as root, or give it the capability CAP_NET_ADMIN.',
+      'nft cannot list the tables: cache initialization failed: Operation not permitted. Run kpng as root, or give it the capability CAP_NET_ADMIN.',
     ],
     [
       'a library of nft is missing',
       'nft: error while loading shared libraries: libnftables.so.1: cannot open shared object file: No such file or directory',
-      'libnftables.so.1: cannot open shared object file: No such file or directory. Try `nft list table ip kpng` on this machine.',
+      'libnftables.so.1: cannot open shared object file: No such file or directory. Try `nft list tables` on this machine.',
     ],
-    ['not a word', '', 'nft cannot list table ip kpng: exit code 1. Try `nft list table ip kpng` on this machine.'],
-  ])('may be there when nft cannot look: %s', async (_, errors, sentence) => {
-    await expect(failingNft(errors).outline('ip')).rejects.toThrow(sentence)
-    await expect(removeTables(failingNft(errors))).rejects.toThrow(sentence)
+    ['no message', '', 'nft cannot list the tables: exit code 1. Try `nft list tables` on this machine.'],
+  ])('fails if nft cannot look: %s', async (_, errors, sentence) => {
+    await expect(removeTables(failingNft(errors), undefined)).rejects.toThrow(sentence)
+  })
+
+  const foreign = 'table ip kube-proxy\ntable inet kpng\ntable ip kpngx\n'
+  test.each([
+    [undefined, ['delete table ip kpng', 'delete table ip6 kpng', 'delete table ip kpng-special']],
+    ['kpng', ['delete table ip kpng', 'delete table ip6 kpng']],
+    ['kpng-special', ['delete table ip kpng-special']],
+    ['kpng-other', []],
+  ])('of %s removes those and no others', async (name, expected) => {
+    const path = join(folder, 'listing')
+    const said = join(folder, 'said')
+    writeFileSync(said, '')
+    const tables = `${foreign}table ip kpng\ntable ip6 kpng\ntable ip kpng-special\n`
+    writeFileSync(path, `#!/bin/sh\nif [ "$1" = list ]; then printf '${tables}'; else cat >> ${said}; fi\n`)
+    chmodSync(path, 0o755)
+    await removeTables(new NftCommand(path), name)
+    expect(readFileSync(said, 'utf8').split('\n').filter(Boolean)).toEqual(expected)
   })
 })

@@ -28,16 +28,18 @@ describe.skipIf(whyNoKernel() !== undefined)('the outline of a table', () => {
   }
 
   test('is undefined only when there is no table', async () => {
-    expect(await readOutline(new NetlinkSocket(libc, NETLINK_NETFILTER), 'ip')).toBeUndefined()
+    expect(
+      await readOutline(new NetlinkSocket(libc, NETLINK_NETFILTER), { family: 'ip', name: 'kpng' }),
+    ).toBeUndefined()
   })
 
   test('that changed while it was read is read again', async () => {
     await (await backends.start({ ipv6: false })).sync(view([]), fullSync)
-    const quiet = await readOutline(new NetlinkSocket(libc, NETLINK_NETFILTER), 'ip')
+    const quiet = await readOutline(new NetlinkSocket(libc, NETLINK_NETFILTER), { family: 'ip', name: 'kpng' })
     expect(quiet?.sets.size).toBeGreaterThan(10)
     const socket = new DisturbedSocket(libc, NETLINK_NETFILTER)
     socket.disturbances = 2
-    expect(await readOutline(socket, 'ip')).toEqual(quiet)
+    expect(await readOutline(socket, { family: 'ip', name: 'kpng' })).toEqual(quiet)
     expect(socket.disturbances).toBe(0)
   })
 
@@ -45,6 +47,8 @@ describe.skipIf(whyNoKernel() !== undefined)('the outline of a table', () => {
     await (await backends.start({ ipv6: false })).sync(view([]), fullSync)
     const socket = new DisturbedSocket(libc, NETLINK_NETFILTER)
     socket.disturbances = 100
-    await expect(readOutline(socket, 'ip')).rejects.toThrow('The table "ip kpng" changed each time it was looked at.')
+    await expect(readOutline(socket, { family: 'ip', name: 'kpng' })).rejects.toThrow(
+      'The table "ip kpng" changed each time it was looked at.',
+    )
   })
 })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { families } from './address.js'
+import { settingsOf } from '../options.js'
 import { drawsOf } from './draw.js'
-import { counterSets, listSizes, setShapes, shapesIn, shapesWith } from './names.js'
-import { settingsOf } from './options.js'
+import { tableFamilies as families } from './family.js'
+import { counterSets, listKinds, setShapes, shapesIn, shapesWith } from './names.js'
 import { chainsOf, rememberRule, skeletonText, skeletonVersion } from './skeleton.js'
 
 const settings = settingsOf({ detectLocal: { mode: 'ClusterCIDR', cidrs: ['10.244.0.0/16'] } })
@@ -32,6 +32,10 @@ describe('the rules', () => {
           ip daddr . meta l4proto . th dport . ip saddr & 240.0.0.0 @allowed-4 return
           drop
         }
+        chain no-address-endpoint {
+          ip daddr @dropped-addresses drop
+          goto refuse
+        }
         chain no-node-port-endpoint {
           meta l4proto . th dport @dropped-node-ports drop
           goto refuse
@@ -53,6 +57,24 @@ describe('the rules', () => {
         chain to-node-port {
           meta l4proto . th dport @external-node-ports meta mark set meta mark | 0x4000 goto to-all-of-node-port
           meta l4proto . th dport @local-node-ports goto to-local-node-port
+        }
+        chain to-all-of-address {
+          jump draw-address-16
+          goto no-address-endpoint
+        }
+        chain to-local-address {
+          ip saddr @pods goto to-all-of-address
+          fib saddr type local meta mark set meta mark | 0x4000 goto to-all-of-address
+          jump draw-local-address-16
+          goto no-address-endpoint
+        }
+        chain to-external-address {
+          meta mark set meta mark | 0x4000
+          goto to-all-of-address
+        }
+        chain to-whole-cluster-ip {
+          ip saddr != @unmasqueraded meta mark set meta mark | 0x4000
+          goto to-all-of-address
         }
         chain to-all {
           jump draw-4
@@ -78,6 +100,9 @@ describe('the rules', () => {
           ip daddr @cluster-ips goto to-cluster-ip
           ip daddr . meta l4proto . th dport @external-services goto to-external-service
           ip daddr . meta l4proto . th dport @local-services goto to-local-service
+          ip daddr @whole-cluster-ips goto to-whole-cluster-ip
+          ip daddr @external-addresses goto to-external-address
+          ip daddr @local-addresses goto to-local-address
           fib daddr type local ip daddr @node-port-addresses ip daddr != 127.0.0.0/8 goto to-node-port
           ip daddr @service-cidrs drop
         }
@@ -106,6 +131,10 @@ describe('the rules', () => {
           ct status dnat jump remember
           meta mark & 0x4000 == 0x4000 meta mark set meta mark ^ 0x4000 masquerade fully-random
           ct status dnat ip saddr . ip daddr @hairpin masquerade fully-random
+        }
+        chain filter-forward {
+          type filter hook forward priority 0; policy accept;
+          meta l4proto tcp ct state invalid drop
         }
       }
       "
@@ -206,9 +235,10 @@ describe('the version of the rules', () => {
 })
 
 test('draws end with one that cannot miss', () => {
-  for (const [index, size] of listSizes.entries()) {
-    const draws = drawsOf(size)
+  const { sizes } = listKinds.services
+  for (const [index, size] of sizes.entries()) {
+    const draws = drawsOf(listKinds.services, size)
     expect(draws[0]).toBe(size)
-    expect(draws.at(-1)).toBe((listSizes[index - 1] ?? 0) + 1)
+    expect(draws.at(-1)).toBe((sizes[index - 1] ?? 0) + 1)
   }
 })

@@ -1,3 +1,4 @@
+import type { Protocol } from '@kpng/client'
 import {
   endpoint,
   ips,
@@ -8,9 +9,8 @@ import {
   udp,
   view,
 } from '../../../dataplane/testing/objects.js'
-import type { Family } from '../address.js'
-import type { Protocol } from '../element.js'
 import type { NftOptions } from '../options.js'
+import type { TableFamily } from '../rules/family.js'
 
 // Packet flows as a table: who asks what, and what must come of it. Run on the rendered rules and on a real kernel.
 
@@ -48,7 +48,7 @@ export const addresses = {
 
 export type Name = keyof typeof addresses
 
-export const addressOf = (name: Name, family: Family): string => addresses[name][family === 'ip' ? 0 : 1]
+export const addressOf = (name: Name, family: TableFamily): string => addresses[name][family === 'ip' ? 0 : 1]
 
 const both = (...names: Name[]) => ips(...names.flatMap((name) => addresses[name]))
 const pod = (name: Name, init?: Parameters<typeof endpoint>[1]) => endpoint(addresses[name].join(' '), init)

@@ -1,8 +1,11 @@
-import { type Family, formatAddress, parseAddress, parseCidr } from '../address.js'
-import { type Elements, type Protocol, portBytes, protocolBytes, slotBytes } from '../element.js'
-import { type SetPath, setPath, shapeOf } from '../names.js'
+import { type Cidr, parseCidr } from '@kpng/api'
+import type { Protocol } from '@kpng/client'
+import { addressBytes, addressText, portBytes, portOf, protocolBytes, rangeOf, slotBytes } from '../elements/bytes.js'
+import type { Elements } from '../elements/element.js'
 import type { Settings } from '../options.js'
-import { type Chain, chainsOf } from '../skeleton.js'
+import type { TableFamily } from '../rules/family.js'
+import { type SetPath, setPath, shapeOf } from '../rules/names.js'
+import { type Chain, chainsOf } from '../rules/skeleton.js'
 
 // Walks a packet through the rendered rules and elements, as the kernel would, without a kernel. Knows the few expressions that
 // the skeleton is made of, and throws on any other.
@@ -30,7 +33,7 @@ export interface Host {
 }
 
 interface Walk {
-  readonly family: Family
+  readonly family: TableFamily
   readonly chains: ReadonlyMap<string, Chain>
   readonly elements: Elements
   readonly local: ReadonlySet<string>
@@ -46,8 +49,8 @@ interface Walk {
 type Verdict = 'accept' | 'drop' | 'reject' | undefined
 
 export function evaluate(packet: Packet, elements: Elements, settings: Settings, host: Host): Outcome {
-  const family: Family = packet.destination.includes(':') ? 'ip6' : 'ip'
-  const bytes = (text: string) => parseAddress(text)?.bytes ?? ''
+  const family: TableFamily = packet.destination.includes(':') ? 'ip6' : 'ip'
+  const bytes = addressBytes
   const walk: Walk = {
     family,
     chains: new Map(chainsOf(family, settings).map((chain) => [chain.name, chain])),
@@ -79,8 +82,11 @@ function toEndpoint(walk: Walk): Outcome {
   return { verdict: 'endpoint', endpoints, masqueraded: walk.marked || hairpin.length === walk.drawn.size }
 }
 
+/** An endpoint of a whole address has no port. */
 const endpointText = (data: string): string =>
-  `${formatAddress(data.slice(0, -4))}:${(data.charCodeAt(data.length - 4) << 8) | data.charCodeAt(data.length - 3)}`
+  data.length === 4 || data.length === 16
+    ? addressText(data)
+    : `${addressText(data.slice(0, -4))}:${portOf(data.slice(-4))}`
 
 function run(walk: Walk, name: string): Verdict {
   const chain = walk.chains.get(name)
@@ -120,7 +126,7 @@ const key = (walk: Walk, text: string): string =>
 function fieldOf(walk: Walk, text: string): string {
   const [name = '', mask] = text.split(' & ')
   const value = walk.fields.get(name) ?? ''
-  const bits = mask === undefined ? undefined : parseAddress(mask)?.bytes
+  const bits = mask === undefined ? undefined : addressBytes(mask)
   if (bits === undefined) return value
   return String.fromCharCode(...[...value].map((byte, index) => byte.charCodeAt(0) & bits.charCodeAt(index)))
 }
@@ -154,9 +160,9 @@ const statements: readonly (readonly [RegExp, Apply])[] = [
   [
     /^(ip6? daddr) != ([0-9a-f.:/]+)/,
     (walk, [, field = '', text = '']) => {
-      const range = parseCidr(text.includes('/') ? text : `${text}/128`)
+      const { first, last } = rangeOf(parseCidr(text.includes('/') ? text : `${text}/128`) as Cidr)
       const address = walk.fields.get(field) ?? ''
-      return !(range && range.first <= address && address <= range.last)
+      return !(first <= address && address <= last)
     },
   ],
   [

@@ -11,17 +11,23 @@ export function nft(...args: string[]): string {
   return stdout
 }
 
-/** The backends that a test starts. A second one on the same tables is what a restart is. */
+/** The backends that a test starts. A second start on the same tables is a restart: the first one is closed before. */
 export class RunningBackends {
   readonly #running: ReturnType<typeof nftBackend>[] = []
   /** Why they asked for a full sync. */
   readonly reasons: string[] = []
 
   async start(given: NftOptions = {}): Promise<ReturnType<typeof nftBackend>> {
+    await this.close()
     const backend = nftBackend({ ...options, log: silentLog, driftCheckIntervalMs: 20, ...given })
     this.#running.push(backend)
     await backend.setup({ requestFullSync: (reason) => this.reasons.push(reason) })
     return backend
+  }
+
+  /** The rules stay. */
+  async close(): Promise<void> {
+    for (const backend of this.#running) await backend.close()
   }
 
   async end(): Promise<void> {
