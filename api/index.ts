@@ -18,9 +18,12 @@ export {
   ipOfBytes,
   ipSetOf,
   ipsOf,
+  isLoopback,
   parseCidr,
   parseCidrs,
   parseIp,
+  type UnsafeKind,
+  unsafeKindOf,
 } from './ip.js'
 export { formatLine, type Log, type LogFields, silentLog, type TextLogOptions, textLog } from './log.js'
 export {

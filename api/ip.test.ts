@@ -1,6 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { boundsOf, bytesOfIp, type Cidr, CidrSet, familyOf, ipOfBytes, ipSetOf, parseCidr, parseIp } from './ip.js'
+import {
+  boundsOf,
+  bytesOfIp,
+  type Cidr,
+  CidrSet,
+  familyOf,
+  ipOfBytes,
+  ipSetOf,
+  parseCidr,
+  parseIp,
+  unsafeKindOf,
+} from './ip.js'
 
 describe('parseIp', () => {
   it.each([
@@ -126,4 +137,27 @@ describe('CidrSet', () => {
   it.each(['10.9.9.9', 'fdff::1', '::ffff:10.0.0.1'])('has %j', (text) =>
     expect(setOf('10.0.0.0/8', 'fd00::/8').has(text)).toBe(true),
   )
+})
+
+describe('unsafeKindOf', () => {
+  it.each([
+    ['127.0.0.1', 'loopback'],
+    ['127.255.0.1', 'loopback'],
+    ['::1', 'loopback'],
+    ['::ffff:127.0.0.1', 'loopback'],
+    ['169.254.169.254', 'link-local'],
+    ['fe80::1', 'link-local'],
+    ['febf::1', 'link-local'],
+    ['0.0.0.0', 'unspecified'],
+    ['::', 'unspecified'],
+    ['224.0.0.1', 'multicast'],
+    ['255.255.255.255', 'multicast'],
+    ['ff02::1', 'multicast'],
+    ['10.0.0.1', undefined],
+    ['128.0.0.1', undefined],
+    ['fec0::1', undefined],
+    ['fd00::1', undefined],
+    ['::2', undefined],
+    ['x', undefined],
+  ])('%s is %s', (ip, kind) => expect(unsafeKindOf(ip)).toBe(kind))
 })

@@ -126,6 +126,20 @@ export function ipSetOf(
   return { v4: [...found.IPv4].sort(), v6: [...found.IPv6].sort() }
 }
 
+export type UnsafeKind = 'loopback' | 'link-local' | 'unspecified' | 'multicast'
+
+/**
+ * Why traffic must not be sent to an address, or taken from it; undefined if the address is safe. The API server refuses such
+ * endpoints too: a proxy connects as the node, so whoever may write EndpointSlices could reach the node's local ports or the
+ * cloud's metadata service through it.
+ */
+export function unsafeKindOf(ip: string): UnsafeKind | undefined {
+  const bytes = bytesOfIp(ip)
+  return bytes && unsafeRanges.find(({ network, bits }) => startsWith(bytes, network, bits))?.kind
+}
+
+export const isLoopback = (ip: string): boolean => unsafeKindOf(ip) === 'loopback'
+
 function startsWith(bytes: Uint8Array, network: Uint8Array, bits: number): boolean {
   if (bytes.length !== network.length) return false
   const whole = bits >> 3
@@ -208,3 +222,20 @@ function formatIpv6(bytes: Uint8Array): string {
   if (start < 0) return hex.join(':')
   return `${hex.slice(0, start).join(':')}::${hex.slice(start + length).join(':')}`
 }
+
+const unsafeRanges = (
+  [
+    ['loopback', '127.0.0.0/8'],
+    ['loopback', '::1/128'],
+    ['link-local', '169.254.0.0/16'],
+    ['link-local', 'fe80::/10'],
+    ['unspecified', '0.0.0.0/8'],
+    ['unspecified', '::/128'],
+    ['multicast', '224.0.0.0/4'],
+    ['multicast', '255.255.255.255/32'],
+    ['multicast', 'ff00::/8'],
+  ] as const satisfies [UnsafeKind, string][]
+).map(([kind, range]) => {
+  const [address, bits] = range.split('/')
+  return { kind, network: bytesOfIp(address ?? '') ?? new Uint8Array(), bits: Number(bits) }
+})

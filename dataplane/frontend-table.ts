@@ -3,7 +3,6 @@ import type { Backend, Changes, NodeView } from '@kpng/client'
 import { Claims } from './claims.js'
 import { type Frontend, frontendId, sameFrontend } from './frontend.js'
 import { type Machine, type NodeFacts, nodeFacts, sameFacts, sameForFrontends, unknownNode } from './node.js'
-import { Problems } from './problems.js'
 import { type ServiceFrontends, serviceFrontends } from './service-frontends.js'
 import { type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from './settings.js'
 
@@ -63,9 +62,11 @@ export class FrontendTable {
 
   apply(view: NodeView, changes: Changes, machine: Machine): FrontendChanges {
     const nodeBefore = this.#node
-    const node = nodeFacts(view, machine, this.settings)
-    this.#node = sameFacts(nodeBefore, node) ? nodeBefore : node
-    const everything = changes.full || !sameForFrontends(nodeBefore, node)
+    // A node that the source does not know has the machine's addresses, and nobody tells when those change.
+    const mayDiffer = changes.full || changes.node || changes.serviceCidrs || !view.node || nodeBefore === unknownNode
+    const node = mayDiffer ? nodeFacts(view, machine, this.settings) : nodeBefore
+    this.#node = node === nodeBefore || sameFacts(nodeBefore, node) ? nodeBefore : node
+    const everything = changes.full || (this.#node !== nodeBefore && !sameForFrontends(nodeBefore, node))
     const paths = everything ? new Set([...this.#byService.keys(), ...view.services.keys()]) : changes.services.keys()
     const wanted = new Map<string, ServiceFrontends>()
     for (const path of paths) wanted.set(path, this.#frontendsOf(path, view))
@@ -80,7 +81,7 @@ export class FrontendTable {
   #frontendsOf(path: string, view: NodeView): ServiceFrontends {
     const item = view.services.get(path)
     if (!item) return { frontends: none, problems: [] }
-    const { frontends, problems } = serviceFrontends(item, this.#node, this.settings)
+    const { frontends, problems } = serviceFrontends(path, item, this.#node, this.settings)
     const known = new Map(this.wantedBy(path).map((frontend) => [frontendId(frontend), frontend]))
     const stable = frontends.map((frontend) => {
       const before = known.get(frontendId(frontend))
@@ -133,6 +134,39 @@ const conflictOf = (frontend: Frontend, owner: Frontend | undefined): string =>
   owner
     ? `${frontendId(frontend)} belongs to Service ${owner.service}`
     : `${frontendId(frontend)} is a cluster IP of another Service`
+
+interface ServiceProblems {
+  /** Those that the Service has by itself. */
+  readonly own: readonly string[]
+  /** Addresses that belong to another Service. */
+  readonly conflicts: readonly string[]
+}
+
+/** Logs what of a Service is not served: each problem once, and again if it comes back. */
+class Problems {
+  readonly #log: Log
+  readonly #known = new Map<string, ServiceProblems>()
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  /** @param own undefined: as before */
+  set(service: string, { own, conflicts }: { own: readonly string[] | undefined; conflicts: readonly string[] }): void {
+    const before = this.of(service)
+    const problems = { own: own ?? this.#known.get(service)?.own ?? [], conflicts }
+    if (problems.own.length + conflicts.length > 0) this.#known.set(service, problems)
+    else this.#known.delete(service)
+    for (const reason of this.of(service)) {
+      if (!before.includes(reason)) this.#log.warn('A part of a Service is not served', { service, reason })
+    }
+  }
+
+  of(service: string): readonly string[] {
+    const { own = [], conflicts = [] } = this.#known.get(service) ?? {}
+    return [...own, ...conflicts]
+  }
+}
 
 /** A backend that builds on a table and shows it, so that metrics, health checks and `kpng explain` need none of their own. */
 export interface FrontendBackend extends Backend {

@@ -9,8 +9,7 @@ export {
   sameFrontend,
 } from './frontend.js'
 export { type FrontendBackend, type FrontendChange, type FrontendChanges, FrontendTable } from './frontend-table.js'
-export { isInside, isOnNode, type Machine, type NodeFacts, nodeFacts } from './node.js'
+export { isInside, type Machine, type NodeFacts, nodeFacts } from './node.js'
 export { type DataplaneOptions, type DataplaneSettings, type DetectLocal, dataplaneSettings } from './settings.js'
 export { type FlowSelection, StaleFlowRemoval, type StaleFlowRemovalOptions } from './stale-flow-removal.js'
 export { allFlowChecks, type Flow, type FlowCheck, flowChecks, staleness } from './stale-flows.js'
-export { isLoopback, type UnsafeKind, unsafeKindOf } from './unsafe-address.js'

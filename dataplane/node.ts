@@ -25,8 +25,8 @@ export interface NodeFacts {
   readonly nodePortCidrs: Readonly<Record<Family, readonly Cidr[]>>
   /** The sources that are pods, if addresses tell. */
   readonly pods: CidrSet
-  /** The pod CIDRs of this node. */
-  readonly ownPods: CidrSet
+  /** The addresses of the node and of its own pods: an endpoint there is local, even if the source did not say so. */
+  readonly onNode: CidrSet
   /** What cluster IPs are allocated from. */
   readonly serviceCidrs: CidrSet
 }
@@ -39,14 +39,14 @@ export const unknownNode: NodeFacts = {
   addresses: [],
   nodePortCidrs: { IPv4: [], IPv6: [] },
   pods: nowhere,
-  ownPods: nowhere,
+  onNode: nowhere,
   serviceCidrs: nowhere,
 }
 
 export function nodeFacts(view: NodeView, machine: Machine, settings: DataplaneSettings): NodeFacts {
   const named = view.node?.addresses ?? []
   const addresses = (named.length > 0 ? named : machine.addresses).flatMap((text) => parseIp(text)?.text ?? [])
-  const ownPods = new CidrSet(parseCidrs(view.node?.podCidrs ?? []))
+  const ownPods = parseCidrs(view.node?.podCidrs ?? [])
   return {
     families: machine.families,
     addresses,
@@ -55,23 +55,19 @@ export function nodeFacts(view: NodeView, machine: Machine, settings: DataplaneS
       IPv6: nodePortCidrs('IPv6', addresses, settings),
     },
     pods: podCidrs(settings, ownPods),
-    ownPods,
+    onNode: new CidrSet([...ownPods, ...parseCidrs(addresses.map(asCidr))]),
     serviceCidrs: new CidrSet([...view.serviceCidrs.values()].flatMap(({ cidrs }) => parseCidrs(cidrs))),
   }
 }
 
-/** Whether an endpoint with this address is on this node, even if the source did not say so. */
-export const isOnNode = ({ addresses, ownPods }: NodeFacts, ip: string): boolean =>
-  addresses.includes(ip) || ownPods.has(ip)
-
 /** Whether a client is inside the cluster: a pod, or this node. Its traffic ignores externalTrafficPolicy, as in kube-proxy. */
-export const isInside = (node: NodeFacts, ip: string): boolean => isOnNode(node, ip) || node.pods.has(ip)
+export const isInside = (node: NodeFacts, ip: string): boolean => node.onNode.has(ip) || node.pods.has(ip)
 
 /** Whether two facts lead to the same frontends. The ranges of node ports and Services are not part of a frontend. */
 export const sameForFrontends = (a: NodeFacts, b: NodeFacts): boolean =>
   a.families.join() === b.families.join() &&
   a.addresses.join() === b.addresses.join() &&
-  textOf(a.ownPods) === textOf(b.ownPods) &&
+  textOf(a.onNode) === textOf(b.onNode) &&
   textOf(a.pods) === textOf(b.pods)
 
 export const sameFacts = (a: NodeFacts, b: NodeFacts): boolean =>
@@ -81,12 +77,12 @@ export const sameFacts = (a: NodeFacts, b: NodeFacts): boolean =>
 
 const textOf = ({ cidrs }: Pick<CidrSet, 'cidrs'>): string => cidrs.map(({ text }) => text).join()
 
-function podCidrs({ detectLocal, clusterCidrs }: DataplaneSettings, ownPods: CidrSet): CidrSet {
+function podCidrs({ detectLocal, clusterCidrs }: DataplaneSettings, ownPods: readonly Cidr[]): CidrSet {
   switch (detectLocal.mode) {
     case 'ClusterCIDR':
       return new CidrSet(clusterCidrs)
     case 'NodeCIDR':
-      return ownPods
+      return new CidrSet(ownPods)
     default:
       return nowhere
   }
@@ -98,9 +94,11 @@ function nodePortCidrs(family: Family, addresses: readonly string[], settings: D
   const own = cidrs.filter((cidr) => cidr.family === family)
   if (nodePortAddresses.includes('primary')) {
     const primary = addresses.find((address) => familyOf(address) === family)
-    if (primary !== undefined) own.push(...parseCidrs([`${primary}/${addressBits[family]}`]))
+    if (primary !== undefined) own.push(...parseCidrs([asCidr(primary)]))
   } else if (own.length === 0) own.push(...parseCidrs([everyAddress[family]]))
   return new CidrSet(own).cidrs
 }
 
 const everyAddress: Readonly<Record<Family, string>> = { IPv4: '0.0.0.0/0', IPv6: '::/0' }
+
+const asCidr = (ip: string): string => `${ip}/${addressBits[familyOf(ip)]}`

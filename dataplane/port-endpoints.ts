@@ -1,8 +1,7 @@
-import { type Family, ipsOf, type localv1, parseIp } from '@kpng/api'
+import { type Family, ipsOf, type localv1, parseIp, unsafeKindOf } from '@kpng/api'
 import { endpointsOfPort, type PortEndpoint, type ServiceEndpoints } from '@kpng/client'
 import { type Audience, endpointKey, type FrontendEndpoint } from './frontend.js'
-import { isOnNode, type NodeFacts } from './node.js'
-import { unsafeKindOf } from './unsafe-address.js'
+import type { NodeFacts } from './node.js'
 
 /** Told what of a Service cannot be served, and why. The rest of the Service is served. */
 export type Report = (problem: string) => void
@@ -43,10 +42,11 @@ export function portEndpoints(
     const scopes = serving.scopes ?? scopesWithoutPolicy(item.service, serving.endpoint)
     for (const text of ipsOf(serving.endpoint.ips, family)) {
       const ip = parseIp(text)
-      const unsafe = ip && unsafeKindOf(ip.text, allowLoopback)
+      const kind = ip && unsafeKindOf(ip.text)
+      const unsafe = kind === 'loopback' && allowLoopback ? undefined : kind
       if (unsafe) report(`endpoint ${text} is not used because it is a ${unsafe} address`)
       if (ip?.family !== family || unsafe) continue
-      const isLocal = serving.endpoint.local || isOnNode(node, ip.text)
+      const isLocal = serving.endpoint.local || node.onNode.has(ip.text)
       const endpoint = { ip: ip.text, port: serving.port, isLocal }
       const key = endpointKey(endpoint)
       if (scopes.internal) internal.set(key, endpoint)

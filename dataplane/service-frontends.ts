@@ -8,19 +8,13 @@ import {
   localv1,
   parseCidr,
   parseIp,
+  unsafeKindOf,
 } from '@kpng/api'
-import {
-  type FrontendAddress,
-  type FrontendKind,
-  type Protocol,
-  type ServiceEndpoints,
-  servicePath,
-} from '@kpng/client'
+import type { FrontendAddress, FrontendKind, Protocol, ServiceEndpoints } from '@kpng/client'
 import { type Frontend, frontendId } from './frontend.js'
 import { isInside, type NodeFacts } from './node.js'
 import { isPort, type PortEndpoints, portEndpoints, type Report } from './port-endpoints.js'
 import type { DataplaneSettings } from './settings.js'
-import { unsafeKindOf } from './unsafe-address.js'
 
 /** What a Service asks for on this node. Another Service may own some of its addresses: see claims.ts. */
 export interface ServiceFrontends {
@@ -35,13 +29,15 @@ const protocols = new Map<localv1.Protocol, Protocol>([
   [localv1.Protocol.SCTP, 'sctp'],
 ])
 
+/** @param path `namespace/name` */
 export function serviceFrontends(
+  path: string,
   item: ServiceEndpoints,
   node: NodeFacts,
   settings: DataplaneSettings,
 ): ServiceFrontends {
   const problems = new Set<string>()
-  const builder = new Builder(item, node, settings, (problem) => problems.add(problem))
+  const builder = new Builder(path, item, node, settings, (problem) => problems.add(problem))
   if (item.service.mapIp) builder.addWholeAddresses()
   else for (const port of item.service.ports) builder.addPort(port)
   return { frontends: [...builder.frontends.values()], problems: [...problems] }
@@ -50,12 +46,14 @@ export function serviceFrontends(
 /** Collects the frontends of one Service. The first one with an id counts: two ports with one number, an IP that is listed twice. */
 class Builder {
   readonly frontends = new Map<string, Frontend>()
+  readonly #path: string
   readonly #item: ServiceEndpoints
   readonly #node: NodeFacts
   readonly #settings: DataplaneSettings
   readonly #report: Report
 
-  constructor(item: ServiceEndpoints, node: NodeFacts, settings: DataplaneSettings, report: Report) {
+  constructor(path: string, item: ServiceEndpoints, node: NodeFacts, settings: DataplaneSettings, report: Report) {
+    this.#path = path
     this.#item = item
     this.#node = node
     this.#settings = settings
@@ -107,7 +105,7 @@ class Builder {
     const isClusterIp = where.kind === 'clusterIP'
     return {
       ...where,
-      service: servicePath(service.namespace, service.name),
+      service: this.#path,
       portName,
       inside: isClusterIp ? endpoints.internal : endpoints.cluster,
       outside: isClusterIp ? endpoints.internal : endpoints.external,
@@ -142,8 +140,8 @@ class Builder {
 
   /** The API server allocates cluster IPs. Other addresses are whatever somebody wrote into the Service or its status. */
   #mayServe(ip: string): boolean {
-    const unsafe = unsafeKindOf(ip, this.#settings.allowLoopback)
-    if (unsafe) {
+    const unsafe = unsafeKindOf(ip)
+    if (unsafe && !(unsafe === 'loopback' && this.#settings.allowLoopback)) {
       this.#report(`address ${ip} is not served because it is a ${unsafe} address`)
       return false
     }

@@ -56,6 +56,7 @@ class NftBackend implements FrontendBackend {
   #kernel: Kernel | undefined
   #clients: ClientRelease | undefined
   #lock: NameLock | undefined
+  #releaseFailed = false
   #inStep = false
   #syncing = false
   #driftTimer: NodeJS.Timeout | undefined
@@ -82,7 +83,10 @@ class NftBackend implements FrontendBackend {
     this.#clients = new ClientRelease({
       kernel,
       stale: (family, remembered, lost) => this.#affinity.stale(family, remembered, this.#state, lost),
-      onFailure: (families) => this.observations.listener.cleanupFailed?.(families.map((each) => familyOfTable[each])),
+      onFailure: (families) => {
+        this.#releaseFailed = true
+        this.observations.listener.cleanupFailed?.(families.map((each) => familyOfTable[each]))
+      },
       log,
     })
     this.#watchDrift(kernel, runner)
@@ -97,7 +101,8 @@ class NftBackend implements FrontendBackend {
       const changed = this.frontends.apply(view, changes, machineOf(kernel))
       if (wasInStep) await this.#syncChange(kernel, changed, steps)
       else await this.#syncAll(kernel, steps)
-      this.#clients?.retry()
+      if (this.#releaseFailed) this.#clients?.retry()
+      this.#releaseFailed = false
       this.#inStep = true
     } finally {
       this.#syncing = false

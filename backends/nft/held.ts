@@ -1,7 +1,7 @@
 import { hostPort } from '@kpng/api'
 import type { FrontendAddress, HeldFrontend } from '@kpng/client'
 import { isWholeAddress } from '@kpng/dataplane'
-import { addressBytes, addressText, portOf, slotBytes } from './elements/bytes.js'
+import { addressBytes, addressText, portOf, slotBytes } from './elements/element.js'
 import { frontendKey, listKindsOf, setsOf } from './elements/frontend-elements.js'
 import type { Kernel } from './kernel/kernel.js'
 import { addressBytesIn, tableFamily } from './rules/family.js'

@@ -16,8 +16,7 @@ import {
 } from '../../../dataplane/testing/objects.js'
 import { type NftOptions, settingsOf } from '../options.js'
 import { allListKinds, type SetPath } from '../rules/names.js'
-import { slotOf } from './bytes.js'
-import { type Elements, put, type Transaction } from './element.js'
+import { type Elements, put, slotOf, type Transaction } from './element.js'
 import { ElementState } from './element-state.js'
 import { elementLines } from './element-text.js'
 

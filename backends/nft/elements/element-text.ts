@@ -1,7 +1,6 @@
 import { addressBytesIn, type TableFamily } from '../rules/family.js'
 import { type FieldKind, type SetPath, type SetShape, shapeOf, splitSetPath } from '../rules/names.js'
-import { addressText, portOf, protocolText, slotOf } from './bytes.js'
-import type { ElementMap, Elements } from './element.js'
+import { addressText, type ElementMap, type Elements, portOf, protocolText, slotOf } from './element.js'
 
 // Elements as people and the nft command write them.
 

@@ -2,8 +2,7 @@ import type { FrontendAddress } from '@kpng/client'
 import { type Frontend, type FrontendEndpoint, isWholeAddress } from '@kpng/dataplane'
 import { type TableFamily, tableFamily } from '../rules/family.js'
 import { allowedName, type ListKind, listKinds, names, rememberChain, type SetPath, setPath } from '../rules/names.js'
-import { addressBytes, portBytes, protocolBytes, rangeOf } from './bytes.js'
-import { type Elements, put } from './element.js'
+import { addressBytes, type Elements, portBytes, protocolBytes, put, rangeOf } from './element.js'
 import { blocksOf } from './source-blocks.js'
 
 // A frontend as elements of the sets and maps in names.ts.

@@ -1,7 +1,6 @@
 import { tableFamilies } from '../rules/family.js'
 import { allListKinds, type ListKind, overName, type SetPath, setPath } from '../rules/names.js'
-import { slotBytes, slotOf } from './bytes.js'
-import { type Elements, put } from './element.js'
+import { type Elements, put, slotBytes, slotOf } from './element.js'
 import type { EndpointList } from './frontend-elements.js'
 
 // The endpoints of a list are numbered 0 … N-1, and a packet draws a number. An endpoint keeps its number as far as possible, so

@@ -1,7 +1,7 @@
 import { type Cidr, parseCidr } from '@kpng/api'
 import { describe, expect, test } from 'vitest'
 import { blockLengths, maskText } from '../rules/source-lengths.js'
-import { type AddressRange, addressBytes, addressText, rangeOf } from './bytes.js'
+import { type AddressRange, addressBytes, addressText, rangeOf } from './element.js'
 import { blocksOf } from './source-blocks.js'
 
 const range = (text: string): AddressRange => rangeOf(parseCidr(text) as Cidr)

@@ -1,6 +1,6 @@
 import { addressBytesIn, type TableFamily } from '../rules/family.js'
 import { bitsPerStep } from '../rules/source-lengths.js'
-import type { AddressRange } from './bytes.js'
+import type { AddressRange } from './element.js'
 
 /** The addresses whose leading bits are those of this one, whose other bits are 0. */
 export interface Block {

@@ -1,13 +1,20 @@
 import type { SyncStep } from '@kpng/client'
 import { type Libc, loadLibc } from '@kpng/linux'
-import { countElements, type ElementMap, type Elements, operationCount, type Transaction } from '../elements/element.js'
+import {
+  type ChainPath,
+  chainsNeeded,
+  countElements,
+  type ElementMap,
+  type Elements,
+  operationCount,
+  type Transaction,
+} from '../elements/element.js'
 import type { Settings } from '../options.js'
 import type { TableFamily } from '../rules/family.js'
 import { names, type SetPath, setPath, shapesWith } from '../rules/names.js'
 import { Drift, type OwnWork } from './drift.js'
 import { NetlinkWriter, type TimedElements } from './netlink-writer.js'
 import { NftCommand } from './nft-command.js'
-import { type ChainPath, chainsNeeded } from './remember-chain.js'
 import { checkRequirements, usableFamilies } from './requirements.js'
 import { elementsToReplace, Tables, transactionsToMake } from './tables.js'
 

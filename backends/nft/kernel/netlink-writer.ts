@@ -12,12 +12,19 @@ import {
   NLM_F_ACK,
   NLM_F_DUMP,
 } from '@kpng/linux'
-import { type ElementMap, type Elements, isEmpty, operationCount, type Transaction } from '../elements/element.js'
+import {
+  type ChainPath,
+  type ElementMap,
+  type Elements,
+  isEmpty,
+  operationCount,
+  type Transaction,
+} from '../elements/element.js'
 import type { TableFamily } from '../rules/family.js'
 import { type SetPath, type SetShape, setPath, setShapes, shapeOf, shapesIn, splitSetPath } from '../rules/names.js'
 import { NFNL_SUBSYS_NFTABLES } from './constants.js'
 import { readOutline, type TableOutline } from './outline.js'
-import { type ChainPath, writeChainRemoval, writeRememberChain } from './remember-chain.js'
+import { writeChainRemoval, writeRememberChain } from './remember-chain.js'
 import { ElementsReader, type ElementTimes, writeElements, writeElementsRequest } from './set-elements.js'
 
 const ENOENT = 2

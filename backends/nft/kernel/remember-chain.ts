@@ -1,9 +1,8 @@
 import type { Protocol } from '@kpng/client'
 import { MessageBuffer, NLA_F_NESTED, NLM_F_APPEND, NLM_F_CREATE } from '@kpng/linux'
-import { protocolNumbers, protocols } from '../elements/bytes.js'
-import type { Elements } from '../elements/element.js'
+import { type ChainPath, protocolNumbers, protocols } from '../elements/element.js'
 import type { TableFamily } from '../rules/family.js'
-import { findShape, names, rememberedSeconds, splitSetPath } from '../rules/names.js'
+import { names, rememberedSeconds, splitSetPath } from '../rules/names.js'
 import { nftMessage } from './constants.js'
 import { nftType, protocolFamily } from './set-elements.js'
 
@@ -37,19 +36,6 @@ const ofFamily = {
   ip: { addressRegisters: 1, ctSource: 19, ctDestination: 20, daddrOffset: 16 },
   ip6: { addressRegisters: 4, ctSource: 21, ctDestination: 22, daddrOffset: 24 },
 } as const
-
-/** A chain of one of our tables: `ip remember-60`. */
-export type ChainPath = `${TableFamily} ${string}`
-
-/** The chains that elements go to and that are not part of the skeleton. */
-export function chainsNeeded(elements: Elements): Set<ChainPath> {
-  const chains = new Set<ChainPath>()
-  for (const [path, map] of elements) {
-    const { family, name } = splitSetPath(path)
-    if (findShape(name)?.data === 'chain') for (const chain of map.values()) chains.add(`${family} ${chain}`)
-  }
-  return chains
-}
 
 export function writeRememberChain(buffer: MessageBuffer, table: string, path: ChainPath): void {
   const { family, name: chain } = splitSetPath(path)

@@ -11,8 +11,7 @@ import {
   NLM_F_CREATE,
   textOf,
 } from '@kpng/linux'
-import { nextAddress, previousAddress } from '../elements/bytes.js'
-import type { ElementMap } from '../elements/element.js'
+import { type ElementMap, nextAddress, previousAddress } from '../elements/element.js'
 import type { TableFamily } from '../rules/family.js'
 import { type SetPath, type SetShape, shapeOf, splitSetPath } from '../rules/names.js'
 import { NFNL_SUBSYS_NFTABLES, nftMessage } from './constants.js'

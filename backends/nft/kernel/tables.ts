@@ -1,4 +1,4 @@
-import type { Elements } from '../elements/element.js'
+import type { ChainPath, Elements } from '../elements/element.js'
 import { elementCommands } from '../elements/element-text.js'
 import type { TableFamily } from '../rules/family.js'
 import { defaultTableName, names, sealSet, splitSetPath } from '../rules/names.js'
@@ -6,7 +6,6 @@ import { type RuleSettings, skeletonText, skeletonVersion } from '../rules/skele
 import type { NetlinkWriter } from './netlink-writer.js'
 import type { NftCommand } from './nft-command.js'
 import type { TableOutline } from './outline.js'
-import type { ChainPath } from './remember-chain.js'
 
 /** `ours`: exactly the rules and sets that this version makes. `missing`: no table. `other`: another version, or somebody changed it. */
 export type TableState = 'ours' | 'missing' | 'other'

@@ -1,7 +1,15 @@
 import { type Cidr, parseCidr } from '@kpng/api'
 import type { Protocol } from '@kpng/client'
-import { addressBytes, addressText, portBytes, portOf, protocolBytes, rangeOf, slotBytes } from '../elements/bytes.js'
-import type { Elements } from '../elements/element.js'
+import {
+  addressBytes,
+  addressText,
+  type Elements,
+  portBytes,
+  portOf,
+  protocolBytes,
+  rangeOf,
+  slotBytes,
+} from '../elements/element.js'
 import type { Settings } from '../options.js'
 import type { TableFamily } from '../rules/family.js'
 import { type SetPath, setPath, shapeOf } from '../rules/names.js'
