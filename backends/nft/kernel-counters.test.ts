@@ -12,17 +12,17 @@ import { change, fullSync } from './testing/objects.js'
 const runner = { requestFullSync: () => {} }
 
 describe.skipIf(whyNoKernel() !== undefined)('connections that the kernel counts', () => {
-  const lab = new Lab()
+  let lab: Lab
   const running: ReturnType<typeof nftBackend>[] = []
 
   beforeAll(async () => {
-    await lab.build()
-    enterNamespace(lab.namespace('node'))
+    lab = await Lab.build()
+    await enterNamespace(lab.namespace('node'))
   })
   afterEach(async () => {
     for (const backend of running.splice(0)) await backend.cleanup()
   })
-  afterAll(() => lab.remove())
+  afterAll(() => lab?.remove())
 
   async function start(writer: 'netlink' | 'nft', view: ReturnType<typeof labView>, counters = true) {
     const backend = nftBackend({ ...options, log: silentLog, writer, counters })

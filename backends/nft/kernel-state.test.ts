@@ -64,7 +64,7 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
   let watch: DriftWatch
 
   beforeAll(async () => {
-    enterNewNamespace()
+    await enterNewNamespace()
     const libc = await loadLibc()
     netlink = new NetlinkWriter(libc)
     command = new NftWriter(new NftCommand('nft'))

@@ -31,7 +31,7 @@ export async function measure(
     agent.call('probe', {
       to: place,
       timeoutMs: dropTimeoutMs(to),
-      ...(flow !== undefined && { flow: `${flowPrefix}${flow}` }),
+      ...(flow !== undefined && { flow: `${flowPrefix}${flow}`, keepGoing: true }),
       ...(bytes !== undefined && { bytes }),
     })
   if (flow !== undefined) return [await ask()]

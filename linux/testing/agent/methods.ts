@@ -31,7 +31,7 @@ export function agentMethods(name: string) {
       await Promise.all(places.map((place) => serve(name, place)))
     },
 
-    async probe({ to, timeoutMs, flow, bytes }: ProbeRequest): Promise<Outcome> {
+    async probe({ to, timeoutMs, flow, keepGoing, bytes }: ProbeRequest): Promise<Outcome> {
       if (bytes !== undefined) return askBulk(to, bytes)
       if (flow === undefined) return askOnce(to, timeoutMs)
       const open = flows.get(flow) ?? conversation(to)
@@ -39,7 +39,7 @@ export function agentMethods(name: string) {
       try {
         return await open.ask(timeoutMs)
       } finally {
-        if (open instanceof UdpConversation) open.keepGoing()
+        if (keepGoing && open instanceof UdpConversation) open.keepGoing()
       }
     },
 

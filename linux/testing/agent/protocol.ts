@@ -12,6 +12,8 @@ export interface ProbeRequest {
   readonly timeoutMs: number
   /** All probes of this name use one socket, so that they are one flow to conntrack. Default: each has its own. */
   readonly flow?: string
+  /** Of a UDP flow: datagrams go on between the probes, as those of a client in mid-work do. Default false. */
+  readonly keepGoing?: boolean
   /** This many bytes are sent over TCP and must come back. */
   readonly bytes?: number
 }
