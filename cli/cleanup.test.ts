@@ -1,15 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Machine, NetworkNamespace } from './testing/network-namespace.js'
+import { canReadTables, type Machine, NetworkNamespace, whySkipped } from './testing/network-namespace.js'
 
 // `kpng cleanup` on the real kernel: what goes, what stays, and that it never says "done" of what it could not do.
 
-const namespace = new NetworkNamespace('kpng-cleanup')
+const namespace = new NetworkNamespace()
 const inside = (program: string, args: string, input?: string) => namespace.inside(program, args.split(' '), input)
 const kpng = (args: string, machine?: Machine) =>
   namespace.kpng(['cleanup', ...args.split(' ').filter((word) => word !== '')], machine)
 
-const why = namespace.lacking(['nft', 'iptables', 'setpriv'])
-if (why !== undefined) console.warn(`Skipped, kpng cleanup on the real kernel: ${why}.`)
+const why = whySkipped('kpng cleanup on the real kernel', ['nft', 'iptables', 'setpriv'])
 
 describe.skipIf(why !== undefined)('kpng cleanup', () => {
   beforeEach(() => namespace.add())
@@ -49,7 +48,7 @@ describe.skipIf(why !== undefined)('kpng cleanup', () => {
   })
 
   describe('with iptables', () => {
-    const iptables = namespaceHasBoth()
+    const iptables = ['iptables', 'ip6tables'].filter(canReadTables)
     const kubeProxys = [
       ':KUBE-PORTALS-CONTAINER - [0:0]',
       ':KUBE-PORTALS-HOST - [0:0]',
@@ -113,13 +112,3 @@ describe.skipIf(why !== undefined)('kpng cleanup', () => {
     })
   })
 })
-
-function namespaceHasBoth(): string[] {
-  if (why !== undefined) return []
-  namespace.add()
-  try {
-    return ['iptables', 'ip6tables'].filter((program) => namespace.works(program, '-t', 'nat', '-S'))
-  } finally {
-    namespace.remove()
-  }
-}

@@ -120,8 +120,8 @@ function addConformance(program: Command, makeContext: MakeContext): void {
   })
   // What the kit starts in each namespace of its lab.
   program
-    .command('conformance-agent <name> <role>', { hidden: true })
-    .action(async (name: string, role: string) => (await import('@kpng/conformance')).runAgent(name, role))
+    .command('conformance-agent <name>', { hidden: true })
+    .action(async (name: string) => (await import('@kpng/linux/testing')).runAgent(name))
 }
 
 function addCleanup(program: Command, makeContext: MakeContext): void {

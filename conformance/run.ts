@@ -2,8 +2,8 @@ import { rmSync } from 'node:fs'
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Place } from '@kpng/linux/testing'
 import { addressOf, clusterCidr, families, ownExternalAddress, secondAddress } from './addresses.js'
-import type { Place } from './agent/protocol.js'
 import { ConformanceError } from './error.js'
 import { relayApiServer } from './feed/api-relay.js'
 import type { Feed } from './feed/feed.js'
@@ -111,7 +111,7 @@ async function serveAtGateway(lab: Lab, { cases }: Settings): Promise<void> {
     if (to.protocol === 'SCTP' || notThere.has(to.ip)) continue
     places.set(`${to.protocol} ${to.ip} ${to.port}`, { protocol: to.protocol, ip: to.ip, port: to.port })
   }
-  await lab.agents.gateway.ask({ op: 'serve', places: [...places.values()] })
+  await lab.agents.gateway.call('serve', [...places.values()])
 }
 
 function whenAborted(signal: AbortSignal): Promise<never> {

@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { bundle, programPath } from '../../linux/testing/bundle.js'
 import { addressOf } from './testing/cases.js'
 import { Lab } from './testing/lab.js'
 import { whyNoKernel } from './testing/namespace.js'
@@ -12,25 +11,17 @@ import { whyNoKernel } from './testing/namespace.js'
 // Clients notice nothing of what happens to the proxy, or to other services.
 
 describe.skipIf(whyNoKernel() !== undefined)('connections and a request loop see no failure', () => {
-  const lab = new Lab()
-  // Beside koffi, which the program loads.
-  const folder = fileURLToPath(new URL('node_modules/.kpng-test/', import.meta.url))
-  const program = `${folder}proxy-${process.pid}.mjs`
+  let lab: Lab
+  const program = programPath('nft-proxy')
   let proxy: ChildProcess | undefined
 
   beforeAll(async () => {
-    mkdirSync(folder, { recursive: true })
-    await build({
-      entryPoints: [fileURLToPath(new URL('testing/proxy.ts', import.meta.url))],
-      ...{ outfile: program, bundle: true, platform: 'node', format: 'esm', target: 'node20', logLevel: 'error' },
-      ...{ conditions: ['kpng-source'], external: ['koffi'] },
-      banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)" },
-    })
-    await lab.build()
+    await bundle(new URL('testing/proxy.ts', import.meta.url), program)
+    lab = await Lab.build()
   })
-  afterAll(() => {
+  afterAll(async () => {
     proxy?.kill('SIGKILL')
-    lab.remove()
+    await lab?.remove()
     rmSync(program, { force: true })
   })
 
@@ -54,9 +45,13 @@ describe.skipIf(whyNoKernel() !== undefined)('connections and a request loop see
   test('through 1,000 changes to other services, kill -9, restart and upgrade', { timeout: 60_000 }, async () => {
     await start(20, 'synced')
     const client = lab.agent('client')
-    for (const family of ['ip', 'ip6'] as const)
-      await client.do('hold', { id: family, to: addressOf('web', family), port: 80 })
-    await client.do('startLoop', { to: addressOf('web', 'ip'), port: 80, timeoutMs: 3000 })
+    const web = (family: 'ip' | 'ip6') => ({ protocol: 'TCP', ip: addressOf('web', family), port: 80 }) as const
+    /** Over a connection that stays. */
+    const askAgain = (family: 'ip' | 'ip6') =>
+      client.call('probe', { to: web(family), timeoutMs: 3000, flow: `held ${family}` })
+    const held = { ip: await askAgain('ip'), ip6: await askAgain('ip6') }
+    for (const seen of Object.values(held)) expect(seen).toMatchObject({ outcome: 'reached' })
+    await client.call('startLoop', web('ip'), 3000)
     await kill()
     await start(20, '1000')
     await kill()
@@ -70,11 +65,9 @@ describe.skipIf(whyNoKernel() !== undefined)('connections and a request loop see
       await starting
     }
     await start(14, 'synced')
-    const { sent, failed } = await client.do('endLoop')
+    const { asked, failed } = await client.call('endLoop')
     expect(failed).toEqual([])
-    expect(sent).toBeGreaterThan(50)
-    for (const family of ['ip', 'ip6'] as const) {
-      expect((await client.do('echo', { id: family, timeoutMs: 3000 })).answer).toBe('ping')
-    }
+    expect(asked).toBeGreaterThan(50)
+    expect({ ip: await askAgain('ip'), ip6: await askAgain('ip6') }).toEqual(held)
   })
 })

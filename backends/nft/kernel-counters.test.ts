@@ -12,17 +12,17 @@ import { enterNamespace, whyNoKernel } from './testing/namespace.js'
 const runner = { requestFullSync: () => {} }
 
 describe.skipIf(whyNoKernel() !== undefined)('connections that the kernel counts', () => {
-  const lab = new Lab()
+  let lab: Lab
   const running: ReturnType<typeof nftBackend>[] = []
 
   beforeAll(async () => {
-    await lab.build()
-    enterNamespace(lab.namespace('node'))
+    lab = await Lab.build()
+    await enterNamespace(lab.namespace('node'))
   })
   afterEach(async () => {
     for (const backend of running.splice(0)) await backend.cleanup()
   })
-  afterAll(() => lab.remove())
+  afterAll(() => lab?.remove())
 
   /** A restart if one runs already. */
   async function start(view: ReturnType<typeof labView>, counters = true) {

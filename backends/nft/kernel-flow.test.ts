@@ -19,18 +19,18 @@ const nameIn = (address: string): string =>
   (Object.keys(addresses) as Name[]).find((name) => (addresses[name] as readonly string[]).includes(address)) ?? address
 
 describe.skipIf(whyNoKernel() !== undefined)('packets in the kernel', () => {
-  const lab = new Lab()
+  let lab: Lab
   let backend: ReturnType<typeof nftBackend>
   const view = labView()
 
   beforeAll(async () => {
-    await lab.build()
-    enterNamespace(lab.namespace('node'))
+    lab = await Lab.build()
+    await enterNamespace(lab.namespace('node'))
     backend = nftBackend({ ...options, log: silentLog })
     await backend.setup(runner)
     await backend.sync(view, fullSync)
   })
-  afterAll(() => lab.remove())
+  afterAll(() => lab?.remove())
 
   async function run({ from, to, port, protocol = 'tcp', expected }: Case, family: TableFamily): Promise<void> {
     const quick = typeof expected === 'string'

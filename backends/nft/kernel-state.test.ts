@@ -48,7 +48,7 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
   let socket: NetlinkSocket
 
   beforeAll(async () => {
-    enterNewNamespace()
+    await enterNewNamespace()
     const libc = await loadLibc()
     netlink = new NetlinkWriter(libc, 'kpng')
     socket = new NetlinkSocket(libc, NETLINK_NETFILTER)

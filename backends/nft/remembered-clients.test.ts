@@ -29,7 +29,7 @@ describe.skipIf(whyNoKernel() !== undefined)('clients that are remembered', () =
   const backends = new RunningBackends()
   let reader: NetlinkWriter
   beforeAll(async () => {
-    enterNewNamespace()
+    await enterNewNamespace()
     reader = new NetlinkWriter(await loadLibc(), 'kpng')
   })
   afterEach(() => backends.end())

@@ -86,14 +86,14 @@ const hasPrlimit = () => {
 describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kpng-limit-'))
   let proxy: Machine | undefined
-  afterAll(() => {
-    proxy?.child.kill('SIGKILL')
+  afterAll(async () => {
+    await proxy?.kill()
     rmSync(folder, { recursive: true, force: true })
   })
 
   it('serves those it accepted as others end, does not crash, and is as before afterwards', async () => {
     await bundleAgent(join(folder, 'agent.mjs'))
-    proxy = startAgent(['prlimit', '--nofile=160'], join(folder, 'agent.mjs'))
+    proxy = await startAgent(['prlimit', '--nofile=160'], join(folder, 'agent.mjs'))
     const pod = await tcpServer('127.20.0.9', 'pod', {
       serve: (socket) => void socket.on('data', () => setTimeout(() => socket.end('served'), 200)),
     })
@@ -124,8 +124,8 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
 
   it('programs services while clients hold all the connections that they can get', async () => {
     await bundleAgent(join(folder, 'agent.mjs'))
-    proxy?.child.kill('SIGKILL')
-    proxy = startAgent(['prlimit', '--nofile=128'], join(folder, 'agent.mjs'))
+    await proxy?.kill()
+    proxy = await startAgent(['prlimit', '--nofile=128'], join(folder, 'agent.mjs'))
     const pod = await tcpServer('127.20.0.9', 'pod', { serve: (socket) => void socket.resume() })
     await proxy.startProxy({ capture: 'none', allowLoopbackEndpoints: true })
     const set = (name: string, ip: string) =>

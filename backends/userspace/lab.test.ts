@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { whySkipped } from '@kpng/linux/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TCP, UDP } from './testing/cluster.js'
-import { type Lab, makeLab, missingForLab, podIps, secondSubnet } from './testing/lab.js'
+import { type Lab, makeLab, podIps, secondSubnet } from './testing/lab.js'
 
 // The traffic that the issue of this backend lists, on a real kernel, for both ways to make Linux portals.
 
@@ -10,10 +11,9 @@ const elsewhere = { internal: true, external: false, cluster: true }
 const anywhere = { v4: true, v6: true }
 
 describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => {
-  const missing =
-    capture === 'nft' ? missingForLab('nft', 'conntrack') : missingForLab('iptables', 'ip6tables', 'conntrack')
+  const programs = capture === 'nft' ? ['nft'] : ['iptables', 'ip6tables']
+  const missing = whySkipped(`userspace portals by ${capture}`, ...programs)
   if (missing !== undefined) {
-    console.warn(`SKIPPED: userspace portals by ${capture}: ${missing}`)
     it.skip(`skipped: ${missing}`, () => {})
     return
   }

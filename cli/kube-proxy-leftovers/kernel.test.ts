@@ -1,16 +1,15 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { NetworkNamespace } from '../testing/network-namespace.js'
+import { NetworkNamespace, whySkipped } from '../testing/network-namespace.js'
 
 // The command as users run it, in a network namespace with rules of kube-proxy, kubelet, kpng and an administrator.
 
-const namespace = new NetworkNamespace('kpng-leftovers')
+const namespace = new NetworkNamespace()
 const inside = namespace.inside.bind(namespace)
 const cleanUp = (...args: string[]) => namespace.kpng(['cleanup', ...args])
 
-const why = namespace.lacking(['iptables-nft', 'ip6tables-nft', 'nft'])
-if (why !== undefined) console.warn(`Skipped, removing kube-proxy's leftovers on the real kernel: ${why}.`)
+const why = whySkipped("removing kube-proxy's leftovers on the real kernel", ['iptables-nft', 'ip6tables-nft', 'nft'])
 
 const foreign = {
   nat: [

@@ -3,12 +3,9 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Lab, whyNoLab } from '@kpng/linux/testing'
 
 const kpng = fileURLToPath(new URL('../bin/kpng.js', import.meta.url))
-
-/** Whether a program is there and takes these arguments. */
-export const works = (program: string, ...args: string[]): boolean =>
-  spawnSync(program, args, { stdio: 'ignore' }).status === 0
 
 export type Machine =
   /** Root, with every program of this machine. */
@@ -20,55 +17,59 @@ export type Machine =
 
 /** A network namespace of a test's own, and `kpng` in it as users run it: from the built packages. */
 export class NetworkNamespace {
-  readonly #name: string
+  #lab: Lab<'machine'> | undefined
 
-  constructor(name: string) {
-    this.#name = `${name}-${process.pid}`
+  async add(): Promise<void> {
+    this.#lab = await Lab.start({ hosts: ['machine'] })
   }
 
-  add(): void {
-    execFileSync('ip', ['netns', 'add', this.#name], { stdio: 'pipe' })
-  }
-
-  remove(): void {
-    execFileSync('ip', ['netns', 'del', this.#name])
+  async remove(): Promise<void> {
+    await this.#lab?.close()
   }
 
   /** What a program prints in it. */
   inside(program: string, args: readonly string[], input = ''): string {
-    const words = ['netns', 'exec', this.#name, program, ...args]
-    return execFileSync('ip', words, { input, encoding: 'utf8', stdio: 'pipe' })
+    const [command, ...words] = this.#inside([program, ...args])
+    return execFileSync(command, words, { input, encoding: 'utf8', stdio: 'pipe' })
   }
 
   works(program: string, ...args: string[]): boolean {
-    return works('ip', 'netns', 'exec', this.#name, program, ...args)
+    const [command, ...words] = this.#inside([program, ...args])
+    return spawnSync(command, words, { stdio: 'ignore' }).status === 0
   }
 
   kpng(args: readonly string[], machine: Machine = 'whole'): SpawnSyncReturns<string> {
     const folder = mkdtempSync(join(tmpdir(), 'kpng-programs-'))
     try {
-      const words = ['netns', 'exec', this.#name, ...surroundings(machine, folder), process.execPath, kpng, ...args]
-      return spawnSync('ip', words, { encoding: 'utf8' })
+      const [command, ...words] = this.#inside([...surroundings(machine, folder), process.execPath, kpng, ...args])
+      return spawnSync(command, words, { encoding: 'utf8' })
     } finally {
       rmSync(folder, { recursive: true })
     }
   }
 
-  /** Why kernel tests that need these programs cannot run here, or undefined. */
-  lacking(programs: readonly string[]): string | undefined {
-    if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'not root on Linux'
-    for (const program of programs) if (!works(program, '--version')) return `${program} is not installed`
-    if (!works('ip', 'netns', 'add', this.#name)) return 'no network namespaces here'
-    try {
-      const variants = programs.filter(
-        (program) => program.includes('tables') && !this.works(program, '-t', 'nat', '-S'),
-      )
-      return variants.length > 0 ? `${variants.join(', ')} cannot read the table nat` : undefined
-    } finally {
-      this.remove()
-    }
+  #inside(command: readonly string[]): [string, ...string[]] {
+    if (!this.#lab) throw new Error('There is no namespace yet. Call add() first.')
+    return this.#lab.inside('machine', command) as [string, ...string[]]
   }
 }
+
+/** Why kernel tests that need these programs are skipped; undefined if they are not. The reason is printed. */
+export function whySkipped(suite: string, programs: readonly string[]): string | undefined {
+  const why = whyNoLab(...programs) ?? whyNoTables(programs)
+  if (why !== undefined) console.warn(`SKIPPED: ${suite}: ${why}`)
+  return why
+}
+
+/** Some variants of iptables are installed but do not work with the kernel. */
+function whyNoTables(programs: readonly string[]): string | undefined {
+  const unusable = programs.filter((program) => program.includes('tables') && !canReadTables(program))
+  return unusable.length > 0 ? `${unusable.join(', ')} cannot read the table nat` : undefined
+}
+
+/** Whether a variant of iptables works in a new namespace. */
+export const canReadTables = (program: string): boolean =>
+  spawnSync('unshare', ['--net', program, '-t', 'nat', '-S'], { stdio: 'ignore' }).status === 0
 
 function surroundings(machine: Machine, folder: string): string[] {
   if (machine === 'whole') return []

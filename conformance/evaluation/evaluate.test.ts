@@ -1,5 +1,5 @@
+import type { Outcome } from '@kpng/linux/testing'
 import { describe, expect, it } from 'vitest'
-import type { Outcome } from '../agent/protocol.js'
 import { dropped, keepsSource, masqueraded, passed, reaches, refused, unserved } from '../cases/cells.js'
 import { deviated, deviationOf } from '../deviations/deviation.js'
 import { evaluate } from './evaluate.js'

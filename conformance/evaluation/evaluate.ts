@@ -1,5 +1,5 @@
+import type { Outcome } from '@kpng/linux/testing'
 import { addressOf, type Host, ownExternalAddress, secondAddress } from '../addresses.js'
-import type { Outcome } from '../agent/protocol.js'
 import type { Expectation, Reached } from '../cases/case.js'
 
 export interface Verdict {

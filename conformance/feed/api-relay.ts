@@ -1,6 +1,6 @@
 import { connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
-import { ipBatch } from '../lab/ip.js'
+import { addressLine } from '@kpng/linux/testing'
 import type { Lab } from '../lab/lab.js'
 import type { KubeconfigCopy } from './kubeconfig.js'
 
@@ -23,9 +23,8 @@ export async function relayApiServer(lab: Lab, { server, address }: KubeconfigCo
     exit.listen(path, resolve)
   })
   if (!address.startsWith('127.') && address !== '::1') {
-    const bits = address.includes(':') ? 128 : 32
-    await ipBatch(lab.namespaceOf('node-a'), [`address add ${address}/${bits} dev lo`])
+    await lab.ip('node-a', [addressLine(address, 'lo')])
   }
-  await lab.agents['node-a'].ask({ op: 'relay', at: { protocol: 'TCP', ip: address, port: server.port }, path })
+  await lab.agents['node-a'].call('relay', { protocol: 'TCP', ip: address, port: server.port }, path)
   return exit
 }

@@ -26,7 +26,7 @@ export async function waitForCanary(
     const to = { protocol: 'TCP', ip: clusterIp(number)[family], port: portOf(round) } as const
     for (;;) {
       if (signal.aborted || performance.now() - start >= timeoutMs) return undefined
-      const seen = await lab.agents['pod-a'].probe({ to, timeoutMs: 200 })
+      const seen = await lab.agents['pod-a'].call('probe', { to, timeoutMs: 200 })
       if (seen.outcome === 'reached' && seen.server === 'a1') break
       await sleep(10)
     }

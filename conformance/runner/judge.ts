@@ -1,4 +1,4 @@
-import type { Outcome } from '../agent/protocol.js'
+import type { Outcome } from '@kpng/linux/testing'
 import { type Deviations, deviated, deviationOf } from '../deviations/deviation.js'
 import { evaluate } from '../evaluation/evaluate.js'
 import { expectationText } from '../evaluation/expectation-text.js'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Outcome, Place } from '../agent/protocol.js'
+import type { Outcome, Place } from '@kpng/linux/testing'
 import type { Cell } from '../cases/case.js'
 import { serversHit } from '../evaluation/evaluate.js'
 import type { Lab } from '../lab/lab.js'
@@ -28,10 +28,10 @@ export async function measure(
   const agent = lab.agents[client]
   const place: Place = { protocol: to.protocol as Place['protocol'], ip: to.ip, port: to.port }
   const ask = () =>
-    agent.probe({
+    agent.call('probe', {
       to: place,
       timeoutMs: dropTimeoutMs(to),
-      ...(flow !== undefined && { flow: `${flowPrefix}${flow}` }),
+      ...(flow !== undefined && { flow: `${flowPrefix}${flow}`, keepGoing: true }),
       ...(bytes !== undefined && { bytes }),
     })
   if (flow !== undefined) return [await ask()]

@@ -32,16 +32,30 @@ export async function bundle(entry: URL, outfile: string): Promise<void> {
   await build({ ...options, entryPoints: [fileURLToPath(entry)], outfile })
 }
 
+let agent: Promise<string> | undefined
+
+/** The command of the agent as it is in the sources now, for tests: a built one may be old. */
+export async function bundledAgent(): Promise<readonly string[]> {
+  agent ??= (async () => {
+    const path = programPath('agent')
+    process.once('exit', () => rmSync(path, { force: true }))
+    await bundle(new URL('agent/main.ts', import.meta.url), path)
+    return path
+  })()
+  return [process.execPath, await agent]
+}
+
+/** Puts TypeScript code that stands beside a file, and all that it imports, into one file. */
+export async function bundleCode(code: string, beside: URL, outfile: string): Promise<void> {
+  const resolveDir = fileURLToPath(new URL('.', beside))
+  await build({ ...options, stdin: { contents: code, resolveDir, loader: 'ts' }, outfile })
+}
+
 /** Runs TypeScript code in a process of its own that has opened files until no descriptor was left. Returns what it printed. */
 export async function runWithoutDescriptors(code: string, beside: URL): Promise<{ status: number; printed: string }> {
   const outfile = programPath('without-descriptors')
-  const contents = `
-    import { openSync } from 'node:fs'
-    ${code}
-    export {}`
   try {
-    const resolveDir = fileURLToPath(new URL('.', beside))
-    await build({ ...options, stdin: { contents, resolveDir, loader: 'ts' }, outfile })
+    await bundleCode(`import { openSync } from 'node:fs'\n${code}`, beside, outfile)
     const limited = ['-c', 'ulimit -n 100; exec "$0" "$@"', process.execPath, outfile]
     const { status, stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8', timeout: 20_000 })
     return { status: status ?? -1, printed: stdout + stderr }

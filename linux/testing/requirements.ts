@@ -1,41 +1,49 @@
 import { spawnSync } from 'node:child_process'
-import { loadLibc } from '../libc.js'
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { KpngError, messageOf } from '@kpng/api'
 
-/** The Debian packages of programs that tests need. */
-const packages: Readonly<Record<string, string>> = { ip: 'iproute2', nft: 'nftables' }
+/** The Debian packages of programs that labs and tests need. */
+const packages: Readonly<Record<string, string>> = { ip: 'iproute2', nft: 'nftables', ip6tables: 'iptables' }
 
 const isInstalled = (program: string): boolean =>
-  ['--version', '-V'].some((flag) => spawnSync(program, [flag], { stdio: 'ignore' }).status === 0)
+  // Only whether it could be started: few programs agree on a flag that does nothing.
+  (spawnSync(program, ['--version'], { stdio: 'ignore' }).error as NodeJS.ErrnoException | undefined)?.code !== 'ENOENT'
 
-/**
- * Why tests in network namespaces, which need these programs too, cannot run here; undefined if they can. The reason is printed,
- * so that nobody takes a skipped test for one that passed.
- */
-export function whyNoNamespaces(suite: string, ...programs: string[]): string | undefined {
-  const reason = reasonAgainst(['ip', ...programs])
-  if (reason !== undefined) console.warn(`SKIPPED: ${suite}: ${reason}`)
-  return reason
-}
-
-function reasonAgainst(programs: readonly string[]): string | undefined {
-  if (process.platform !== 'linux') return `network namespaces are a part of Linux, and this is ${process.platform}`
-  if (process.getuid?.() !== 0) return 'network namespaces need root'
-  for (const program of programs) {
-    if (!isInstalled(program)) return `${program} is not installed (Debian package ${packages[program] ?? program})`
+/** Why a lab, in which these programs are needed too, cannot be made on this machine; undefined if it can. */
+export function whyNoLab(...programs: string[]): string | undefined {
+  if (process.platform !== 'linux') return `The lab is made of Linux network namespaces; this is ${process.platform}.`
+  if (process.getuid?.() !== 0) return 'The lab needs root to make network namespaces; run it with sudo.'
+  if (!existsSync('/proc/sys/net/ipv6')) return 'This machine has IPv6 disabled, and the lab is dual stack; enable it.'
+  for (const program of ['ip', ...programs]) {
+    if (isInstalled(program)) continue
+    return `${program} is not installed or not in PATH. It comes with the package ${packages[program] ?? program}.`
   }
   const { status } = spawnSync('unshare', ['--net', 'true'], { stdio: 'ignore' })
-  return status === 0 ? undefined : 'network namespaces cannot be made here'
+  return status === 0 ? undefined : 'Network namespaces cannot be made here; a container may need to be privileged.'
 }
 
-/** As `whyNoNamespaces`, for tests that make system calls themselves. */
-export async function whyNoKernel(suite: string, ...programs: string[]): Promise<string | undefined> {
-  const reason = whyNoNamespaces(suite, ...programs)
-  if (reason !== undefined) return reason
+export function requireLab(): void {
+  const why = whyNoLab()
+  if (why !== undefined) throw new KpngError('unsupported', why)
+}
+
+/**
+ * Why tests on the kernel that need these programs are skipped; undefined if they are not. The reason is printed, so that nobody
+ * takes a skipped test for one that passed.
+ */
+export function whySkipped(suite: string, ...programs: string[]): string | undefined {
+  const why = whyNoLab(...programs) ?? whyNoKoffi()
+  if (why !== undefined) console.warn(`SKIPPED: ${suite}: ${why}`)
+  return why
+}
+
+/** Without waiting, since it decides which tests there are. */
+function whyNoKoffi(): string | undefined {
   try {
-    await loadLibc()
+    createRequire(import.meta.url)('koffi')
     return undefined
   } catch (error) {
-    console.warn(`SKIPPED: ${suite}: ${(error as Error).message}`)
-    return (error as Error).message
+    return `koffi cannot be loaded (${messageOf(error)}).`
   }
 }

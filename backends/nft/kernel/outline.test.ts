@@ -9,7 +9,7 @@ describe.skipIf(whyNoKernel() !== undefined)('the outline of a table', () => {
   const backends = new RunningBackends()
   let libc: Libc
   beforeAll(async () => {
-    enterNewNamespace()
+    await enterNewNamespace()
     libc = await loadLibc()
   })
   afterEach(() => backends.end())

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { textLog } from '@kpng/api'
+import { answerRequests } from '@kpng/linux/testing'
 import { type UserspaceBackend, userspaceBackend } from '../backend.js'
 import type { Capture } from '../capture/capture.js'
 import { iptablesCapture } from '../capture/iptables.js'
@@ -65,7 +66,8 @@ const methods = {
     cluster?.set(
       name,
       init ?? undefined,
-      endpoints.map((args) => endpoint(...args)),
+      // A port that is left out comes as null.
+      endpoints.map(([ip, port, more]) => endpoint(ip, port ?? undefined, more)),
     ),
   async serveTcp(ip: string, port: number, name: string): Promise<void> {
     // Says its name and who the client is; a client that asks for a stream gets bytes until it leaves.
@@ -98,11 +100,4 @@ const methods = {
 
 export type AgentMethods = typeof methods
 
-process.on('message', ({ id, method, args }: { id: number; method: keyof AgentMethods; args: never[] }) => {
-  const work = methods[method] as (...args: never[]) => Promise<unknown>
-  work(...args).then(
-    (result) => process.send?.({ id, result }),
-    (error: Error) => process.send?.({ id, error: error.stack ?? String(error) }),
-  )
-})
-process.on('disconnect', () => process.exit())
+answerRequests(methods)

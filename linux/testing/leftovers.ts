@@ -1,19 +1,20 @@
 import { spawnSync } from 'node:child_process'
 import { readdir } from 'node:fs/promises'
-import { outputOf } from '@kpng/linux'
-import { hosts } from '../addresses.js'
+import { outputOf } from '../program.js'
 import { ipBatchNow } from './ip.js'
 
-/** `kpng-<pid>-<count>-<host>`: the process that made it can be read off the name. */
+/** `kpng-<pid>-<count>-<host>`: unique on the machine, and the process that made it can be read off the name. */
 export const namespaceName = (pid: number, count: number, host: string): string => `kpng-${pid}-${count}-${host}`
 
-const namePattern = new RegExp(`^kpng-(\\d+)-\\d+-(?:${hosts.join('|')})$`)
-
-/** The process that made a namespace, if its name is one of ours. */
+/** The process that made a namespace, if its name is that of a lab. */
 export function makerOf(namespace: string): number | undefined {
-  const pid = namePattern.exec(namespace)?.[1]
+  const pid = /^kpng-(\d+)-\d+-[A-Za-z0-9-]+$/.exec(namespace)?.[1]
   return pid === undefined ? undefined : Number(pid)
 }
+
+/** The namespaces of labs that a process made and that still exist. */
+export const namespacesOf = async (pid: number): Promise<string[]> =>
+  (await readdir('/run/netns').catch(() => [])).filter((name) => makerOf(name) === pid)
 
 const isAlive = (pid: number): boolean => {
   try {
@@ -24,7 +25,7 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-/** Removes what kits that were killed left behind: processes in their namespaces (a proxy under test), then the namespaces. */
+/** Removes what labs whose process was killed left behind: processes in their namespaces, then the namespaces. */
 export async function sweepLeftovers(): Promise<string[]> {
   const names = await readdir('/run/netns').catch(() => [])
   const dead = names.filter((name) => {
@@ -36,7 +37,7 @@ export async function sweepLeftovers(): Promise<string[]> {
   return dead
 }
 
-/** Ends whatever still runs in a namespace that the kit made: nobody else has a reason to be there. */
+/** Ends whatever still runs in a namespace of a lab: nobody else has a reason to be there. */
 export async function endProcessesIn(namespace: string): Promise<void> {
   endAll(await outputOf('ip', ['netns', 'pids', namespace], { limitMs: 10_000 }).catch(() => ''))
 }
@@ -46,8 +47,9 @@ export function endProcessesInNow(namespace: string): void {
   endAll(spawnSync('ip', ['netns', 'pids', namespace], { encoding: 'utf8' }).stdout ?? '')
 }
 
+/** Never this process itself, which a test may have moved there. */
 function endAll(pids: string): void {
-  for (const pid of pids.split('\n').filter((line) => line !== '')) {
+  for (const pid of pids.split('\n').filter((line) => line !== '' && Number(line) !== process.pid)) {
     try {
       process.kill(Number(pid), 'SIGKILL')
     } catch {

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { outputOf } from '@kpng/linux'
+import { outputOf } from '../program.js'
 
-/** Several `ip` commands in one process, in a namespace of the lab or (undefined) the machine's own. */
+/** Several `ip` commands in one process, in a namespace of a lab or (undefined) the machine's own. */
 export const ipBatch = (namespace: string | undefined, lines: readonly string[]): Promise<string> =>
   outputOf('ip', [...(namespace === undefined ? [] : ['-n', namespace]), '-batch', '-'], {
     input: `${lines.join('\n')}\n`,
