@@ -4,7 +4,13 @@ import { defineConfig } from 'vitest/config'
 const conditions = ['kpng-source', 'node', 'import', 'default']
 
 /** Suites with the kernel, with commands as users run them, and with addresses that they share: one at a time. */
-const alone = ['backends/**/*.test.ts', 'cli/**/*.test.ts', 'conformance/**/*.test.ts', 'linux/**/*.test.ts']
+const alone = [
+  'backends/**/*.test.ts',
+  'cli/**/*.test.ts',
+  'conformance/**/*.test.ts',
+  'linux/**/*.test.ts',
+  'examples/**/*.test.ts',
+]
 const never = ['**/node_modules/**', '**/dist/**']
 
 /** `npm test` runs these one after the other; without a name it is everything, one file at a time. */
