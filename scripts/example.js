@@ -7,7 +7,7 @@ import { bin, build, install, root, run } from './steps.js'
 const [name, ...args] = process.argv.slice(2)
 const source = join(root, 'examples', name ?? '', `${name}.ts`)
 if (!name || !existsSync(source)) {
-  console.error('Which example? Say npm run example -- printer, or own-proxy.')
+  console.error('Which example? Say npm run example -- printer, own-proxy or small-nft.')
   process.exit(2)
 }
 install()
