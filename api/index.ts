@@ -22,6 +22,7 @@ export {
   parseCidrs,
   parseIp,
 } from './ip.js'
+export { zoneLabel } from './labels.js'
 export { formatLine, type Log, type LogFields, silentLog, type TextLogOptions, textLog } from './log.js'
 export {
   endpointPath,

@@ -1,7 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { type Playground, startPlayground } from '@kpng/playground'
 import { expect, it, onTestFinished } from 'vitest'
-import { type ClusterState, Store } from '../../store/index.js'
 import {
   endpointsFromKubernetes,
   keyFilter,
@@ -9,7 +8,8 @@ import {
   selectionForProxy,
   serviceCidrFromKubernetes,
   serviceFromKubernetes,
-} from '../objects/index.js'
+} from '../../kubernetes/index.js'
+import { type ClusterState, Store } from '../../store/index.js'
 import { loadConnection } from './credentials/index.js'
 import { watchKube } from './source.js'
 import { OrderedStore } from './testing/ordered-store.js'
@@ -32,7 +32,7 @@ function stateOf({ objects }: Playground): Store {
       selection.takesService(object) ? serviceFromKubernetes(object, kept, fail) : undefined,
     ),
     endpoints: read('EndpointSlice', (object) =>
-      selection.takesSlice(object) ? endpointsFromKubernetes(object, fail, (text) => text)?.source : undefined,
+      selection.takesSlice(object) ? endpointsFromKubernetes(object, fail, (text) => text) : undefined,
     ),
     nodes: read('Node', (object) => nodeFromKubernetes(object, kept, fail)),
     serviceCidrs: read('ServiceCIDR', (object) => serviceCidrFromKubernetes(object, fail)),

@@ -1,6 +1,4 @@
 import { type globalv1, type localv1, servicePath } from '@kpng/api'
-import { reuseEndpoints } from '../../store/index.js'
-import { internTable } from '../intern.js'
 import {
   endpointsFromKubernetes,
   type KeptKeys,
@@ -9,7 +7,9 @@ import {
   type SliceEndpoints,
   serviceCidrFromKubernetes,
   serviceFromKubernetes,
-} from '../objects/index.js'
+} from '../../kubernetes/index.js'
+import { reuseEndpoints } from '../../store/index.js'
+import { internTable } from '../intern.js'
 import type { Resource } from './reflector/index.js'
 import type { KindMapping } from './store-writer.js'
 
@@ -63,13 +63,13 @@ export function endpointSlicesKind(selection: ProxySelection, startedAtUnixMs: n
         const isOurs = (read?.triggerUnixMs ?? 0) >= startedAtUnixMs
         return read && !isOurs ? { ...read, triggerUnixMs: undefined } : read
       },
-      share: (store, { source, triggerUnixMs }) => {
-        const stored = store.entry(servicePath(source.namespace, source.service))?.sources.get(source.name)
-        return { source: { ...source, endpoints: reuseEndpoints(stored, source.endpoints) }, triggerUnixMs }
+      share: (store, slice) => {
+        const stored = store.entry(servicePath(slice.namespace, slice.service))?.sources.get(slice.name)
+        return { ...slice, endpoints: reuseEndpoints(stored, slice.endpoints) }
       },
       // A change that is overtaken by another one has begun nevertheless.
       merge: (earlier, later) => ({ ...later, triggerUnixMs: earlier.triggerUnixMs ?? later.triggerUnixMs }),
-      set: (transaction, { source, triggerUnixMs }) => transaction.setEndpoints(source, triggerUnixMs),
+      set: (transaction, slice) => transaction.setEndpoints(slice, slice.triggerUnixMs),
       delete: (transaction, namespace, name) => transaction.deleteEndpoints(namespace, name),
     },
   }

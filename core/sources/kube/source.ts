@@ -1,6 +1,6 @@
 import { KpngError, type Log } from '@kpng/api'
+import { keptKeys, selectionForProxy } from '../../kubernetes/index.js'
 import type { Store } from '../../store/index.js'
-import { keptKeys, selectionForProxy } from '../objects/index.js'
 import { Skips } from '../skips.js'
 import type { KubeConnection } from './credentials/index.js'
 import {

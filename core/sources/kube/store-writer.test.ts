@@ -1,7 +1,7 @@
 import { silentLog } from '@kpng/api'
 import { expect, it } from 'vitest'
+import { selectionForProxy } from '../../kubernetes/index.js'
 import { Store } from '../../store/index.js'
-import { selectionForProxy } from '../objects/index.js'
 import { Skips } from '../skips.js'
 import { endpointSlicesKind } from './kinds.js'
 import { StoreWriter } from './store-writer.js'

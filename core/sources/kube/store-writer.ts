@@ -1,6 +1,6 @@
 import { messageOf } from '@kpng/api'
+import type { Report } from '../../kubernetes/index.js'
 import type { Kind, Store, Transaction } from '../../store/index.js'
-import type { Report } from '../objects/index.js'
 import type { Skips } from '../skips.js'
 import type { KubeObject, ObjectHandler } from './reflector/index.js'
 

@@ -8,7 +8,7 @@ const protocols = new Map<unknown, localv1.Protocol>([
   ['SCTP', localv1.Protocol.SCTP],
 ])
 
-/** The protocol of that name; a missing one is TCP, as the API server fills it in. Undefined: unknown. */
+/** The protocol of that name; a missing one is TCP, as the API server fills it in. Undefined if there is no such protocol. */
 export const protocolOf = (name: unknown): localv1.Protocol | undefined => protocols.get(name ?? 'TCP')
 
 /** The ports of a Service. Bad ones are reported and left out; the others work (checklist 11, 18, 19). */
@@ -20,7 +20,7 @@ export function portsOf(spec: Fields, report: Report): localv1.PortMapping[] {
     const where = `spec.ports[${index}]`
     const port = portOf(fieldsOf(item, report, 'spec', 'ports', index), where, report)
     if (!port) continue
-    // Endpoints are found by the port's name, so a second one of that name could not be told from the first.
+    // Endpoints are found by the port's name, so two ports of one name could not be told apart.
     if (names.has(port.name)) {
       report(`${where} has the name ${shown(port.name)} of an earlier port. The port is left out.`)
       continue
@@ -74,6 +74,6 @@ function targetPortOf(
   if (target === undefined || target === null || target === 0 || target === '') return { targetPort: port }
   if (isPort(target)) return { targetPort: target }
   if (typeof target === 'string') return { targetPortName: target }
-  report(`${where}.targetPort is ${shown(target)}; a port (1 to 65535) or its name was expected. ${port} is taken.`)
+  report(`${where}.targetPort is ${shown(target)}; a port (1 to 65535) or its name was expected. ${port} is used.`)
   return { targetPort: port }
 }

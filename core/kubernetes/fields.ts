@@ -1,5 +1,5 @@
-// Reading `unknown` at the door. A field of the wrong type is reported and counts as absent: one strange field never costs more
-// than itself. A path is put together only when there is something to report, since this runs for every endpoint.
+// Reads values of unknown type. A field of the wrong type is reported and counts as absent: one bad field never costs more
+// than itself. The path of a field is built only if there is something to report, because this runs for every endpoint.
 
 export type Report = (reason: string) => void
 export type Fields = Readonly<Record<string, unknown>>
@@ -20,7 +20,7 @@ export function pathOf(place: Place): string {
   }, '')
 }
 
-/** A value as it can stand in a sentence. */
+/** A value as text for a sentence. */
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   if (isFields(value)) return 'a map'
@@ -55,7 +55,7 @@ export function flagOf(value: unknown, report: Report, ...place: Place): boolean
   return undefined
 }
 
-/** A list of texts; what is none is reported and left out. */
+/** A list of texts. Items of another type are reported and left out. */
 export function textsOf(value: unknown, report: Report, ...place: Place): string[] {
   return listOf(value, report, ...place)
     .map((item, index) => textOf(item, report, ...place, index))
@@ -75,3 +75,24 @@ export function textMapOf(value: unknown, report: Report, ...place: Place): Reco
 /** Whether a value can be a port number. */
 export const isPort = (value: unknown): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 65_535
+
+const longestName = 253
+
+/**
+ * Why a text cannot be the name of a namespace, service, slice, pod or node; undefined if it can. Names become parts of paths
+ * (`namespace/name/key`, `namespace|name|source|key`), of rule comments and of log lines. Kubernetes' own rules are stricter;
+ * state files and relays may bring other names, and these must not break a path.
+ */
+export function nameProblem(name: string): string | undefined {
+  if (name === '') return 'it is empty'
+  if (name.length > longestName) return `it is longer than ${longestName} characters`
+  for (let index = 0; index < name.length; index++) {
+    const code = name.charCodeAt(index)
+    if (code === 0x2f || code === 0x7c) return `it contains ${JSON.stringify(name[index])}`
+    if (code <= 0x20 || code === 0x7f) return 'it contains a blank or a control character'
+    if (code > 0x7f && /[\p{Z}\p{C}]/u.test(name)) return 'it contains a blank or a control character'
+  }
+  return undefined
+}
+
+export const isName = (name: string): boolean => nameProblem(name) === undefined

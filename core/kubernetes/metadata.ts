@@ -1,5 +1,4 @@
-import { type Fields, fieldsOf, isFields, type Report, shown, textMapOf } from './fields.js'
-import { nameProblem } from './names.js'
+import { type Fields, fieldsOf, isFields, nameProblem, type Report, shown, textMapOf } from './fields.js'
 
 /** What kpng reads of an object's metadata. */
 export interface Metadata {
@@ -16,8 +15,8 @@ export interface ReadObject {
 }
 
 /**
- * The object and its metadata, or undefined (and a reason) when it has no usable name. A missing namespace is `default`: the API
- * server always sends one, people who write manifests leave it out.
+ * The object and its metadata. Without a usable name it returns undefined and reports why. A missing namespace is `default`,
+ * because people leave it out of manifests; the API server always sends one, which the kube source checks.
  */
 export function readObject(object: unknown, report: Report): ReadObject | undefined {
   if (!isFields(object)) {
@@ -41,13 +40,13 @@ export function readObject(object: unknown, report: Report): ReadObject | undefi
 }
 
 function usableName(value: unknown, field: string, report: Report): string | undefined {
-  const problem = typeof value === 'string' ? nameProblem(value) : 'it is missing, or no text'
+  const problem = typeof value === 'string' ? nameProblem(value) : 'it is missing or not a text'
   if (problem === undefined) return value as string
-  report(`${field} is ${shown(value)}, which is no name: ${problem}. The object is left out.`)
+  report(`${field} is ${shown(value)}, which cannot be a name: ${problem}. The object is left out.`)
   return undefined
 }
 
-/** The labels of an object that nobody has validated yet, for deciding whether it is for us at all. */
+/** The labels of an object that has not been checked yet, to decide whether this proxy takes it at all. */
 export function labelsOf(object: unknown): Fields {
   const metadata = isFields(object) ? object.metadata : undefined
   const labels = isFields(metadata) ? metadata.labels : undefined

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { conditionsOf, none } from '../../store/index.js'
+import { conditionsOf, none } from '../store/index.js'
 import { endpointsFromKubernetes } from './endpoint-slice.js'
 
 const same = (text: string) => text
@@ -9,7 +9,7 @@ const base = { metadata, addressType: 'IPv4', ports: [{ name: 'http', port: 8080
 function read(slice: object, intern = same) {
   const reasons: string[] = []
   const result = endpointsFromKubernetes({ ...base, ...slice }, (reason) => reasons.push(reason), intern)
-  return { result, source: result?.source, endpoints: result?.source.endpoints ?? [], reasons }
+  return { result, endpoints: result?.endpoints ?? [], reasons }
 }
 
 const addresses = (endpoints: readonly { v4: readonly string[]; v6: readonly string[] }[]) =>
@@ -38,8 +38,14 @@ describe('which slices', () => {
     expect(reasons).toHaveLength(1)
   })
 
-  it('names the source, the service and the namespace', () => {
-    expect(read({}).source).toEqual({ namespace: 'default', name: 'web-abc', service: 'web', endpoints: [] })
+  it('names the slice, the service and the namespace', () => {
+    expect(read({}).result).toEqual({
+      namespace: 'default',
+      name: 'web-abc',
+      service: 'web',
+      endpoints: [],
+      triggerUnixMs: undefined,
+    })
   })
 })
 

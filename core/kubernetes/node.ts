@@ -1,11 +1,9 @@
 import { create } from '@bufbuild/protobuf'
-import { globalv1 } from '@kpng/api'
+import { globalv1, parseCidr, parseIp, zoneLabel } from '@kpng/api'
 import { type Fields, fieldsOf, isFields, listOf, type Report, shown, textOf, textsOf } from './fields.js'
 import type { KeptKeys } from './globs.js'
-import { parseCidr, parseIp } from './ip.js'
 import { readObject } from './metadata.js'
 
-export const zoneLabel = 'topology.kubernetes.io/zone'
 const autoscalerTaint = 'ToBeDeletedByClusterAutoscaler'
 
 /** A Node as kpng serves it (checklist 7, 8). */
@@ -21,7 +19,7 @@ export function nodeFromKubernetes(object: unknown, kept: KeptKeys, report: Repo
     topology: { node: name, zone: labels[zoneLabel] ?? '' },
     addresses: addressesOf(read.object, report),
     podCidrs: podCidrsOf(spec, report),
-    // Either says that load balancers should stop sending to this node (checklist 71).
+    // Both mean that load balancers should stop sending to this node (checklist 71).
     deleting: deleting || isToBeDeleted(spec, report),
   })
 }
@@ -37,7 +35,7 @@ function addressesOf(object: Fields, report: Report): string[] {
     const text = textOf(fields.address, report, 'status', 'addresses', index, 'address')
     const ip = parseIp(text)
     if (ip) list.push(ip.text)
-    else report(`status.addresses[${index}].address is ${shown(text)}, which is no IP address. It is left out.`)
+    else report(`status.addresses[${index}].address is ${shown(text)}, which is not an IP address. It is left out.`)
   }
   return [...new Set([...(found.InternalIP ?? []), ...(found.ExternalIP ?? [])])]
 }
@@ -48,7 +46,7 @@ function podCidrsOf(spec: Fields, report: Report): string[] {
   const given = listed.length > 0 ? listed : single === '' ? [] : [single]
   const cidrs = given.flatMap((text) => {
     const cidr = parseCidr(text)
-    if (!cidr) report(`spec.podCIDRs has ${shown(text)}, which is no network (10.0.0.0/8, fd00::/8). It is left out.`)
+    if (!cidr) report(`spec.podCIDRs has ${shown(text)}, which is not a CIDR (10.0.0.0/8, fd00::/8). It is left out.`)
     return cidr ? [cidr.text] : []
   })
   return [...new Set(cidrs)]

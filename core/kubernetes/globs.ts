@@ -1,6 +1,6 @@
 import { KpngError } from '@kpng/api'
 
-/** Keeps some of the labels (or annotations) of an object. */
+/** Keeps some of an object's labels (or annotations). */
 export type KeyFilter = (labels: Readonly<Record<string, string>>) => Record<string, string>
 
 /** Which labels and annotations of an object are passed on. */
@@ -9,15 +9,15 @@ export interface KeptKeys {
   readonly annotations: KeyFilter
 }
 
-/** Those whose keys match the globs. */
+/** The filters for globs of label and annotation keys. */
 export const keptKeys = (labels: readonly string[] = [], annotations: readonly string[] = []): KeptKeys => ({
   labels: keyFilter(labels),
   annotations: keyFilter(annotations),
 })
 
 /**
- * Keeps the entries whose key matches one of the globs; without globs, none: labels that nobody asked for would make changes
- * that nobody needs. `*` any text, `?` one character, `[abc]`, `[a-z]`, `[!abc]`, `{one,two}`, `\` takes the next one literally.
+ * Keeps the entries whose key matches one of the globs. Without globs it keeps none: labels that nobody asked for would only
+ * cause needless changes. `*` any text, `?` one character, `[abc]`, `[a-z]`, `[!abc]`, `{one,two}`, `\` takes the next one literally.
  */
 export function keyFilter(globs: readonly string[]): KeyFilter {
   const patterns = globs.map(globToRegExp)

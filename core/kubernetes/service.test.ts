@@ -65,7 +65,7 @@ describe('addresses', () => {
   it('only bad cluster IPs: left out with reasons', () => {
     const { service, reasons } = read({ clusterIP: '10.0.0.300' })
     expect(service).toBeUndefined()
-    expect(reasons[0]).toBe('spec.clusterIP has "10.0.0.300", which is no IP address. The address is left out.')
+    expect(reasons[0]).toBe('spec.clusterIP has "10.0.0.300", which is not an IP address. The address is left out.')
     expect(reasons).toHaveLength(2)
   })
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isName, nameProblem } from './names.js'
+import { isName, nameProblem } from './fields.js'
 
 it.each(['web', 'web-1.example', 'A_b:c', 'größe', 'x'.repeat(253)])('%j is a name', (name) => {
   expect(isName(name)).toBe(true)

@@ -1,16 +1,14 @@
 import { create } from '@bufbuild/protobuf'
-import { localv1 } from '@kpng/api'
-import { clientIpAffinity } from './affinity.js'
+import { defaultAffinitySeconds, ipSetOf, localv1 } from '@kpng/api'
 import { type Fields, fieldsOf, isPort, type Report, shown, textOf, textsOf } from './fields.js'
 import type { KeptKeys } from './globs.js'
-import { ipSetOf } from './ip.js'
 import { loadBalancerOf, sourceRangeFilters } from './load-balancer.js'
 import { readObject } from './metadata.js'
 import { portsOf } from './service-ports.js'
 
 /**
- * A Service as kpng serves it, or undefined when a proxy has nothing to do for it (checklist 5). Headless Services are mapped:
- * whether they are wanted is the caller's decision (see selectionForProxy).
+ * A Service as kpng serves it, or undefined if a proxy has nothing to do for it (checklist 5). Headless Services are read:
+ * whether they are served is the caller's decision (see selectionForProxy).
  */
 export function serviceFromKubernetes(object: unknown, kept: KeptKeys, report: Report): localv1.Service | undefined {
   const read = readObject(object, report)
@@ -45,10 +43,10 @@ export function serviceFromKubernetes(object: unknown, kept: KeptKeys, report: R
     internalTrafficToLocal: isLocal(spec.internalTrafficPolicy, 'internalTrafficPolicy', report),
     labels: kept.labels(metadata.labels),
     annotations: kept.annotations(metadata.annotations),
-    // Whatever the type: an address that is left over from an earlier one is served, and guarded, as in kube-proxy.
+    // For every type: kube-proxy also serves and filters an address that is left over from an earlier type.
     ipFilters: sourceRangeFilters(spec, balancer.loadBalancerIps, report),
     sessionAffinity: affinityOf(spec, report),
-    // Only such services have a health check (checklist 42); elsewhere the number is a left-over of an earlier type.
+    // Only such Services have a health check (checklist 42); in others the number is left over from an earlier type.
     healthCheckNodePort: type === 'LoadBalancer' && externalTrafficToLocal ? healthCheckNodePortOf(spec, report) : 0,
   })
 }
@@ -59,7 +57,7 @@ interface ClusterIps {
   readonly headless: boolean
 }
 
-/** Both fields hold the same; `clusterIPs` is absent before Kubernetes 1.20 and in manifests. Undefined: not allocated. */
+/** Both fields hold the same; `clusterIPs` is absent before Kubernetes 1.20 and in manifests. Undefined: none allocated. */
 function clusterIpsOf(spec: Fields, report: Report): ClusterIps | undefined {
   const listed = textsOf(spec.clusterIPs, report, 'spec', 'clusterIPs')
   const single = textOf(spec.clusterIP, report, 'spec', 'clusterIP')
@@ -73,13 +71,13 @@ function clusterIpsOf(spec: Fields, report: Report): ClusterIps | undefined {
 }
 
 const addressesOf = (texts: readonly string[], field: string, report: Report) =>
-  ipSetOf(texts, (text) => report(`${field} has ${shown(text)}, which is no IP address. The address is left out.`))
+  ipSetOf(texts, (text) => report(`${field} has ${shown(text)}, which is not an IP address. The address is left out.`))
 
-/** A policy that nobody knows counts as Cluster, the default, as it does in kube-proxy. */
+/** An unknown policy counts as Cluster, the default, as in kube-proxy. */
 function isLocal(policy: unknown, field: string, report: Report): boolean {
   const text = textOf(policy, report, 'spec', field)
   if (text !== '' && text !== 'Local' && text !== 'Cluster') {
-    report(`spec.${field} is ${shown(text)}; Cluster or Local was expected. Cluster is taken.`)
+    report(`spec.${field} is ${shown(text)}; Cluster or Local was expected. Cluster is used.`)
   }
   return text === 'Local'
 }
@@ -88,7 +86,7 @@ function affinityOf(spec: Fields, report: Report): localv1.Service['sessionAffin
   const affinity = textOf(spec.sessionAffinity, report, 'spec', 'sessionAffinity')
   if (affinity !== 'ClientIP') {
     if (affinity !== '' && affinity !== 'None') {
-      report(`spec.sessionAffinity is ${shown(affinity)}; None or ClientIP was expected. None is taken.`)
+      report(`spec.sessionAffinity is ${shown(affinity)}; None or ClientIP was expected. None is used.`)
     }
     return { case: undefined }
   }
@@ -100,6 +98,29 @@ function affinityOf(spec: Fields, report: Report): localv1.Service['sessionAffin
 function healthCheckNodePortOf(spec: Fields, report: Report): number {
   const port = spec.healthCheckNodePort ?? 0
   if (port === 0 || isPort(port)) return port
-  report(`spec.healthCheckNodePort is ${shown(port)}; a port is 1 to 65535. There will be no health check.`)
+  report(`spec.healthCheckNodePort is ${shown(port)}; a port is 1 to 65535. The Service has no health check.`)
   return 0
 }
+
+/** As in the API server: a day. */
+const longestAffinitySeconds = 86_400
+
+/** Affinity by the client's address. A bad timeout is reported, and the default is used (checklist 37, 38). */
+export function clientIpAffinity(
+  timeoutSeconds: unknown,
+  field: string,
+  report: Report,
+): localv1.Service['sessionAffinity'] {
+  const given = timeoutSeconds ?? defaultAffinitySeconds
+  const usable = isAffinityTime(given)
+  if (!usable) {
+    report(
+      `${field} is ${shown(given)}; 1 to ${longestAffinitySeconds} was expected. ${defaultAffinitySeconds} is used.`,
+    )
+  }
+  const value = create(localv1.ClientIPAffinitySchema, { timeoutSeconds: usable ? given : defaultAffinitySeconds })
+  return { case: 'clientIp', value }
+}
+
+const isAffinityTime = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= longestAffinitySeconds
