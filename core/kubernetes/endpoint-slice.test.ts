@@ -1,7 +1,9 @@
+import { localv1 } from '@kpng/api'
 import { describe, expect, it } from 'vitest'
 import { conditionsOf, none } from '../store/index.js'
 import { endpointsFromKubernetes } from './endpoint-slice.js'
 
+const { TCP, UDP } = localv1.Protocol
 const same = (text: string) => text
 const metadata = { namespace: 'default', name: 'web-abc', labels: { 'kubernetes.io/service-name': 'web' } }
 const base = { metadata, addressType: 'IPv4', ports: [{ name: 'http', port: 8080, protocol: 'TCP' }] }
@@ -70,7 +72,7 @@ describe('endpoints', () => {
         hostname: 'web-0',
         v4: ['10.0.0.1'],
         v6: [],
-        ports: [{ name: 'http', port: 8080 }],
+        ports: [{ name: 'http', port: 8080, protocol: TCP }],
         node: 'node-1',
         zone: 'a',
         hints: { zones: ['a', 'b'], nodes: ['node-2'] },
@@ -163,19 +165,19 @@ describe('ports', () => {
       'by name (checklist 19)',
       [
         { name: 'a', port: 1 },
-        { name: 'b', port: 2 },
+        { name: 'b', port: 2, protocol: 'UDP' },
       ],
       [
-        { name: 'a', port: 1 },
-        { name: 'b', port: 2 },
+        { name: 'a', port: 1, protocol: TCP },
+        { name: 'b', port: 2, protocol: UDP },
       ],
       0,
     ],
-    ['nil name is the empty one', [{ port: 1 }, { name: null, port: 2 }], [{ name: '', port: 1 }], 1],
+    ['nil name is the empty one', [{ port: 1 }, { name: null, port: 2 }], [{ name: '', port: 1, protocol: TCP }], 1],
     [
       'nil and 0 (checklist 11)',
       [{ name: 'a' }, { name: 'b', port: 0 }, { name: 'c', port: null }, { name: 'd', port: 4 }],
-      [{ name: 'd', port: 4 }],
+      [{ name: 'd', port: 4, protocol: TCP }],
       3,
     ],
     ['unknown protocol', [{ name: 'a', port: 1, protocol: 'X' }], [], 1],
@@ -185,7 +187,7 @@ describe('ports', () => {
         { name: 'a', port: 1 },
         { name: 'a', port: 2 },
       ],
-      [{ name: 'a', port: 1 }],
+      [{ name: 'a', port: 1, protocol: TCP }],
       1,
     ],
     ['none', null, [], 0],

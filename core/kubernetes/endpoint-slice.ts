@@ -82,15 +82,16 @@ function portsOf(slice: Fields, report: Report): readonly EndpointPort[] {
   for (const [index, item] of listOf(slice.ports, report, 'ports').entries()) {
     const fields = fieldsOf(item, report, 'ports', index)
     const name = textOf(fields.name, report, 'ports', index, 'name')
+    const protocol = protocolOf(fields.protocol)
     if (!isPort(fields.port)) {
       const number = fields.port === undefined || fields.port === null ? 'missing' : shown(fields.port)
       report(`ports[${index}].port is ${number}; a port is 1 to 65535. The port is left out.`)
-    } else if (protocolOf(fields.protocol) === undefined) {
+    } else if (protocol === undefined) {
       report(`ports[${index}].protocol is ${shown(fields.protocol)}; TCP, UDP or SCTP was expected. It is left out.`)
     } else if (ports.has(name)) {
       report(`ports[${index}] has the name ${shown(name)} of an earlier port. The port is left out.`)
     } else {
-      ports.set(name, Object.freeze({ name, port: fields.port }))
+      ports.set(name, Object.freeze({ name, port: fields.port, protocol }))
     }
   }
   return ports.size === 0 ? none : Object.freeze([...ports.values()])

@@ -12,17 +12,17 @@ describe('the default proxy (checklist 1-3)', () => {
   const selection = selectionForProxy()
 
   it('asks the API server for the same', () => {
-    expect(selection.serviceLabelSelector).toBe(`!${proxyName},!${headless}`)
+    expect(selection.serviceLabelSelector).toBe(`!${proxyName}`)
     expect(selection.serviceFieldSelector).toBe('spec.clusterIP!=None')
-    expect(selection.sliceLabelSelector).toBe(`!${proxyName},!${headless}`)
+    expect(selection.sliceLabelSelector).toBe(`!${headless}`)
   })
 
   it.each([
     ['no labels', object(undefined), true, true],
     ['another label', object({ app: 'web' }), true, true],
-    ['the label of another proxy', object({ [proxyName]: 'other' }), false, false],
-    ['an empty proxy name', object({ [proxyName]: '' }), false, false],
-    ['the headless label', object({ [headless]: '' }), false, false],
+    ['the label of another proxy', object({ [proxyName]: 'other' }), false, true],
+    ['an empty proxy name', object({ [proxyName]: '' }), false, true],
+    ['the headless label', object({ [headless]: '' }), true, false],
     ['clusterIP None', object({}, { clusterIP: 'None' }), false, true],
     ['clusterIPs None', object({}, { clusterIPs: ['None'] }), false, true],
     ['something that is no object', 7, true, true],
@@ -38,7 +38,7 @@ describe('a specialised proxy (checklist 2)', () => {
   it('asks the API server for the same', () => {
     expect(selection.serviceLabelSelector).toBe(`${proxyName}=mine`)
     expect(selection.serviceFieldSelector).toBe('')
-    expect(selection.sliceLabelSelector).toBe(`${proxyName}=mine`)
+    expect(selection.sliceLabelSelector).toBe('')
   })
 
   it.each([
@@ -48,6 +48,7 @@ describe('a specialised proxy (checklist 2)', () => {
     ['another name', object({ [proxyName]: 'yours' }), false],
   ])('%s', (_, given, taken) => {
     expect(selection.takesService(given)).toBe(taken)
-    expect(selection.takesSlice(given)).toBe(taken)
+    // A slice is served if its Service is.
+    expect(selection.takesSlice(given)).toBe(true)
   })
 })

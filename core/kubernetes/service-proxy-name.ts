@@ -4,9 +4,12 @@ import { labelsOf } from './metadata.js'
 export const serviceProxyNameLabel = 'service.kubernetes.io/service-proxy-name'
 export const headlessLabel = 'service.kubernetes.io/headless'
 
-/** Which Services and EndpointSlices are a proxy's business (checklist 1-3). */
+/**
+ * Which Services and EndpointSlices a proxy takes (checklist 1-3). As in kube-proxy, each label is looked at on one kind only:
+ * service-proxy-name on Services, headless on EndpointSlices. A slice is served if this proxy takes the Service that it names.
+ */
 export interface ProxySelection {
-  /** For the API server, so that what is for others never travels. Empty: no selector. */
+  /** For the API server, so that it does not send what other proxies serve. Empty: no selector. */
   readonly serviceLabelSelector: string
   readonly serviceFieldSelector: string
   readonly sliceLabelSelector: string
@@ -14,40 +17,34 @@ export interface ProxySelection {
   takesService(object: unknown): boolean
   takesSlice(object: unknown): boolean
   /**
-   * Whether to know the cluster's service ranges. An address in them that no Service has is refused by the default proxy alone: to any
-   * other it may well be a Service of that one.
+   * Whether to read the cluster's service CIDRs. The default proxy refuses traffic to an address in them that no Service has.
+   * A specialised proxy must not: the address may belong to a Service of the default proxy.
    */
   readonly takesServiceCidrs: boolean
 }
 
 /**
- * @param serviceProxyName empty: the cluster's default proxy, which takes what no other proxy has been named for, and nothing
- *   headless. Otherwise a specialised proxy, which takes what carries its name, headless or not.
+ * @param serviceProxyName empty: the cluster's default proxy, which takes the Services without a proxy name that are not
+ *   headless. Otherwise a specialised proxy, which takes the Services with its name, headless ones too.
  */
 export function selectionForProxy(serviceProxyName = ''): ProxySelection {
   if (serviceProxyName !== '') {
-    const selector = `${serviceProxyNameLabel}=${serviceProxyName}`
-    const takes = (object: unknown) => labelsOf(object)[serviceProxyNameLabel] === serviceProxyName
     return {
-      serviceLabelSelector: selector,
+      serviceLabelSelector: `${serviceProxyNameLabel}=${serviceProxyName}`,
       serviceFieldSelector: '',
-      sliceLabelSelector: selector,
-      takesService: takes,
-      takesSlice: takes,
+      // All slices: hand-made ones need not carry the label of their Service, and those of headless Services are wanted too.
+      sliceLabelSelector: '',
+      takesService: (object) => labelsOf(object)[serviceProxyNameLabel] === serviceProxyName,
+      takesSlice: () => true,
       takesServiceCidrs: false,
     }
   }
-  const selector = `!${serviceProxyNameLabel},!${headlessLabel}`
-  const takes = (object: unknown) => {
-    const labels = labelsOf(object)
-    return !Object.hasOwn(labels, serviceProxyNameLabel) && !Object.hasOwn(labels, headlessLabel)
-  }
   return {
-    serviceLabelSelector: selector,
+    serviceLabelSelector: `!${serviceProxyNameLabel}`,
     serviceFieldSelector: 'spec.clusterIP!=None',
-    sliceLabelSelector: selector,
-    takesService: (object) => takes(object) && !isHeadless(object),
-    takesSlice: takes,
+    sliceLabelSelector: `!${headlessLabel}`,
+    takesService: (object) => !Object.hasOwn(labelsOf(object), serviceProxyNameLabel) && !isHeadless(object),
+    takesSlice: (object) => !Object.hasOwn(labelsOf(object), headlessLabel),
     takesServiceCidrs: true,
   }
 }

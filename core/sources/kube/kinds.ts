@@ -38,11 +38,9 @@ export function servicesKind(selection: ProxySelection, kept: KeptKeys): Watched
 }
 
 /**
- * Slices are selected by the same labels as Services. That is right for the slices that Kubernetes makes: its controller copies
- * the labels of the Service to them (service-proxy-name among them; headless it sets itself), and kube-proxy relies on it too.
- * Slices that people write for a Service without a selector must carry the label of a specialised proxy themselves. Taking
- * every slice in the cluster instead, to spare them that, would make each specialised proxy as costly to the API server as
- * the default one.
+ * A slice belongs to the proxy that takes its Service. Only the slices that Kubernetes makes carry the labels of their Service;
+ * those that people write for a Service without a selector need not. So a specialised proxy reads all slices, which makes it
+ * as costly to the API server as the default proxy; the store serves only those whose Service it has.
  *
  * @param startedAtUnixMs a change that began before is none whose delay we could be blamed for (checklist 78)
  */

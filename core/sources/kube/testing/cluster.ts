@@ -1,4 +1,6 @@
+import { endpointsOfPort, NodeState } from '@kpng/client'
 import { onTestFinished } from 'vitest'
+import { changeSetsOf } from '../../../sinks/local/index.js'
 import { Store } from '../../../store/index.js'
 import { type WatchKubeOptions, watchKube } from '../source.js'
 import type { FakeApi } from './fake-api.js'
@@ -53,4 +55,26 @@ export async function watch(server: FakeApi, options: Partial<WatchKubeOptions> 
     await done
   })
   return { store, log, counters }
+}
+
+/**
+ * What a backend on a node would serve, sorted: `service port: ip:port` for each usable endpoint, or `service port: nowhere` if
+ * no endpoint in the cluster serves the port.
+ */
+export async function servedOn(nodeName: string, store: Store): Promise<string[]> {
+  const state = new NodeState(nodeName)
+  for await (const changeSet of changeSetsOf(store)({ nodeName }, new AbortController().signal)) {
+    state.apply(changeSet)
+    break
+  }
+  const served = [...state.services.values()].flatMap((entry) =>
+    entry.service.ports.flatMap((port) => {
+      const where = endpointsOfPort(entry, port)
+        .filter(({ scopes }) => scopes?.internal)
+        .map(({ endpoint, port: number }) => `${endpoint.ips?.v4[0]}:${number}`)
+      if (!port.hasEndpoints?.v4) where.push('nowhere')
+      return where.map((place) => `${entry.service.name} ${port.name}: ${place}`)
+    }),
+  )
+  return served.sort()
 }
