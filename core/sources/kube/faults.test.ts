@@ -109,7 +109,6 @@ it.each([
     const store = new OrderedStore()
     const log = recordingLog()
     const stop = new AbortController()
-    const counters = { apiEvents: 0, storeRevisions: 0 }
     const timing = {
       backoff: { minMs: 5, maxMs: 50, resetAfterMs: 200 },
       watchSeconds: [1, 1] as const,
@@ -124,7 +123,6 @@ it.each([
       connection,
       signal: stop.signal,
       timing,
-      counters,
       serviceLabels: ['number'],
       nodeLabels: ['number'],
       pageSize: 20,

@@ -18,7 +18,7 @@ it('reads all kinds into the store', async () => {
     status: { addresses: [{ type: 'InternalIP', address: '192.168.0.1' }] },
   })
   server.set(cidrs, { kind: 'ServiceCIDR', metadata: { name: 'kubernetes' }, spec: { cidrs: ['10.0.0.0/24'] } })
-  const { store, counters, log } = await watch(server)
+  const { store, events, log } = await watch(server)
   await until(() => store.synced && store.serviceCidrs.size === 1)
   expect(store.entry('default/web')?.service?.ports[0]?.port).toBe(80)
   expect(
@@ -29,20 +29,21 @@ it('reads all kinds into the store', async () => {
   ).toEqual(['10.1.0.1', '10.1.0.2'])
   expect(store.node('node-1')?.addresses).toEqual(['192.168.0.1'])
   expect(store.serviceCidrs.get('kubernetes')?.cidrs).toEqual(['10.0.0.0/24'])
-  expect(counters).toEqual({ apiEvents: 4, storeRevisions: 4 })
+  expect(events).toHaveLength(4)
+  expect(store.revision).toBe(4)
   expect(log.lines.filter(({ level }) => ['warn', 'error'].includes(level))).toEqual([])
 })
 
 it('follows changes, and writes nothing where nothing changed that kpng uses', async () => {
   const server = await api()
-  const { store, counters } = await watch(server)
+  const { store, events } = await watch(server)
   await until(() => store.synced)
   server.set(services, service('web'))
   server.set(slices, slice('web-1', 'web', ['10.1.0.1']))
   await until(() => store.entry('default/web')?.sources.size === 1 && store.entry('default/web')?.service !== undefined)
   const { revision } = store
   for (let n = 0; n < 20; n++) server.set(slices, { ...slice('web-1', 'web', ['10.1.0.1']), note: n })
-  await until(() => counters.apiEvents === 22)
+  await until(() => events.length === 22)
   expect(store.revision).toBe(revision)
   server.remove(slices, 'web-1', 'default')
   server.remove(services, 'web', 'default')
@@ -260,11 +261,38 @@ it('says once that something came without a name', async () => {
   expect(skips.current).toBe(4)
 })
 
+it('an object without a namespace does not take the place of one in "default" (nor a Node with one that of a Node)', async () => {
+  const server = await api()
+  server.set(services, service('web', { clusterIP: '10.0.0.1', clusterIPs: ['10.0.0.1'] }))
+  server.set(nodes, { kind: 'Node', metadata: { name: 'node-1' } })
+  const { store, log } = await watch(server)
+  await until(() => store.synced)
+  const { namespace: _, ...metadata } = service('web').metadata
+  server.set(services, { ...service('web', { clusterIP: '10.0.0.2', clusterIPs: ['10.0.0.2'] }), metadata })
+  server.set(nodes, { kind: 'Node', metadata: { namespace: 'default', name: 'node-1' } })
+  const skipped = () => log.lines.filter(({ message }) => message === 'Skipped').map(({ fields }) => fields)
+  await until(() => skipped().length === 2)
+  expect(skipped()).toEqual([
+    { object: 'Service web', reason: 'metadata.namespace is missing. It is left out.' },
+    { object: 'Node default/node-1', reason: 'metadata.namespace is "default", and a Node has none. It is left out.' },
+  ])
+  const unchanged = () => {
+    expect(store.entry('default/web')?.service?.ips?.clusterIps?.v4).toEqual(['10.0.0.1'])
+    expect(store.node('node-1')).toBeDefined()
+  }
+  unchanged()
+  server.remove(services, 'web')
+  server.remove(nodes, 'node-1', 'default')
+  server.set(services, service('last'))
+  server.set(nodes, { kind: 'Node', metadata: { name: 'last' } })
+  await until(() => store.entry('default/last') !== undefined && store.node('last') !== undefined)
+  unchanged()
+})
+
 it('counts every event by resource and type', async () => {
   const server = await api()
   server.set(services, service('web'))
-  const events: string[] = []
-  const { store } = await watch(server, { onEvent: (resource, type) => events.push(`${resource} ${type}`) })
+  const { store, events } = await watch(server)
   await until(() => store.synced)
   server.set(services, service('web', { ports: [] }))
   server.remove(services, 'web', 'default')

@@ -48,13 +48,14 @@ export async function watch(server: FakeApi, options: Partial<WatchKubeOptions> 
   const store = new Store()
   const log = recordingLog()
   const stop = new AbortController()
-  const counters = { apiEvents: 0, storeRevisions: 0 }
-  const done = watchKube({ store, log, connection, signal: stop.signal, timing: quick, counters, ...options })
+  const events: string[] = []
+  const onEvent = (resource: string, type: string) => events.push(`${resource} ${type}`)
+  const done = watchKube({ store, log, connection, signal: stop.signal, timing: quick, onEvent, ...options })
   onTestFinished(async () => {
     stop.abort()
     await done
   })
-  return { store, log, counters }
+  return { store, log, events }
 }
 
 /**

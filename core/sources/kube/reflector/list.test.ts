@@ -16,15 +16,15 @@ const lists = (api: Awaited<ReturnType<typeof pagedApi>>) => api.requests.filter
 it('reads page after page and watches from the version of the list', async () => {
   const api = await pagedApi(12)
   const version = api.version
-  const { handler } = await reflect(api.url, { pageSize: 5 })
+  const { recorder } = await reflect(api.url, { pageSize: 5 })
   await until(() => api.watchers === 1)
   expect(lists(api).map(({ query }) => [query.get('limit'), query.get('continue')])).toEqual([
     ['5', null],
     ['5', `5:${version}`],
     ['5', `10:${version}`],
   ])
-  expect(handler.state.size).toBe(12)
-  expect(handler.lists).toBe(1)
+  expect(recorder.state.size).toBe(12)
+  expect(recorder.lists).toBe(1)
   expect(api.requests.at(-1)?.query.get('resourceVersion')).toBe(version)
 })
 
@@ -38,13 +38,13 @@ it('asks for 500 objects a page', async () => {
 it('lists from the cache of the server, and after a lost watch only what is not older than what is known', async () => {
   const api = await pagedApi(12)
   api.watchCache = true
-  const { handler } = await reflect(api.url, { pageSize: 5 })
+  const { recorder } = await reflect(api.url, { pageSize: 5 })
   await until(() => api.watchers === 1)
   const version = api.version
   api.set('/elsewhere', widget('x'))
   api.compact()
   api.sendToWatchers({ type: 'ERROR', object: { code: 410, reason: 'Expired' } })
-  await until(() => handler.lists === 2)
+  await until(() => recorder.lists === 2)
   expect(lists(api).map(({ query }) => [query.get('resourceVersion'), query.get('limit')])).toEqual([
     ['0', '5'],
     // With a limit it would be read from etcd.
@@ -56,7 +56,7 @@ it.each(['Expired', 'Too large resource version: 7, current: 5'])(
   'asks for what etcd has when the server cannot list at the version that is known: %s',
   async (said) => {
     const api = await pagedApi(3)
-    const { handler } = await reflect(api.url, { pageSize: 5 })
+    const { recorder } = await reflect(api.url, { pageSize: 5 })
     await until(() => api.watchers === 1)
     api.intercept = ({ kind, query }, response) => {
       if (kind !== 'list' || !query.has('resourceVersion')) return false
@@ -64,7 +64,7 @@ it.each(['Expired', 'Too large resource version: 7, current: 5'])(
       return true
     }
     api.sendToWatchers({ type: 'ERROR', object: { code: 410, reason: 'Expired' } })
-    await until(() => handler.lists === 2)
+    await until(() => recorder.lists === 2)
     expect(lists(api).map(({ query }) => [query.has('resourceVersion'), query.get('limit')])).toEqual([
       [true, '5'],
       [true, null],
@@ -82,22 +82,22 @@ it('starts the list again, in one go, when its continuation expires: nothing fla
     }
     return false
   }
-  const { handler } = await reflect(api.url, { pageSize: 5 })
+  const { recorder } = await reflect(api.url, { pageSize: 5 })
   await until(() => api.watchers === 1)
   expect(lists(api).map(({ query }) => [query.get('limit'), query.has('continue')])).toEqual([
     ['5', false],
     ['5', true],
     [null, false],
   ])
-  const calls = handler.take()
+  const calls = recorder.take()
   expect(calls.filter((call) => call.startsWith('-'))).toEqual([])
   expect(calls.filter((call) => call.startsWith('+'))).toHaveLength(13)
-  expect(handler.lists).toBe(1)
+  expect(recorder.lists).toBe(1)
 })
 
 it.each([
-  ['not JSON', '<html>', 'no Kubernetes list'],
-  ['cut off', '{"metadata":{"resourceVersion":"1"},"items":[{"metadata"', 'no Kubernetes list'],
+  ['not JSON', '<html>', 'not a Kubernetes list'],
+  ['cut off', '{"metadata":{"resourceVersion":"1"},"items":[{"metadata"', 'not a Kubernetes list'],
   ['an object without a version', '{"items":[]}', 'no metadata.resourceVersion'],
   ['a page that repeats itself', '{"metadata":{"resourceVersion":"1","continue":"x"},"items":[]}', 'repeats a page'],
 ])('says that an answer is no list: %s', async (_, body, said) => {
@@ -107,10 +107,10 @@ it.each([
     response.writeHead(200, { 'content-type': 'application/json' }).end(body)
     return true
   }
-  const { log, handler } = await reflect(api.url)
+  const { log, recorder } = await reflect(api.url)
   await until(() => log.lines.some(({ level }) => level === 'error'))
   expect(log.text()).toContain(said)
-  expect(handler.lists).toBe(0)
+  expect(recorder.lists).toBe(0)
 })
 
 it('reads a list whose items come before its metadata', async () => {
@@ -119,9 +119,9 @@ it('reads a list whose items come before its metadata', async () => {
     if (kind === 'list') sendJson(response, 200, { items: [widget('a')], metadata: { resourceVersion: '7' } })
     return kind === 'list'
   }
-  const { handler } = await reflect(api.url)
-  await until(() => handler.lists === 1)
-  expect(handler.take()).toEqual(['+a@undefined', 'listed'])
+  const { recorder } = await reflect(api.url)
+  await until(() => recorder.lists === 1)
+  expect(recorder.take()).toEqual(['+a@undefined', 'listed'])
 })
 
 it('leaves out what is no object, and tells so', async () => {
@@ -132,7 +132,7 @@ it('leaves out what is no object, and tells so', async () => {
     if (kind === 'list') sendJson(response, 200, { items, metadata: { resourceVersion: '7' } })
     return kind === 'list'
   }
-  const { handler } = await reflect(api.url)
-  await until(() => handler.lists === 1)
-  expect(handler.take()).toEqual(['nameless', 'nameless', 'nameless', '+a@undefined', 'listed'])
+  const { recorder } = await reflect(api.url)
+  await until(() => recorder.lists === 1)
+  expect(recorder.take()).toEqual(['nameless', 'nameless', 'nameless', '+a@undefined', 'listed'])
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Backoff } from './backoff.js'
+import { Backoff } from './timing.js'
 
 it('doubles up to its cap', () => {
   const backoff = new Backoff({ minMs: 800, maxMs: 30_000, random: () => 1 })

@@ -4,7 +4,7 @@ import { selectionForProxy } from '../../kubernetes/index.js'
 import { Store } from '../../store/index.js'
 import { Skips } from '../skips.js'
 import { endpointSlicesKind } from './kinds.js'
-import { StoreWriter } from './store-writer.js'
+import { PendingWrites } from './pending-writes.js'
 import { slice } from './testing/cluster.js'
 
 const startedAt = Date.UTC(2026, 0, 1)
@@ -17,21 +17,19 @@ function changed(address: string, seconds: number) {
   return { ...rest, metadata: { ...metadata, annotations } }
 }
 
-function slicesInto(store: Store) {
-  const { mapping } = endpointSlicesKind(selectionForProxy(), startedAt)
-  return new StoreWriter({ store, skips: new Skips(silentLog), mapping, onRevision: () => {} })
-}
+const slicesInto = (store: Store) =>
+  new PendingWrites(endpointSlicesKind(selectionForProxy(), store, startedAt), new Skips(silentLog))
 
 it('a change that another one overtakes in its batch began when it began, unless that was before our start', () => {
   const store = new Store()
-  const writer = slicesInto(store)
+  const writes = slicesInto(store)
   for (const [address, seconds] of [
     ['10.1.0.2', -5],
     ['10.1.0.3', 1],
     ['10.1.0.4', 2],
   ] as const)
-    writer.set(changed(address, seconds))
-  writer.flush(false)
+    writes.add({ type: 'set', object: changed(address, seconds) })
+  store.update((transaction) => writes.writeTo(transaction))
   expect(store.revision).toBe(1)
   const change = store.changesSince(0)?.services.get('default/web')
   expect(change?.triggerUnixMs).toBe(startedAt + 1000)
@@ -40,9 +38,9 @@ it('a change that another one overtakes in its batch began when it began, unless
 
 it('an object that was changed and then deleted in one batch is gone', () => {
   const store = new Store()
-  const writer = slicesInto(store)
-  writer.set(changed('10.1.0.2', 1))
-  writer.delete('default', 'web-1')
-  writer.flush(true)
+  const writes = slicesInto(store)
+  writes.add({ type: 'set', object: changed('10.1.0.2', 1) })
+  writes.add({ type: 'delete', namespace: 'default', name: 'web-1' })
+  store.update((transaction) => writes.writeTo(transaction))
   expect(store.entry('default/web')).toBeUndefined()
 })
