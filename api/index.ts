@@ -32,3 +32,4 @@ export {
   serviceOfEndpointPath,
   servicePath,
 } from './paths.js'
+export { parseCertificates, parsePrivateKey, type TlsProblem, tlsProblemOf } from './tls.js'

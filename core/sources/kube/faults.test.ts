@@ -10,7 +10,7 @@ import {
   serviceFromKubernetes,
 } from '../../kubernetes/index.js'
 import { type ClusterState, Store } from '../../store/index.js'
-import { loadConnection } from './credentials/index.js'
+import { loadConnection } from './client/index.js'
 import { watchKube } from './source.js'
 import { OrderedStore } from './testing/ordered-store.js'
 import { randomChange, seededRandom } from './testing/random-changes.js'

@@ -6,7 +6,7 @@ export {
   loadConnection,
   type OnRequest,
   type RequestReport,
-} from './credentials/index.js'
+} from './client/index.js'
 export type { KubeResource } from './kinds.js'
 export { defaultTiming, type EventType, type ReflectorTiming } from './reflector/index.js'
 export { type WatchKubeOptions, watchKube } from './source.js'

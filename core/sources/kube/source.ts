@@ -3,7 +3,7 @@ import { KpngError, type Log } from '@kpng/api'
 import { keptKeys, selectionForProxy } from '../../kubernetes/index.js'
 import type { Store } from '../../store/index.js'
 import { Skips } from '../skips.js'
-import type { KubeConnection } from './credentials/index.js'
+import type { KubeConnection } from './client/index.js'
 import {
   endpointSlicesKind,
   type KubeResource,

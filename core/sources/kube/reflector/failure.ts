@@ -1,5 +1,5 @@
 import { KpngError, type LogFields, messageOf } from '@kpng/api'
-import { type KubeResponse, readBody } from '../credentials/index.js'
+import { type KubeResponse, readBody } from '../client/index.js'
 import { type Resource, ruleOf } from './resource.js'
 
 /** The API server refused: it sent a `Status` object, as an HTTP answer or inside a watch. */

@@ -11,7 +11,7 @@ it('waits for a server that is not there yet', async () => {
   const { recorder, log } = await reflect(url)
   await until(() => log.lines.some(({ level }) => level === 'error'))
   expect(log.text()).toContain(`Cannot reach the API server ${url}`)
-  expect(log.text()).toContain('the connection was refused. Check that it runs, and --server.')
+  expect(log.text()).toContain('the connection was refused. Check that the server runs, and the given server URL.')
   await api.start()
   await until(() => recorder.lists === 1)
 })

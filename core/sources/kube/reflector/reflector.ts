@@ -1,6 +1,6 @@
 import { KpngError, type Log } from '@kpng/api'
 import { pause } from '@kpng/client'
-import type { KubeConnection } from '../credentials/index.js'
+import type { KubeConnection } from '../client/index.js'
 import { type Failure, judge, NotStreaming, refusesStreaming, statusErrorIn } from './failure.js'
 import { KnownObjects } from './known-objects.js'
 import { readList } from './list.js'

@@ -1,4 +1,4 @@
-import type { KubeConnection } from '../credentials/index.js'
+import type { KubeConnection } from '../client/index.js'
 import type { ReflectorTiming } from './timing.js'
 
 /** A resource of the Kubernetes API that is watched. */

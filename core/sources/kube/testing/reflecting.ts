@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { type KubeConnection, loadConnection } from '../credentials/index.js'
+import { type KubeConnection, loadConnection } from '../client/index.js'
 import { batches, type ReflectorTiming, type Resource } from '../reflector/index.js'
 import { FakeApi } from './fake-api.js'
 import { BatchRecorder, quick, recordingLog } from './recording.js'

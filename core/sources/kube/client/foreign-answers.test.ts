@@ -24,7 +24,7 @@ it.each<[string, (response: ServerResponse) => void, RegExp]>([
   [
     'a web page',
     (response) => response.writeHead(200, html).end('<html>'),
-    /with text\/html instead of JSON. It is no Kubernetes API server/,
+    /with text\/html instead of JSON. It is not a Kubernetes API server/,
   ],
   ['no type', (response) => response.end('hello'), /with no JSON/],
   ['a login', (response) => response.writeHead(302, { location: 'https://login' }).end(), /with a redirect \(302\)/],

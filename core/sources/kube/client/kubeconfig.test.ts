@@ -50,10 +50,10 @@ it('merges files: the first that has an entry decides, and so the first current-
   expect(mergeKubeconfigs([parse('{}', '/a'), parse(two, '/b')]).currentContext).toBe('second')
 })
 
-it('takes --server in place of the cluster’s', () => {
+it('takes a given server in place of the cluster’s', () => {
   expect(resolve(one, { server: 'https://10.0.0.1:6443/base/' }).cluster).toMatchObject({
     server: 'https://10.0.0.1:6443/base',
-    serverField: '--server',
+    serverField: 'given server URL',
   })
 })
 
@@ -95,13 +95,13 @@ it.each([
   [
     'no current-context',
     'contexts: [{name: a, context: {}}, {name: b, context: {}}]',
-    /sets no current-context. Give --context, one of: a, b/,
+    /does not set current-context. Choose a context: a, b/,
   ],
-  ['no contexts', '{}', /sets no current-context/],
+  ['no contexts', '{}', /does not set current-context. It has no contexts/],
   [
     'a current-context that is not there',
     'current-context: z\ncontexts: [{name: a, context: {}}]',
-    /no context "z" \(current-context\).*Choose one of: a/,
+    /does not have its current-context "z". Choose a context: a/,
   ],
   [
     'a context without cluster',
@@ -116,7 +116,7 @@ it.each([
   ['a user that is not there', one.replace('user: u}', 'user: z}'), /names the user "z".*Known users: u/],
   ['no server', config({ server: '' }), /server of cluster "c" in .* is empty/],
   ['a server that is no URL', config({ server: 'ftp://x' }), /server of cluster "c".* is not an http or https URL/],
-  ['a server with a password', config({ server: 'https://a:hidden@x' }), /must not carry a user/],
+  ['a server with a password', config({ server: 'https://a:hidden@x' }), /must not contain a user/],
   [
     'bad base64',
     config({ 'certificate-authority-data': '%%%hidden' }),
@@ -162,8 +162,8 @@ it.each([
   expect((caught as Error).message).toContain('config')
 })
 
-it('names the context that --context asks for', () => {
-  expect(() => resolve(one, { context: 'nope' })).toThrow('There is no context "nope" (--context)')
+it('names the context that was asked for', () => {
+  expect(() => resolve(one, { context: 'nope' })).toThrow('does not have a context "nope"')
 })
 
 it('takes a v1beta1 plugin without interactiveMode, and finds a relative one beside the file', () => {

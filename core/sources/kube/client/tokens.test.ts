@@ -100,7 +100,7 @@ it('hands a second 401 on', async () => {
 
 it.each([
   ['', /tokenFile of user "u" in .* is an empty file/],
-  ['two words of hidden', /holds spaces or control characters/],
+  ['two words of hidden', /contains spaces or control characters/],
 ])('explains a token file with %j, and gives nothing away', async (text, message) => {
   write('token', text)
   const error = await connect('http://127.0.0.1:1', { tokenFile: 'token' }).catch((caught: Error) => caught)

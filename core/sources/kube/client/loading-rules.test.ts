@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { temporaryFolder } from '../testing/certificates.js'
-import { findConfig, podNamespace } from './find.js'
+import { loadConfig } from './loading-rules.js'
 
 const folder = temporaryFolder()
 afterAll(folder.remove)
@@ -21,13 +21,12 @@ const flag = write('flag', config('https://flag'))
 const env = write('env', config('https://env'))
 const home = join(write('home/.kube/config', config('https://home')), '../..')
 const account = join(write('account/token', 'secret\n'), '..')
-write('account/namespace', 'kube-system')
 const pod = { KUBERNETES_SERVICE_HOST: '10.96.0.1', KUBERNETES_SERVICE_PORT: '443' }
 const nowhere = { home: join(folder.path, 'nowhere'), serviceAccountFolder: join(folder.path, 'nowhere') }
 
-const serverOf = async (options: Parameters<typeof findConfig>[0]) => (await findConfig(options)).cluster.server
+const serverOf = async (options: Parameters<typeof loadConfig>[0]) => (await loadConfig(options)).cluster.server
 
-it('prefers --kubeconfig, then KUBECONFIG, then the pod, then the home folder', async () => {
+it('prefers the given kubeconfig, then KUBECONFIG, then the pod, then the home folder', async () => {
   const all = { kubeconfig: flag, env: { ...pod, KUBECONFIG: env }, home, serviceAccountFolder: account }
   const { kubeconfig: _, ...noFlag } = all
   expect(await serverOf(all)).toBe('https://flag')
@@ -42,9 +41,9 @@ it('takes several files in KUBECONFIG, of which some may be missing', async () =
   expect(await serverOf({ env: { KUBECONFIG: files } })).toBe('https://env')
 })
 
-it('builds the address of the pod’s API server, also for IPv6, and lets --server replace it', async () => {
+it('builds the address of the pod’s API server, also for IPv6, and lets a given server replace it', async () => {
   const six = { ...pod, KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' }
-  expect(await findConfig({ env: six, serviceAccountFolder: account })).toMatchObject({
+  expect(await loadConfig({ env: six, serviceAccountFolder: account })).toMatchObject({
     cluster: { server: 'https://[fd00::1]:6443', certificateAuthority: { file: join(account, 'ca.crt') } },
     user: { tokenFile: { file: join(account, 'token') } },
   })
@@ -53,19 +52,14 @@ it('builds the address of the pod’s API server, also for IPv6, and lets --serv
   )
 })
 
-it('knows the namespace of the pod', async () => {
-  expect(await podNamespace(account)).toBe('kube-system')
-  expect(await podNamespace(nowhere.home)).toBeUndefined()
-})
-
 it.each([
-  [{ ...nowhere, env: {} }, /No Kubernetes API server is known: KUBECONFIG is not set.*Give --kubeconfig FILE/],
-  [{ kubeconfig: '/nowhere/config' }, /kubeconfig \/nowhere\/config \(--kubeconfig\) does not exist/],
-  [{ env: { KUBECONFIG: '/nowhere/a' } }, /\(KUBECONFIG\) does not exist/],
+  [{ ...nowhere, env: {} }, /No Kubernetes API server is known: KUBECONFIG is not set.*Give a kubeconfig file/],
+  [{ kubeconfig: '/nowhere/config' }, /kubeconfig \/nowhere\/config does not exist/],
+  [{ env: { KUBECONFIG: '/nowhere/a' } }, /in KUBECONFIG does not exist/],
   [{ kubeconfig: folder.path }, /Cannot read the kubeconfig file/],
-  [{ kubeconfig: flag, context: 'y' }, /no context "y"/],
+  [{ kubeconfig: flag, context: 'y' }, /does not have a context "y"\. Choose a context: x/],
 ])('says what is missing: %j', async (options, message) => {
-  await expect(findConfig(options)).rejects.toMatchObject({
+  await expect(loadConfig(options)).rejects.toMatchObject({
     name: 'KpngError',
     message: expect.stringMatching(message),
   })

@@ -1,7 +1,7 @@
 import { KpngError } from '@kpng/api'
 import { expect, it } from 'vitest'
 import { anonymous, type ConnectionConfig } from './config.js'
-import { networkError } from './network-error.js'
+import { networkError } from './errors.js'
 
 const config: ConnectionConfig = {
   described: 'context "x" of /config',
@@ -26,7 +26,7 @@ it.each([
   [new AggregateError([failed('ECONNREFUSED')]), /the connection was refused/],
   [
     new TypeError('fetch failed', { cause: failed('ENOTFOUND') }),
-    /its name is not known to DNS. Check server of cluster "c"/,
+    /DNS does not know its name. Check the server of cluster "c"/,
   ],
   [failed('EAI_AGAIN'), /cannot be looked up now/],
   [failed('EHOSTUNREACH'), /no route to it/],

@@ -4,13 +4,10 @@ import { pipeline } from 'node:stream'
 import { createGunzip, createInflate } from 'node:zlib'
 import { request as undiciRequest } from 'undici'
 import type { ConnectionConfig } from './config.js'
-import { Dispatchers } from './dispatchers.js'
-import { type FindOptions, findConfig } from './find.js'
-import { refuseForeignAnswer } from './foreign-answer.js'
-import { IdentityReader } from './identity.js'
-import { networkError } from './network-error.js'
-import { readBody } from './read-body.js'
-import { type OnRequest, timed } from './request-report.js'
+import { CredentialReader } from './credentials.js'
+import { networkError, readBody, refuseForeignAnswer } from './errors.js'
+import { type LoadingOptions, loadConfig } from './loading-rules.js'
+import { Transport } from './transport.js'
 
 export interface KubeRequest {
   /** Default GET. */
@@ -24,22 +21,22 @@ export interface KubeRequest {
   readonly signal?: AbortSignal
   /** How long the server may take to begin its answer. Default 60,000. */
   readonly headersTimeoutMs?: number
-  /** How long it may pause within its answer; 0: for ever. Default 60,000. */
+  /** How long it may pause within its answer; 0: without limit. Default 60,000. */
   readonly bodyTimeoutMs?: number
 }
 
-/** An answer of the API server, whatever its status. The body must be read to its end, or destroyed. */
+/** An answer of the API server, with any status. The body must be read to its end, or destroyed. */
 export interface KubeResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: Readable
 }
 
-/** The way to one API server, with credentials. Failures to get an answer at all are KpngErrors. */
+/** A connection to one API server, with credentials. If there is no answer at all, requests fail with a KpngError. */
 export interface KubeConnection {
   /** The server's URL. */
   readonly server: string
-  /** Where server and credentials are from, for messages, for instance `context "prod" of /home/ada/.kube/config`. */
+  /** Where server and credentials are configured, for messages, for instance `context "prod" of /home/ada/.kube/config`. */
   readonly described: string
   /** Sends a request; after 401 the credentials are read again and it is sent once more. */
   request(request: KubeRequest): Promise<KubeResponse>
@@ -47,25 +44,38 @@ export interface KubeConnection {
   close(): Promise<void>
 }
 
-export interface ConnectionOptions extends FindOptions {
+export interface ConnectionOptions extends LoadingOptions {
   /** How long a credential plugin may take. Default 60,000. */
   readonly execTimeoutMs?: number
   /** Default 10,000. */
   readonly connectTimeoutMs?: number
-  /** See `DispatcherOptions`. Default 30,000. */
+  /** See `TransportOptions`. Default 30,000. */
   readonly keepAliveMs?: number
-  /** Whether a person sits at standard input and can answer a credential plugin. Default: when it is a terminal. */
+  /** Whether a person at standard input can answer a credential plugin. Default: if it is a terminal. */
   readonly interactive?: boolean
-  /** Told how each request went, for metrics. */
+  /** Called after each request, for metrics. */
   readonly onRequest?: OnRequest
 }
 
-interface Loaded {
-  readonly config: ConnectionConfig
-  readonly identity: IdentityReader
+/** How one request to the API server went. A request that is sent again with other credentials counts twice. */
+export interface RequestReport {
+  readonly method: string
+  /** The server's host and port. */
+  readonly host: string
+  /** Undefined if there was no answer. */
+  readonly status: number | undefined
+  /** Until the answer was read or dropped; for a watch, which is meant to last, until it began. */
+  readonly durationMs: number
 }
 
-/** Finds the API server and the credentials, checks them (also a plugin's), and says precisely what is wrong with them. */
+export type OnRequest = (report: RequestReport) => void
+
+interface Loaded {
+  readonly config: ConnectionConfig
+  readonly credentials: CredentialReader
+}
+
+/** Finds the API server and the credentials, and checks them (also a plugin's). Errors say exactly what is wrong. */
 export async function loadConnection(options: ConnectionOptions = {}): Promise<KubeConnection> {
   const connection = new Connection(options, await load(options))
   await connection.check()
@@ -73,25 +83,25 @@ export async function loadConnection(options: ConnectionOptions = {}): Promise<K
 }
 
 async function load(options: ConnectionOptions): Promise<Loaded> {
-  const config = await findConfig(options)
-  const identity = new IdentityReader(config, {
+  const config = await loadConfig(options)
+  const credentials = new CredentialReader(config, {
     env: options.env ?? process.env,
     timeoutMs: options.execTimeoutMs ?? 60_000,
     interactive: options.interactive ?? process.stdin.isTTY ?? false,
   })
-  return { config, identity }
+  return { config, credentials }
 }
 
 class Connection implements KubeConnection {
   readonly #options: ConnectionOptions
-  readonly #dispatchers: Dispatchers
+  readonly #transport: Transport
   #loaded: Loaded
   #reloading: Promise<Loaded> | undefined
 
   constructor(options: ConnectionOptions, loaded: Loaded) {
     this.#options = options
     this.#loaded = loaded
-    this.#dispatchers = new Dispatchers({
+    this.#transport = new Transport({
       connectTimeoutMs: options.connectTimeoutMs ?? 10_000,
       keepAliveMs: options.keepAliveMs ?? 30_000,
       env: options.env ?? process.env,
@@ -106,9 +116,9 @@ class Connection implements KubeConnection {
     return this.#loaded.config.described
   }
 
-  /** Reads everything that a request needs, so that mistakes show at the start. */
+  /** Reads everything that a request needs, so that mistakes are found at the start. */
   async check(): Promise<void> {
-    this.#dispatchers.for(this.#loaded.config.cluster, await this.#loaded.identity.read())
+    this.#transport.dispatcherFor(this.#loaded.config.cluster, await this.#loaded.credentials.read())
   }
 
   async request(request: KubeRequest): Promise<KubeResponse> {
@@ -121,7 +131,7 @@ class Connection implements KubeConnection {
   }
 
   close(): Promise<void> {
-    return this.#dispatchers.close()
+    return this.#transport.close()
   }
 
   /** Several requests that are refused at once share one reload: it may run a credential plugin. */
@@ -132,9 +142,9 @@ class Connection implements KubeConnection {
     this.#loaded = await this.#reloading
   }
 
-  async #send(request: KubeRequest, { config, identity }: Loaded): Promise<KubeResponse> {
-    const who = await identity.read()
-    const dispatcher = this.#dispatchers.for(config.cluster, who)
+  async #send(request: KubeRequest, { config, credentials }: Loaded): Promise<KubeResponse> {
+    const own = await credentials.read()
+    const dispatcher = this.#transport.dispatcherFor(config.cluster, own)
     const query = request.query && new URLSearchParams(request.query).toString()
     const timing = timed(request, config.cluster.server, this.#options.onRequest ?? (() => {}))
     try {
@@ -144,9 +154,9 @@ class Connection implements KubeConnection {
           dispatcher,
           method: request.method ?? 'GET',
           headers: {
-            ...who.headers,
+            ...own.headers,
             accept: 'application/json',
-            // Compressing costs the API server more than the network saves; client-go's own daemons ask the same.
+            // Compression costs the API server more than the network gains; Kubernetes' own daemons do not ask for it either.
             'accept-encoding': 'identity',
             'user-agent': 'kpng',
             ...(request.body !== undefined && { 'content-type': request.contentType ?? 'application/json' }),
@@ -162,7 +172,7 @@ class Connection implements KubeConnection {
       })
       timing.answered(statusCode, body)
       const response = { status: statusCode, headers, body: decompressed(body, headers['content-encoding']) }
-      await refuseForeignAnswer(response, request.path, config)
+      await refuseForeignAnswer(statusCode, headers['content-type'], response.body, request.path, config)
       return response
     } catch (error) {
       if (request.signal?.aborted) throw request.signal.reason
@@ -172,8 +182,22 @@ class Connection implements KubeConnection {
 }
 
 function decompressed(body: Readable, encoding: string | string[] | undefined): Readable {
-  // Whoever reads the body gets its errors; without a listener one in a body that nobody reads on would end the process.
+  // The reader of the body gets its errors. Without a listener, an error in a body that nobody reads would end the process.
   body.on('error', () => {})
   if (encoding !== 'gzip' && encoding !== 'deflate') return body
   return pipeline(body, encoding === 'gzip' ? createGunzip() : createInflate(), () => {})
+}
+
+/** Measures a request from now on. Call one of the two functions, once. */
+function timed({ method = 'GET', query }: KubeRequest, server: string, onRequest: OnRequest) {
+  const startedMs = performance.now()
+  const done = (status: number | undefined) =>
+    onRequest({ method, host: new URL(server).host, status, durationMs: performance.now() - startedMs })
+  return {
+    failed: () => done(undefined),
+    answered: (status: number, body: Readable) => {
+      if (query?.watch !== undefined) done(status)
+      else body.once('close', () => done(status))
+    },
+  }
 }

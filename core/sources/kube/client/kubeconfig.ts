@@ -4,7 +4,7 @@ import { KpngError, messageOf } from '@kpng/api'
 import * as v from 'valibot'
 import { LineCounter, parseDocument } from 'yaml'
 
-// One kubeconfig file, read and checked for shape. What its entries mean is decided in `context.ts`.
+// Reads kubeconfig files and checks their shape. `context.ts` decides what the entries mean.
 
 const text = v.nullish(v.string())
 const texts = v.nullish(v.array(v.string()))
@@ -61,7 +61,7 @@ export type UserFields = v.InferOutput<typeof userSchema>
 export type ExecFields = v.InferOutput<typeof execSchema>
 export type ContextFields = v.InferOutput<typeof contextSchema>
 
-/** An entry and the file it is from: relative paths in it start at that file's folder. */
+/** An entry and its file: relative paths in it start at the folder of that file. */
 export interface Entry<T> {
   readonly name: string
   readonly file: string
@@ -79,7 +79,7 @@ export interface Kubeconfig {
 /** A path in a kubeconfig file, made absolute. */
 export const pathFrom = (file: string, path: string): string => (isAbsolute(path) ? path : resolve(dirname(file), path))
 
-/** The text of a kubeconfig file, or undefined when there is no such file. */
+/** The text of a kubeconfig file, or undefined if there is no such file. */
 export async function readIfThere(file: string): Promise<string | undefined> {
   try {
     return await readFile(file, 'utf8')
@@ -129,7 +129,7 @@ function firstByName<T>(entries: readonly Entry<T>[]): Map<string, Entry<T>> {
 
 function parseYaml(file: string, source: string): unknown {
   const lineCounter = new LineCounter()
-  // Not `prettyErrors`: those quote the source, and the source holds secrets.
+  // Without `prettyErrors`, because those quote the source, which contains secrets.
   const document = parseDocument(source, { lineCounter, prettyErrors: false })
   const [problem] = document.errors
   if (problem) {
@@ -143,13 +143,13 @@ function parseYaml(file: string, source: string): unknown {
   try {
     return document.toJS()
   } catch (error) {
-    throw new KpngError('invalid', `The kubeconfig file ${file} cannot be read: it uses YAML aliases in a wrong way.`, {
+    throw new KpngError('invalid', `The kubeconfig file ${file} cannot be read: it uses YAML aliases wrongly.`, {
       cause: error,
     })
   }
 }
 
-/** Names the field and what belongs there, and never the value: it may be a secret. */
+/** Names the field and what it must be, and never its value: that may be a secret. */
 function shapeError(file: string, issue: v.BaseIssue<unknown>): KpngError {
   const path = (issue.path ?? [])
     .map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))

@@ -99,7 +99,7 @@ describe('says what is wrong', () => {
 
   it('with an unknown CA', async () => {
     expect(await failing({})).toMatch(
-      /signed by no CA that is trusted here. Check certificate-authority beside server of cluster "c"/,
+      /no CA that is trusted here signed its certificate\. Check certificate-authority beside the server of cluster "c"/,
     )
   })
 
@@ -115,7 +115,7 @@ describe('says what is wrong', () => {
     onTestFinished(() => void plain.close())
     const { port } = plain.address() as AddressInfo
     expect(await failing({ server: `https://127.0.0.1:${port}` })).toMatch(
-      /does not speak TLS on this port. Check server of cluster/,
+      /does not speak TLS on this port. Check the server of cluster/,
     )
   })
 
@@ -156,12 +156,12 @@ describe('says what is wrong', () => {
   it('with a key of another certificate, or what is none', async () => {
     const mixed = { ...inline(authority.issue('ada')), 'client-key-data': base64(authority.issue('eve').key) }
     expect(await loading(mixed)).toMatch(/client-key-data of user "u".*does not belong to the client-certificate-data/)
-    expect(await loading({ ...mixed, 'client-key-data': base64('none') })).toMatch(/holds no usable private key/)
+    expect(await loading({ ...mixed, 'client-key-data': base64('none') })).toMatch(/is not a usable private key/)
     expect(await loading({ ...mixed, 'client-certificate-data': base64('none') })).toMatch(
-      /holds no usable certificate/,
+      /is not a usable certificate/,
     )
     expect(await loading({}, { 'certificate-authority-data': base64('none') })).toMatch(
-      /certificate-authority-data of cluster "c".*no usable certificate/,
+      /certificate-authority-data of cluster "c".*is not a usable certificate/,
     )
   })
 

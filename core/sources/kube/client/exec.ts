@@ -1,14 +1,13 @@
 import { spawn } from 'node:child_process'
 import { KpngError } from '@kpng/api'
 import * as v from 'valibot'
-import type { ClusterConfig, ExecConfig } from './config.js'
-import { readMaterial } from './material.js'
+import { type ClusterConfig, type ExecConfig, readText } from './config.js'
 
-/** What a credential plugin hands out. */
+/** What a credential plugin returns. */
 export interface ExecCredential {
   readonly token: string | undefined
   readonly certificate: { readonly cert: string; readonly key: string } | undefined
-  /** When it ends; undefined: not before the API server refuses it. */
+  /** When it expires. Undefined: when the API server refuses it. */
   readonly expiresAtMs: number | undefined
 }
 
@@ -33,7 +32,7 @@ const credentialSchema = v.looseObject({
   }),
 })
 
-/** Runs a credential plugin of `client.authentication.k8s.io`: never through a shell, and never for longer than its time. */
+/** Runs a credential plugin of `client.authentication.k8s.io`: never through a shell, and never longer than its time limit. */
 export async function runExecPlugin(
   exec: ExecConfig,
   cluster: ClusterConfig,
@@ -56,7 +55,7 @@ export async function runExecPlugin(
 }
 
 async function clusterInfo(exec: ExecConfig, cluster: ClusterConfig): Promise<Record<string, unknown>> {
-  const ca = cluster.certificateAuthority && (await readMaterial(cluster.certificateAuthority))
+  const ca = cluster.certificateAuthority && (await readText(cluster.certificateAuthority))
   return {
     server: cluster.server,
     ...(cluster.tlsServerName && { 'tls-server-name': cluster.tlsServerName }),
@@ -85,7 +84,7 @@ function outputOf(exec: ExecConfig, env: NodeJS.ProcessEnv, interactive: boolean
       const sentence = `The credential plugin ${exec.command} (${exec.field}) ${why}.${quote}${hint}`
       reject(new KpngError('unavailable', sentence, { cause }))
     }
-    // KILL, not TERM: a plugin that waits for a child of its own may not die of TERM, and holds nothing worth saving.
+    // SIGKILL: a plugin that waits for its own child process may ignore SIGTERM, and it has nothing to save.
     const timer = setTimeout(() => {
       child.kill('SIGKILL')
       child.stdout?.destroy()
@@ -106,7 +105,7 @@ function outputOf(exec: ExecConfig, env: NodeJS.ProcessEnv, interactive: boolean
 }
 
 function parseCredential(exec: ExecConfig, output: string): ExecCredential {
-  // What the plugin printed is secret: errors name the field, never its content.
+  // What the plugin printed is secret: errors name the field, never its value.
   const fail = (why: string) =>
     new KpngError(
       'invalid',
@@ -121,7 +120,7 @@ function parseCredential(exec: ExecConfig, output: string): ExecCredential {
   const parsed = v.safeParse(credentialSchema, json)
   if (!parsed.success) {
     throw fail(
-      `printed something that is no ExecCredential: its ${v.getDotPath(parsed.issues[0]) ?? 'output'} is wrong`,
+      `printed something that is not an ExecCredential: its ${v.getDotPath(parsed.issues[0]) ?? 'output'} is wrong`,
     )
   }
   const { apiVersion, status } = parsed.output
@@ -138,7 +137,7 @@ function parseCredential(exec: ExecConfig, output: string): ExecCredential {
   }
 }
 
-/** The last line of what a plugin told people, without anything that looks like a secret. */
+/** The last line of a plugin's messages, without anything that looks like a secret. */
 function lastLine(text: string): string {
   const line = text.trim().split('\n').at(-1) ?? ''
   return line.replace(/[A-Za-z0-9_+/=.-]{40,}/g, '[left out]').slice(0, 300)

@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { until } from '../../../testing/until.js'
 import { temporaryFolder } from '../testing/certificates.js'
-import { type KubeRequest, loadConnection } from './connection.js'
-import { readBody } from './read-body.js'
-import type { RequestReport } from './request-report.js'
+import { type KubeRequest, loadConnection, type RequestReport } from './connection.js'
+import { readBody } from './errors.js'
 
 const folder = temporaryFolder()
 afterAll(folder.remove)

@@ -7,7 +7,7 @@ import { Authority, base64, temporaryFolder } from '../testing/certificates.js'
 import { startSecureApi } from '../testing/secure-api.js'
 import type { ClusterConfig } from './config.js'
 import { loadConnection } from './connection.js'
-import { proxyOf } from './proxy.js'
+import { proxyOf } from './transport.js'
 
 const folder = temporaryFolder()
 const authority = new Authority()

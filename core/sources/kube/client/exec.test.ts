@@ -159,7 +159,7 @@ describe('explains', () => {
 
   it.each([
     ['not JSON', 'echo hidden', /did not print JSON/],
-    ['another kind', `echo '{"kind":"hidden"}'`, /no ExecCredential: its kind is wrong/],
+    ['another kind', `echo '{"kind":"hidden"}'`, /not an ExecCredential: its kind is wrong/],
     ['no status', `echo '{"kind":"ExecCredential","apiVersion":"${v1}"}'`, /its status is wrong/],
     [
       'another version',
