@@ -1,4 +1,4 @@
-// The reader of the benchmark, in a process of its own, so that its peak memory is its own: kpng's Kubernetes source and a store.
+// The reader of the benchmark, in its own process so that its peak memory can be measured: kpng's Kubernetes source and a store.
 //
 // node reader.js <url> <slices> <changes>
 import { monitorEventLoopDelay } from 'node:perf_hooks'

@@ -129,7 +129,7 @@ function firstByName<T>(entries: readonly Entry<T>[]): Map<string, Entry<T>> {
 
 function parseYaml(file: string, source: string): unknown {
   const lineCounter = new LineCounter()
-  // Without `prettyErrors`, because those quote the source, which contains secrets.
+  // Not `prettyErrors`: those quote the source, and the source holds secrets.
   const document = parseDocument(source, { lineCounter, prettyErrors: false })
   const [problem] = document.errors
   if (problem) {
@@ -143,7 +143,7 @@ function parseYaml(file: string, source: string): unknown {
   try {
     return document.toJS()
   } catch (error) {
-    throw new KpngError('invalid', `The kubeconfig file ${file} cannot be read: it uses YAML aliases wrongly.`, {
+    throw new KpngError('invalid', `The kubeconfig file ${file} cannot be read: it uses YAML aliases in a wrong way.`, {
       cause: error,
     })
   }
