@@ -1,8 +1,8 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { sendStatus } from '../testing/fake-api.js'
-import { sleep, until } from '../testing/recording.js'
-import { reflect, startApi, widget, widgets, widgetsPath } from '../testing/reflecting.js'
+import { until } from '../testing/recording.js'
+import { reflect, requestedAfterMs, startApi, widget, widgets, widgetsPath } from '../testing/reflecting.js'
 
 it('waits for a server that is not there yet', async () => {
   const api = await startApi()
@@ -38,11 +38,10 @@ it('says the same failure once, and its end', async () => {
 
 it('tells a hung watch by its end being overdue, and leaves a quiet one alone', async () => {
   const api = await startApi()
-  const { recorder, log } = await reflect(api.url, { timing: { watchSeconds: [1, 1], watchGraceMs: 100 } })
-  await until(() => recorder.lists === 1)
-  await sleep(900)
-  expect(api.requests).toHaveLength(1)
+  const startedAt = performance.now()
+  const { log } = await reflect(api.url, { timing: { watchSeconds: [1, 1], watchGraceMs: 100 } })
   await until(() => api.requests.length === 2)
+  expect(requestedAfterMs(api, 1, startedAt)).toBeGreaterThanOrEqual(1_099)
   expect(api.requests[1]?.kind).toBe('watch')
   expect(log.text()).toContain('did not end the watch of widgets within 1.1 s: it hangs')
 })
@@ -116,16 +115,14 @@ it('says when the credentials are refused', async () => {
 
 it('waits as long as a busy server asks for', async () => {
   const api = await startApi()
-  const at: number[] = []
   api.intercept = (_, response) => {
-    at.push(performance.now())
-    if (at.length > 1) return false
+    if (api.requests.length > 1) return false
     sendStatus(response, 429, 'too many requests', 'TooManyRequests', { 'retry-after': '1' })
     return true
   }
   const { recorder } = await reflect(api.url)
   await until(() => recorder.lists === 1)
-  expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThanOrEqual(990)
+  expect(requestedAfterMs(api, 1, api.requests[0]?.atMs ?? 0)).toBeGreaterThanOrEqual(990)
 })
 
 it('but not for ever', async () => {
@@ -142,10 +139,11 @@ it('but not for ever', async () => {
 it('takes an optional resource that the server lacks for empty, and looks for it rarely', async () => {
   const api = await startApi()
   api.collections.clear()
+  const startedAt = performance.now()
   const { recorder, log } = await reflect(api.url, { resource: { ...widgets, optional: true } })
-  await until(() => recorder.lists === 1)
-  await sleep(50)
-  expect(api.requests).toHaveLength(1)
+  await until(() => api.requests.length === 2)
+  expect(recorder.take()[0]).toBe('listed')
+  expect(requestedAfterMs(api, 1, startedAt)).toBeGreaterThanOrEqual(99)
   expect(log.lines.filter(({ level }) => ['error', 'warn'].includes(level))).toEqual([])
   api.set(widgetsPath, widget('a'))
   await until(() => recorder.state.has('a'))

@@ -19,6 +19,10 @@ export async function connectTo(server: string): Promise<KubeConnection> {
   return connection
 }
 
+/** How long after a time the request of this number came. */
+export const requestedAfterMs = (api: FakeApi, number: number, startedAt: number): number =>
+  (api.requests[number]?.atMs ?? 0) - startedAt
+
 export async function startApi(): Promise<FakeApi> {
   const api = await new FakeApi().start()
   api.collections.add(widgetsPath)
