@@ -34,6 +34,7 @@ it.each([
   [failed('UND_ERR_CONNECT_TIMEOUT'), /not accepted in time/],
   [failed('UND_ERR_HEADERS_TIMEOUT'), /did not answer in time/],
   [failed('CERT_HAS_EXPIRED'), /its certificate has expired/],
+  [failed('CERT_NOT_YET_VALID', 'certificate is not yet valid'), /its certificate is not valid yet/],
   [
     failed('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'SSL routines:tlsv13 alert certificate required'),
     /^Cannot talk to .*refused the TLS connection \(certificate required\). Check the client certificate/,

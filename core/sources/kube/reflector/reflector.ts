@@ -2,18 +2,10 @@ import { KpngError, type Log } from '@kpng/api'
 import { pause } from '@kpng/client'
 import type { KubeConnection } from '../client/index.js'
 import { type Failure, judge, NotStreaming, refusesStreaming, statusErrorIn } from './failure.js'
-import { KnownObjects } from './known-objects.js'
+import { isKubeObject, KnownObjects, type KubeObject, keyOf, splitKey, versionOf } from './known-objects.js'
 import { readList } from './list.js'
 import { ReflectorLog } from './reflector-log.js'
-import {
-  isKubeObject,
-  type KubeObject,
-  keyOf,
-  type RequestContext,
-  type Resource,
-  splitKey,
-  versionOf,
-} from './resource.js'
+import type { RequestContext, Resource } from './resource.js'
 import { Backoff, defaultTiming, type ReflectorTiming } from './timing.js'
 import { endsInitialEvents, openWatch, type WatchEvent } from './watch.js'
 

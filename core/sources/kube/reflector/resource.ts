@@ -34,31 +34,3 @@ export const selectorsOf = ({ labelSelector, fieldSelector }: Resource): Record<
 /** The rule that a ClusterRole needs for watching a resource, as YAML. */
 export const ruleOf = ({ group, name }: Resource): string =>
   `{apiGroups: ["${group}"], resources: ["${name}"], verbs: ["list", "watch"]}`
-
-/** What every object has, whatever its kind. */
-export interface KubeObject {
-  readonly metadata: { readonly name: string; readonly namespace?: unknown; readonly resourceVersion?: unknown }
-}
-
-export function isKubeObject(value: unknown): value is KubeObject {
-  const metadata = (value as { metadata?: { name?: unknown } | null } | null | undefined)?.metadata
-  return typeof metadata?.name === 'string' && metadata.name !== ''
-}
-
-/** Empty for an object without a namespace. */
-export const namespaceOf = ({ metadata: { namespace } }: KubeObject): string =>
-  typeof namespace === 'string' ? namespace : ''
-
-/** The resourceVersion of any object; empty if it has none. */
-export function versionOf(object: unknown): string {
-  const version = (object as { metadata?: { resourceVersion?: unknown } | null } | null)?.metadata?.resourceVersion
-  return typeof version === 'string' ? version : ''
-}
-
-/** `namespace/name` */
-export const keyOf = (object: KubeObject): string => `${namespaceOf(object)}/${object.metadata.name}`
-
-export function splitKey(key: string): { namespace: string; name: string } {
-  const slash = key.indexOf('/')
-  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) }
-}
