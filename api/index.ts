@@ -25,6 +25,7 @@ export {
   type UnsafeKind,
   unsafeKindOf,
 } from './ip.js'
+export { zoneLabel } from './labels.js'
 export { formatLine, type Log, type LogFields, silentLog, type TextLogOptions, textLog } from './log.js'
 export {
   endpointPath,
@@ -34,3 +35,4 @@ export {
   serviceOfEndpointPath,
   servicePath,
 } from './paths.js'
+export { parseCertificates, parsePrivateKey, type TlsProblem, tlsProblemOf } from './tls.js'

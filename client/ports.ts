@@ -12,12 +12,14 @@ export interface PortEndpoint {
 
 /**
  * The endpoints that serve a port of a service. The number may differ from endpoint to endpoint, and an endpoint that does not
- * have the port is not there.
+ * have the port is not there. A port of the same name and another protocol is another port.
  */
 export function endpointsOfPort({ endpoints }: ServiceEndpoints, port: localv1.PortMapping): PortEndpoint[] {
   const serving: PortEndpoint[] = []
   for (const endpoint of endpoints) {
-    const own = endpoint.portOverrides.find(({ name }) => name === port.name)
+    const own = endpoint.portOverrides.find(
+      ({ name, protocol = port.protocol }) => name === port.name && protocol === port.protocol,
+    )
     // An endpoint that lists ports serves those and no others.
     const number = endpoint.portOverrides.length > 0 ? (own?.port ?? 0) : port.targetPort
     if (number > 0) serving.push({ endpoint, port: number, scopes: own?.scopes ?? endpoint.scopes })

@@ -22,7 +22,8 @@ export const mayImport = {
 export const coreFlow = {
   store: [],
   view: ['store'],
-  sources: ['store'],
+  kubernetes: ['store'],
+  sources: ['store', 'kubernetes'],
   sinks: ['store', 'view'],
 }
 

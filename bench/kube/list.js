@@ -1,8 +1,8 @@
-// How much memory and time kpng's Kubernetes source takes for a large cluster, and how soon a change is in the store.
+// How much memory and time kpng's Kubernetes source needs for a large cluster, and how soon a change is in the store.
 //
 //   npm run build && node bench/kube/list.js [slices 5000] [endpoints 100] [changes 300]
 //
-// The API server and the reader are processes of their own. The figures beside ours were measured once, for the same 5,000
+// The API server and the reader are separate processes. The figures to compare with were measured once, for the same 5,000
 // slices × 100 endpoints, with the official JavaScript client and with a bare streaming-list reader that only keeps fields.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -51,7 +51,7 @@ for (const mode of ['streaming', 'cache', 'pages']) {
   })
 }
 rows.push(
-  { reader: 'official client (design)', 'peak RSS (MB)': '780-890', 'longest block (ms)': '6000-8000' },
-  { reader: 'bare reader (design)', 'peak RSS (MB)': '190', 'longest block (ms)': '300' },
+  { reader: 'official client', 'peak RSS (MB)': '780-890', 'longest block (ms)': '6000-8000' },
+  { reader: 'bare reader', 'peak RSS (MB)': '190', 'longest block (ms)': '300' },
 )
 console.table(rows)

@@ -1,4 +1,4 @@
-// The reader of the benchmark, in a process of its own, so that its peak memory is its own: kpng's Kubernetes source and a store.
+// The reader of the benchmark, in its own process so that its peak memory can be measured: kpng's Kubernetes source and a store.
 //
 // node reader.js <url> <slices> <changes>
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -11,7 +11,7 @@ const [url, slices, changes] = [process.argv[2], Number(process.argv[3]), Number
 const connection = await loadConnection({ server: url, env: {}, home: '/nonexistent' })
 const store = new Store()
 const stop = new AbortController()
-const counters = { apiEvents: 0, storeRevisions: 0 }
+let apiEvents = 0
 const rssBefore = process.memoryUsage.rss()
 const delay = monitorEventLoopDelay({ resolution: 1 })
 delay.enable()
@@ -25,7 +25,7 @@ const synced = new Promise((resolve) => {
     resolve()
   })
 })
-const done = watchKube({ store, log: silentLog, connection, signal: stop.signal, counters })
+const done = watchKube({ store, log: silentLog, connection, signal: stop.signal, onEvent: () => apiEvents++ })
 await synced
 const syncedMs = performance.now() - startedAt
 const { user, system } = process.cpuUsage(cpuBefore)
@@ -53,9 +53,9 @@ for (let index = 0; index < changes; index++) {
 // Everything changed while the watch was lost.
 const relistDelay = monitorEventLoopDelay({ resolution: 1 })
 relistDelay.enable()
-const { storeRevisions } = counters
+const { revision } = store
 await (await fetch(`${url}/expire`)).text()
-while (counters.storeRevisions === storeRevisions) await sleep(5)
+while (store.revision === revision) await sleep(5)
 await sleep(20)
 relistDelay.disable()
 
@@ -73,8 +73,9 @@ process.send?.({
   p99Ms: at(0.99),
   relistPeakRssMb: process.resourceUsage().maxRSS / 1024,
   relistBlockMs: relistDelay.max / 1e6,
-  relistRevisions: counters.storeRevisions - storeRevisions,
-  ...counters,
+  relistRevisions: store.revision - revision,
+  apiEvents,
+  storeRevisions: store.revision,
 })
 stop.abort()
 await done

@@ -1,7 +1,7 @@
-// The API server of the benchmark, in a process of its own: Services, a Node, and large EndpointSlices as a real cluster has
-// them (managedFields and all), as a streaming list or in pages, and then a change of one endpoint whenever it is asked for.
+// The API server of the benchmark, in its own process: Services, a Node, and large EndpointSlices like those of a real cluster
+// (with managedFields), as a streaming list, from a cache or in pages, and then a change of one endpoint on request.
 //
-// node server.js <slices> <endpoints a slice> <streaming|cache|pages>
+// node server.js <slices> <endpoints per slice> <streaming|cache|pages>
 import { createServer } from 'node:http'
 
 const [sliceCount, endpointCount, mode] = [Number(process.argv[2]), Number(process.argv[3]), process.argv[4]]

@@ -1,6 +1,6 @@
 /**
- * One string for equal texts. Names of nodes and zones come with each of half a million endpoints; parsed anew each time they
- * would be half a million strings. Forgets everything when it has grown past any cluster's size, which only costs sharing.
+ * Returns one string for equal texts. The names of nodes and zones come with each of half a million endpoints, and would be half a
+ * million strings. When the table is larger than any cluster, it forgets everything, which only costs some memory.
  */
 export function internTable(maxEntries = 100_000): (text: string) => string {
   const table = new Map<string, string>()

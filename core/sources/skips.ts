@@ -1,9 +1,8 @@
 import type { Log } from '@kpng/api'
 
 /**
- * What a source could not use. One bad object never stops another, and nothing is lost silently: each is logged once, with its
- * name and the reason, and counted. When the object is fine again (or gone) it is forgotten, so that the next mistake in it is
- * said again.
+ * What a source could not use. A bad object never stops another, and nothing is lost silently: each is logged once, with its name
+ * and the reason, and counted. When the object is good again, or gone, it is forgotten, so that its next mistake is logged again.
  */
 export class Skips {
   readonly #log: Log
@@ -14,12 +13,12 @@ export class Skips {
     this.#log = log
   }
 
-  /** How many things have been skipped so far. Repetitions of the same thing for the same reason count once. */
+  /** How many things have been skipped so far. The same thing for the same reason counts once. */
   get total(): number {
     return this.#total
   }
 
-  /** How many objects are skipped, wholly or in part, right now. */
+  /** How many objects are now skipped, completely or in part. */
   get current(): number {
     return this.#reasons.size
   }
@@ -42,8 +41,8 @@ export class Skips {
   }
 
   /**
-   * Reads one object: what `read` reports of it replaces what was known of it before, so a reason that no longer holds is
-   * forgotten and one that still holds is not said twice.
+   * Reads one object. What `read` reports replaces what was known of the object before: a reason that no longer holds is
+   * forgotten, and one that still holds is not logged twice.
    */
   reading<T>(object: string, read: (report: (reason: string) => void) => T): T {
     const before = this.#reasons.get(object)
@@ -58,7 +57,7 @@ export class Skips {
     return result
   }
 
-  /** The object is gone, and with it what was wrong with it. */
+  /** The object is gone. */
   forget(object: string): void {
     this.#reasons.delete(object)
   }

@@ -16,7 +16,10 @@ export const samePorts = (a: EndpointRecord['ports'], b: EndpointRecord['ports']
   (a !== undefined &&
     b !== undefined &&
     a.length === b.length &&
-    a.every((port, index) => port.name === b[index]?.name && port.port === b[index]?.port))
+    a.every(({ name, port, protocol }, index) => {
+      const other = b[index]
+      return name === other?.name && port === other.port && protocol === other.protocol
+    }))
 
 /** Compared field by field: this runs for every endpoint of every slice update, most of which change nothing. */
 export function sameEndpoint(a: EndpointRecord, b: EndpointRecord): boolean {

@@ -19,6 +19,8 @@ export interface Hints {
 export interface EndpointPort {
   readonly name: string
   readonly port: number
+  /** A service's port of another protocol is not served. Undefined: the source does not say, and the name alone counts. */
+  readonly protocol?: localv1.Protocol
 }
 
 /**

@@ -79,7 +79,11 @@ function endpointInfo(
     endpoint: {
       hostname,
       ips: { v4: [...v4], v6: [...v6] },
-      portOverrides: (ports ?? none).map(({ name, port }) => ({ name, port })),
+      portOverrides: (ports ?? none).map(({ name, port, protocol }) => ({
+        name,
+        port,
+        ...(protocol !== undefined && { protocol }),
+      })),
     },
     conditions,
     noPorts: ports !== undefined && ports.length === 0,

@@ -1,7 +1,7 @@
 import { type Message, toBinary } from '@bufbuild/protobuf'
 import type { GenMessage } from '@bufbuild/protobuf/codegenv2'
 import { globalv1, localv1 } from '@kpng/api'
-import { type EndpointRecord, none } from '../store/index.js'
+import { type EndpointPort, type EndpointRecord, none } from '../store/index.js'
 import { type Availability, Scope, type SelectedEndpoint } from './selection.js'
 
 /** A thing that a change set adds or changes. Items are shared by all watchers that get the same thing. */
@@ -106,8 +106,9 @@ export class EndpointItem implements SetItem, SelectedEndpoint {
   }
 
   #scopedOverrides(portScopes: readonly number[]): localv1.PortName[] {
-    return (this.endpoint.ports ?? none).map(({ name, port }) => {
-      const portName: localv1.PortName = { $typeName: 'localv1.PortName', name, port }
+    return (this.endpoint.ports ?? none).map((listed) => {
+      const { name } = listed
+      const portName = portNameOf(listed)
       const own = portScopes[this.#ports.findIndex((candidate) => candidate.name === name)]
       if (own !== undefined && own !== this.scopes) portName.scopes = scopesMessages[own] as localv1.EndpointScopes
       return portName
@@ -125,6 +126,13 @@ const scopesMessages: readonly localv1.EndpointScopes[] = Array.from({ length: 8
   }),
 )
 
+const portNameOf = ({ name, port, protocol }: EndpointPort): localv1.PortName => ({
+  $typeName: 'localv1.PortName',
+  name,
+  port,
+  ...(protocol !== undefined && { protocol }),
+})
+
 interface PortOverrides {
   readonly of: EndpointRecord['ports']
   readonly message: localv1.PortName[]
@@ -139,9 +147,7 @@ function portOverridesOf(ports: EndpointRecord['ports']): localv1.PortName[] {
 }
 
 function portOverrides(ports: EndpointRecord['ports']): PortOverrides {
-  const message = (ports ?? none).map(
-    ({ name, port }): localv1.PortName => Object.freeze({ $typeName: 'localv1.PortName', name, port }),
-  )
+  const message = (ports ?? none).map((port) => Object.freeze(portNameOf(port)))
   return { of: ports, message: Object.freeze(message) as localv1.PortName[] }
 }
 

@@ -4,9 +4,12 @@ import type { EndpointRecord } from '../store/index.js'
 /**
  * The port number under which an endpoint serves a port of its service, or undefined when it does not serve it. A slice's own
  * number counts, since it may differ from slice to slice (target ports by name), and what a slice does not list is not served.
+ * As in kube-proxy, a port of the same name and another protocol is another port.
  */
 export function targetPortOf(port: localv1.PortMapping, ports: EndpointRecord['ports']): number | undefined {
-  if (ports !== undefined) return ports.find((candidate) => candidate.name === port.name)?.port
+  if (ports !== undefined) {
+    return ports.find(({ name, protocol = port.protocol }) => name === port.name && protocol === port.protocol)?.port
+  }
   return port.targetPort > 0 ? port.targetPort : undefined
 }
 

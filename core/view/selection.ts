@@ -261,6 +261,6 @@ function withSameAddresses(candidates: readonly Candidate[]): Iterable<readonly 
 /** One text for one way to be reached. */
 export function addressesAndPorts({ v4, v6, ports }: EndpointRecord): string {
   let key = `${v4.join()}|${v6.join()}`
-  for (const port of ports ?? none) key += `|${port.name}:${port.port}`
+  for (const port of ports ?? none) key += `|${port.name}:${port.port}:${port.protocol ?? ''}`
   return key
 }

@@ -1,5 +1,5 @@
 import type { localv1 } from '@kpng/api'
-import type { EndpointRecord, ServiceEntry } from '../../store/index.js'
+import type { EndpointPort, EndpointRecord, ServiceEntry } from '../../store/index.js'
 import { listOf, mapOf, textOf } from './yaml-text.js'
 
 // Field names and order of Go kpng's structs in lower case. What Go does not have (its reader refuses unknown fields) is written
@@ -10,7 +10,7 @@ export function serviceText(entry: ServiceEntry & { readonly service: localv1.Se
   const { service } = entry
   const endpoints = [...entry.sources]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .flatMap(([source, records]) => records.map((record) => endpointText(record, source, entry)))
+    .flatMap(([slice, records]) => records.map((record) => endpointText(forService(service, record), slice, entry)))
   return [
     '- service:\n',
     `    namespace: ${textOf(service.namespace)}\n`,
@@ -76,6 +76,13 @@ function portsText(ports: readonly localv1.PortMapping[]): string {
 function affinityText(affinity: localv1.Service['sessionAffinity']): string {
   if (affinity.case !== 'clientIp') return '    sessionaffinity: null\n'
   return `    sessionaffinity:\n      clientip:\n        timeoutseconds: ${affinity.value.timeoutSeconds}\n`
+}
+
+/** State files have no protocol for an endpoint's port, so a port that is not served because of its protocol is left out. */
+function forService({ ports }: localv1.Service, record: EndpointRecord): EndpointRecord {
+  const isOther = ({ name, protocol }: EndpointPort) =>
+    protocol !== undefined && ports.some((port) => port.name === name && port.protocol !== protocol)
+  return record.ports?.some(isOther) ? { ...record, ports: record.ports.filter((port) => !isOther(port)) } : record
 }
 
 function endpointText(record: EndpointRecord, source: string, service: ServiceEntry): string {

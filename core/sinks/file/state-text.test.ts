@@ -2,10 +2,10 @@ import { create } from '@bufbuild/protobuf'
 import { globalv1, localv1 } from '@kpng/api'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { keptKeys } from '../../kubernetes/index.js'
 import { readPlainYaml } from '../../sources/file/plain-yaml.js'
 import { readContent } from '../../sources/file/read-file.js'
-import { keptKeys } from '../../sources/objects/index.js'
-import { type ClusterState, conditionsOf, type EndpointRecord, Store } from '../../store/index.js'
+import { type ClusterState, conditionsOf, type EndpointPort, type EndpointRecord, Store } from '../../store/index.js'
 import { StateText } from './state-text.js'
 
 function storeOf(state: ClusterState): Store {
@@ -113,6 +113,26 @@ services:
   })
 
   it('an empty state', () => expect(render(nothing)).toBe('nodes: []\nservices: []\n'))
+
+  it('a port of another protocol than its Service has is left out: it is not served', () => {
+    const { TCP, UDP } = localv1.Protocol
+    const web = create(localv1.ServiceSchema, {
+      namespace: 'default',
+      name: 'web',
+      ports: [{ name: 'http', protocol: TCP, port: 80 }],
+    })
+    const withPorts = (...ports: EndpointPort[]) => {
+      const endpoints = [{ namespace: 'default', name: 's', service: 'web', endpoints: [{ ...endpoint, ports }] }]
+      return render({ ...nothing, services: [web], endpoints })
+    }
+    const http = { name: 'http', port: 8080 }
+    expect(withPorts({ ...http, protocol: TCP }, { name: 'dns', port: 53, protocol: UDP })).toContain(
+      'portoverrides:\n      - name: http\n        port: 8080\n      - name: dns\n        port: 53\n',
+    )
+    const none = withPorts({ ...http, protocol: UDP })
+    expect(none).toContain('portoverrides: []')
+    expect(none).toContain('noports: true')
+  })
 
   it('is sorted by name; endpoints without a service are left out', () => {
     const named = (name: string) => create(localv1.ServiceSchema, { namespace: 'default', name })

@@ -62,6 +62,7 @@ const upstreamStore = () => {
         endpoint('10.0.0.1', { podName: 'p', node: 'node-a', zone: 'zone-a', zones: ['zone-a'], nodes: ['node-a'] }),
         endpoint('10.0.0.2', { ready: false, serving: true, terminating: true }),
         endpoint('10.0.0.3', { ready: false, serving: false }),
+        endpoint('10.0.0.4', { ports: [{ name: 'http', port: 8080, protocol: localv1.Protocol.UDP }] }),
       ],
     })
     tx.setEndpoints({

@@ -32,7 +32,7 @@ export function endpointRecord(info: globalv1.EndpointInfo): EndpointRecord {
 function portsOf({ endpoint, noPorts }: globalv1.EndpointInfo): EndpointRecord['ports'] {
   const listed = endpoint?.portOverrides ?? []
   if (listed.length === 0) return noPorts ? none : undefined
-  return listed.map(({ name, port }) => ({ name, port }))
+  return listed.map(({ name, port, protocol }) => ({ name, port, ...(protocol !== undefined && { protocol }) }))
 }
 
 const orNone = (values: string[] | undefined): readonly string[] => (values && values.length > 0 ? values : none)

@@ -1,6 +1,6 @@
 import { KpngError, messageOf } from '@kpng/api'
 import { isMap, isNode, isScalar, LineCounter, type ParsedNode, parseAllDocuments, YAMLParseError } from 'yaml'
-import type { Place } from '../objects/fields.js'
+import type { Place } from '../../kubernetes/fields.js'
 import { giveUp } from './plain-scalars.js'
 import { locateInLongYaml, locateInPlainYaml, type Position, readLongYaml, readPlainYaml } from './plain-yaml.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { keptKeys } from '../objects/index.js'
+import { keptKeys } from '../../kubernetes/index.js'
 import { readContent } from './read-file.js'
 
 const read = (text: string, serviceProxyName = '') =>
@@ -93,14 +93,16 @@ describe('which services', () => {
     expect(skipped).toEqual([])
   })
 
-  it('slices too', () => {
-    const mine = slice.replace(
-      '    kubernetes.io/service-name: web\n',
-      `    kubernetes.io/service-name: web\n    ${forProxy}: mine\n`,
-    )
-    expect(read(mine).endpoints).toEqual([])
-    expect(read(mine, 'mine').endpoints).toHaveLength(1)
-    expect(read(slice, 'mine').endpoints).toEqual([])
+  it('slices go with their Service; the default proxy leaves headless ones out', () => {
+    const labelled = (label: string) =>
+      slice.replace('    kubernetes.io/service-name: web\n', `    kubernetes.io/service-name: web\n    ${label}\n`)
+    for (const text of [slice, labelled(`${forProxy}: mine`)]) {
+      expect(read(text).endpoints).toHaveLength(1)
+      expect(read(text, 'mine').endpoints).toHaveLength(1)
+    }
+    const headless = labelled('service.kubernetes.io/headless: ""')
+    expect(read(headless).endpoints).toEqual([])
+    expect(read(headless, 'mine').endpoints).toHaveLength(1)
   })
 
   it('one without a cluster IP: nobody here allocates it', () => {

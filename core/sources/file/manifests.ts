@@ -1,4 +1,4 @@
-import { type Fields, isFields, shown } from '../objects/fields.js'
+import { type Fields, isFields, shown } from '../../kubernetes/fields.js'
 import {
   endpointsFromKubernetes,
   type KeptKeys,
@@ -7,7 +7,7 @@ import {
   selectionForProxy,
   serviceCidrFromKubernetes,
   serviceFromKubernetes,
-} from '../objects/index.js'
+} from '../../kubernetes/index.js'
 import type { ContentBuilder } from './content.js'
 import { manifestShapes } from './manifest-shapes.js'
 import { check, WrongKind } from './shape.js'
@@ -77,7 +77,7 @@ const kinds: Readonly<Record<string, Kind>> = {
       if (!selection.takesSlice(object)) return
       const report = content.reportFor(nameOf('EndpointSlice', object))
       const slice = endpointsFromKubernetes(object, report, options.intern)
-      if (slice) content.addSlice(slice.source)
+      if (slice) content.addSlice(slice)
     },
   },
   Node: {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { keptKeys } from '../objects/index.js'
+import { keptKeys } from '../../kubernetes/index.js'
 import { mergeContents } from './merge.js'
 import { readContent } from './read-file.js'
 

@@ -1,4 +1,4 @@
-import type { Place } from '../objects/fields.js'
+import type { Place } from '../../kubernetes/fields.js'
 import { PlainLines } from './plain-lines.js'
 import { flowScalar, giveUp, NotPlain, quoted, resolvePlain, startsPlain } from './plain-scalars.js'
 

@@ -1,4 +1,4 @@
-import type { Place } from '../objects/fields.js'
+import type { Place } from '../../kubernetes/fields.js'
 import { PlainReader, type Position, type ReadItem } from './plain-reader.js'
 import { NotPlain } from './plain-scalars.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { keptKeys } from '../objects/index.js'
+import { keptKeys } from '../../kubernetes/index.js'
 import { readContent } from './read-file.js'
 
 const read = (text: string, serviceProxyName = '') =>

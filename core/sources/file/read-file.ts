@@ -1,4 +1,4 @@
-import { isFields } from '../objects/fields.js'
+import { isFields } from '../../kubernetes/fields.js'
 import { ContentBuilder, type FileContent } from './content.js'
 import { readDocuments, wrongValue } from './documents.js'
 import { isManifest, type ManifestOptions, readManifest } from './manifests.js'

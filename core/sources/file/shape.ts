@@ -1,4 +1,4 @@
-import { isFields, type Place, pathOf, shown } from '../objects/fields.js'
+import { isFields, type Place, pathOf, shown } from '../../kubernetes/fields.js'
 
 // What a file must look like before its values are read: which fields, and of which kind. Own code and no schema library, since it
 // must say where a mistake is (for line and column), let unknown fields pass but tell them, and be quick on a million values.

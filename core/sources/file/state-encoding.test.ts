@@ -2,7 +2,7 @@ import { toBinary } from '@bufbuild/protobuf'
 import { globalv1, localv1 } from '@kpng/api'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { keptKeys } from '../objects/index.js'
+import { keptKeys } from '../../kubernetes/index.js'
 import type { FileContent } from './content.js'
 import { readContent } from './read-file.js'
 
@@ -41,7 +41,7 @@ describe('the time that a client sticks to its endpoint', () => {
     expect(content.skipped).toEqual([
       {
         object: 'Service default/odd',
-        reason: `sessionaffinity.clientip.timeoutseconds is ${seconds}; 1 to 86400 was expected. 10800 is taken.`,
+        reason: `sessionaffinity.clientip.timeoutseconds is ${seconds}; 1 to 86400 was expected. 10800 is used.`,
       },
     ])
   })

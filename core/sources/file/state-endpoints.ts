@@ -1,6 +1,5 @@
+import { isPort, nameProblem, type Report, shown } from '../../kubernetes/fields.js'
 import { conditionsOf, type EndpointPort, type EndpointRecord, type Hints, none } from '../../store/index.js'
-import { isPort, type Report, shown } from '../objects/fields.js'
-import { nameProblem } from '../objects/names.js'
 import { ipsOf } from './state-ips.js'
 import type { StateEndpoint } from './state-shape.js'
 

@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf'
 import { globalv1, localv1 } from '@kpng/api'
 import { describe, expect, it } from 'vitest'
+import { keptKeys } from '../../kubernetes/index.js'
 import { conditionsOf } from '../../store/index.js'
-import { keptKeys } from '../objects/index.js'
 import { readContent } from './read-file.js'
 
 const read = (text: string) =>

@@ -1,7 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { type Playground, startPlayground } from '@kpng/playground'
 import { expect, it, onTestFinished } from 'vitest'
-import { type ClusterState, Store } from '../../store/index.js'
 import {
   endpointsFromKubernetes,
   keyFilter,
@@ -9,8 +8,9 @@ import {
   selectionForProxy,
   serviceCidrFromKubernetes,
   serviceFromKubernetes,
-} from '../objects/index.js'
-import { loadConnection } from './credentials/index.js'
+} from '../../kubernetes/index.js'
+import { type ClusterState, Store } from '../../store/index.js'
+import { loadConnection } from './client/index.js'
 import { watchKube } from './source.js'
 import { OrderedStore } from './testing/ordered-store.js'
 import { randomChange, seededRandom } from './testing/random-changes.js'
@@ -32,7 +32,7 @@ function stateOf({ objects }: Playground): Store {
       selection.takesService(object) ? serviceFromKubernetes(object, kept, fail) : undefined,
     ),
     endpoints: read('EndpointSlice', (object) =>
-      selection.takesSlice(object) ? endpointsFromKubernetes(object, fail, (text) => text)?.source : undefined,
+      selection.takesSlice(object) ? endpointsFromKubernetes(object, fail, (text) => text) : undefined,
     ),
     nodes: read('Node', (object) => nodeFromKubernetes(object, kept, fail)),
     serviceCidrs: read('ServiceCIDR', (object) => serviceCidrFromKubernetes(object, fail)),
@@ -109,7 +109,6 @@ it.each([
     const store = new OrderedStore()
     const log = recordingLog()
     const stop = new AbortController()
-    const counters = { apiEvents: 0, storeRevisions: 0 }
     const timing = {
       backoff: { minMs: 5, maxMs: 50, resetAfterMs: 200 },
       watchSeconds: [1, 1] as const,
@@ -124,7 +123,6 @@ it.each([
       connection,
       signal: stop.signal,
       timing,
-      counters,
       serviceLabels: ['number'],
       nodeLabels: ['number'],
       pageSize: 20,

@@ -1,52 +1,67 @@
 import { type globalv1, type localv1, servicePath } from '@kpng/api'
-import { reuseEndpoints } from '../../store/index.js'
-import { internTable } from '../intern.js'
 import {
   endpointsFromKubernetes,
   type KeptKeys,
   nodeFromKubernetes,
   type ProxySelection,
+  type Report,
   type SliceEndpoints,
   serviceCidrFromKubernetes,
   serviceFromKubernetes,
-} from '../objects/index.js'
+} from '../../kubernetes/index.js'
+import { type Kind, reuseEndpoints, type Store, type Transaction } from '../../store/index.js'
+import { internTable } from '../intern.js'
 import type { Resource } from './reflector/index.js'
-import type { KindMapping } from './store-writer.js'
 
 /** The resources that kpng watches, by the names they have in the API. */
 export type KubeResource = 'services' | 'endpointslices' | 'nodes' | 'servicecidrs'
 
+/** A kind of object that is watched, and how its objects become entries of the store. */
 export interface WatchedKind<T> {
   readonly resource: Resource & { readonly name: KubeResource }
-  readonly mapping: KindMapping<T>
+  /** As in manifests, for instance `EndpointSlice`. */
+  readonly kind: string
+  readonly isNamespaced: boolean
+  /** The store's name for it, if the store waits for it. */
+  readonly storeKind?: Kind
+  /**
+   * What kpng uses of an object. Undefined: nothing.
+   * @param waiting what was read of an earlier version of the object that is not written yet
+   */
+  parse(object: unknown, report: Report, waiting: T | undefined): T | undefined
+  set(transaction: Transaction, value: T): void
+  delete(transaction: Transaction, namespace: string, name: string): void
 }
 
 export function servicesKind(selection: ProxySelection, kept: KeptKeys): WatchedKind<localv1.Service> {
   const { serviceLabelSelector: labelSelector, serviceFieldSelector: fieldSelector } = selection
   return {
     resource: { group: '', version: 'v1', name: 'services', labelSelector, fieldSelector },
-    mapping: {
-      kind: 'Service',
-      storeKind: 'services',
-      // Selected once more: servers before 1.31 cannot select by spec.clusterIP.
-      read: (object, report) =>
-        selection.takesService(object) ? serviceFromKubernetes(object, kept, report) : undefined,
-      set: (transaction, service) => transaction.setService(service),
-      delete: (transaction, namespace, name) => transaction.deleteService(namespace, name),
-    },
+    kind: 'Service',
+    isNamespaced: true,
+    storeKind: 'services',
+    // Selected here too, because servers before 1.31 cannot select by spec.clusterIP.
+    parse: (object, report) =>
+      selection.takesService(object) ? serviceFromKubernetes(object, kept, report) : undefined,
+    set: (transaction, service) => transaction.setService(service),
+    delete: (transaction, namespace, name) => transaction.deleteService(namespace, name),
   }
 }
 
 /**
- * Slices are selected by the same labels as Services. That is right for the slices that Kubernetes makes: its controller copies
- * the labels of the Service to them (service-proxy-name among them; headless it sets itself), and kube-proxy relies on it too.
- * Slices that people write for a Service without a selector must carry the label of a specialised proxy themselves. Taking
- * every slice in the cluster instead, to spare them that, would make each specialised proxy as costly to the API server as
- * the default one.
+ * A slice belongs to the proxy that takes its Service. Only the slices that Kubernetes makes carry the labels of their Service;
+ * those that people write for a Service without a selector need not. So a specialised proxy reads all slices, which makes it
+ * as costly to the API server as the default proxy. Slices whose Service the store does not have are served to nobody.
  *
- * @param startedAtUnixMs a change that began before is none whose delay we could be blamed for (checklist 78)
+ * @param store holds the endpoints that equal ones are replaced by: while a list is being read, many slices wait, and so they
+ *   take little memory and little time to write
+ * @param startedAtUnixMs kpng is not responsible for the delay of a change that began before (checklist 78)
  */
-export function endpointSlicesKind(selection: ProxySelection, startedAtUnixMs: number): WatchedKind<SliceEndpoints> {
+export function endpointSlicesKind(
+  selection: ProxySelection,
+  store: Store,
+  startedAtUnixMs: number,
+): WatchedKind<SliceEndpoints> {
   const intern = internTable()
   return {
     resource: {
@@ -55,56 +70,54 @@ export function endpointSlicesKind(selection: ProxySelection, startedAtUnixMs: n
       name: 'endpointslices',
       labelSelector: selection.sliceLabelSelector,
     },
-    mapping: {
-      kind: 'EndpointSlice',
-      storeKind: 'endpoints',
-      read: (object, report) => {
-        const read = selection.takesSlice(object) ? endpointsFromKubernetes(object, report, intern) : undefined
-        const isOurs = (read?.triggerUnixMs ?? 0) >= startedAtUnixMs
-        return read && !isOurs ? { ...read, triggerUnixMs: undefined } : read
-      },
-      share: (store, { source, triggerUnixMs }) => {
-        const stored = store.entry(servicePath(source.namespace, source.service))?.sources.get(source.name)
-        return { source: { ...source, endpoints: reuseEndpoints(stored, source.endpoints) }, triggerUnixMs }
-      },
-      // A change that is overtaken by another one has begun nevertheless.
-      merge: (earlier, later) => ({ ...later, triggerUnixMs: earlier.triggerUnixMs ?? later.triggerUnixMs }),
-      set: (transaction, { source, triggerUnixMs }) => transaction.setEndpoints(source, triggerUnixMs),
-      delete: (transaction, namespace, name) => transaction.deleteEndpoints(namespace, name),
+    kind: 'EndpointSlice',
+    isNamespaced: true,
+    storeKind: 'endpoints',
+    parse: (object, report, waiting) => {
+      const slice = selection.takesSlice(object) ? endpointsFromKubernetes(object, report, intern) : undefined
+      if (!slice) return undefined
+      const { triggerUnixMs = 0 } = slice
+      const stored = store.entry(servicePath(slice.namespace, slice.service))?.sources.get(slice.name)
+      return {
+        ...slice,
+        endpoints: reuseEndpoints(stored, slice.endpoints),
+        // The delay is that of the first change that waits.
+        triggerUnixMs: waiting?.triggerUnixMs ?? (triggerUnixMs >= startedAtUnixMs ? triggerUnixMs : undefined),
+      }
     },
+    set: (transaction, slice) => transaction.setEndpoints(slice, slice.triggerUnixMs),
+    delete: (transaction, namespace, name) => transaction.deleteEndpoints(namespace, name),
   }
 }
 
-/** @param nodeName the only Node that is wanted: thousands of agents must not each be sent the heartbeats of thousands of Nodes */
+/** @param nodeName the only Node to watch: the heartbeats of thousands of Nodes must not go to each of thousands of agents */
 export function nodesKind(kept: KeptKeys, nodeName?: string): WatchedKind<globalv1.Node> {
   const fieldSelector = nodeName === undefined ? {} : { fieldSelector: `metadata.name=${escapedForSelector(nodeName)}` }
   return {
     resource: { group: '', version: 'v1', name: 'nodes', ...fieldSelector },
-    mapping: {
-      kind: 'Node',
-      storeKind: 'nodes',
-      // Selected once more, as with Services: a field selector may be refused.
-      read: (object, report) => {
-        const node = nodeFromKubernetes(object, kept, report)
-        return nodeName === undefined || node?.name === nodeName ? node : undefined
-      },
-      set: (transaction, node) => transaction.setNode(node),
-      delete: (transaction, _, name) => transaction.deleteNode(name),
+    kind: 'Node',
+    isNamespaced: false,
+    storeKind: 'nodes',
+    // Selected here too, as Services are: a server may refuse the field selector.
+    parse: (object, report) => {
+      const node = nodeFromKubernetes(object, kept, report)
+      return nodeName === undefined || node?.name === nodeName ? node : undefined
     },
+    set: (transaction, node) => transaction.setNode(node),
+    delete: (transaction, _, name) => transaction.deleteNode(name),
   }
 }
 
 const escapedForSelector = (value: string): string => value.replace(/[\\,=]/g, '\\$&')
 
-/** Servers before 1.33 (and those that switch them off) have none: only what uses them does without. */
+/** Servers before 1.33, and those that switch it off, do not have this resource. kpng then works without it. */
 export function serviceCidrsKind(): WatchedKind<localv1.ServiceCIDR> {
   return {
     resource: { group: 'networking.k8s.io', version: 'v1', name: 'servicecidrs', optional: true },
-    mapping: {
-      kind: 'ServiceCIDR',
-      read: (object, report) => serviceCidrFromKubernetes(object, report),
-      set: (transaction, cidr) => transaction.setServiceCidr(cidr),
-      delete: (transaction, _, name) => transaction.deleteServiceCidr(name),
-    },
+    kind: 'ServiceCIDR',
+    isNamespaced: false,
+    parse: (object, report) => serviceCidrFromKubernetes(object, report),
+    set: (transaction, cidr) => transaction.setServiceCidr(cidr),
+    delete: (transaction, _, name) => transaction.deleteServiceCidr(name),
   }
 }

@@ -2,8 +2,8 @@ import { silentLog } from '@kpng/api'
 import { expect, it } from 'vitest'
 import { Store } from '../../store/index.js'
 import { Skips } from '../skips.js'
-import { watchKube } from './source.js'
-import { api, cidrs, nodes, proxyName, service, services, slice, slices, watch } from './testing/cluster.js'
+import { type WatchKubeOptions, watchKube } from './source.js'
+import { api, cidrs, nodes, proxyName, servedOn, service, services, slice, slices, watch } from './testing/cluster.js'
 import { sendStatus } from './testing/fake-api.js'
 import { recordingLog, sleep, until } from './testing/recording.js'
 import { connectTo } from './testing/reflecting.js'
@@ -18,7 +18,7 @@ it('reads all kinds into the store', async () => {
     status: { addresses: [{ type: 'InternalIP', address: '192.168.0.1' }] },
   })
   server.set(cidrs, { kind: 'ServiceCIDR', metadata: { name: 'kubernetes' }, spec: { cidrs: ['10.0.0.0/24'] } })
-  const { store, counters, log } = await watch(server)
+  const { store, events, log } = await watch(server)
   await until(() => store.synced && store.serviceCidrs.size === 1)
   expect(store.entry('default/web')?.service?.ports[0]?.port).toBe(80)
   expect(
@@ -29,20 +29,21 @@ it('reads all kinds into the store', async () => {
   ).toEqual(['10.1.0.1', '10.1.0.2'])
   expect(store.node('node-1')?.addresses).toEqual(['192.168.0.1'])
   expect(store.serviceCidrs.get('kubernetes')?.cidrs).toEqual(['10.0.0.0/24'])
-  expect(counters).toEqual({ apiEvents: 4, storeRevisions: 4 })
+  expect(events).toHaveLength(4)
+  expect(store.revision).toBe(4)
   expect(log.lines.filter(({ level }) => ['warn', 'error'].includes(level))).toEqual([])
 })
 
 it('follows changes, and writes nothing where nothing changed that kpng uses', async () => {
   const server = await api()
-  const { store, counters } = await watch(server)
+  const { store, events } = await watch(server)
   await until(() => store.synced)
   server.set(services, service('web'))
   server.set(slices, slice('web-1', 'web', ['10.1.0.1']))
   await until(() => store.entry('default/web')?.sources.size === 1 && store.entry('default/web')?.service !== undefined)
   const { revision } = store
   for (let n = 0; n < 20; n++) server.set(slices, { ...slice('web-1', 'web', ['10.1.0.1']), note: n })
-  await until(() => counters.apiEvents === 22)
+  await until(() => events.length === 22)
   expect(store.revision).toBe(revision)
   server.remove(slices, 'web-1', 'default')
   server.remove(services, 'web', 'default')
@@ -86,9 +87,9 @@ it('selects on the server: the default proxy takes what has no proxy name and is
   await until(() => store.synced)
   expect(store.entries().map(({ name }) => name)).toEqual(['mine'])
   const asked = Object.fromEntries(server.requests.map(({ path, query }) => [path, query]))
-  expect(asked[services]?.get('labelSelector')).toBe(`!${proxyName},!service.kubernetes.io/headless`)
+  expect(asked[services]?.get('labelSelector')).toBe(`!${proxyName}`)
   expect(asked[services]?.get('fieldSelector')).toBe('spec.clusterIP!=None')
-  expect(asked[slices]?.get('labelSelector')).toBe(`!${proxyName},!service.kubernetes.io/headless`)
+  expect(asked[slices]?.get('labelSelector')).toBe('!service.kubernetes.io/headless')
   expect(asked[nodes]?.has('labelSelector')).toBe(false)
   expect(Object.keys(asked).some((path) => path.endsWith('/servicecidrs'))).toBe(true)
 })
@@ -106,6 +107,72 @@ it('a specialised proxy takes what carries its name, headless too', async () => 
   expect(server.requests.find(({ path }) => path === services)?.query.get('labelSelector')).toBe(`${proxyName}=special`)
   // Addresses that it has no Service for are those of the cluster's own proxy: it must not know that they are Services'.
   expect(server.requests.some(({ path }) => path.endsWith('/servicecidrs'))).toBe(false)
+})
+
+it('as in kube-proxy 1.36, service-proxy-name counts on Services and headless on slices', async () => {
+  const server = await api()
+  const headless = 'service.kubernetes.io/headless'
+  server.set(services, service('labelled-headless', {}, { [headless]: '' }))
+  server.set(slices, slice('labelled-headless-1', 'labelled-headless', ['10.1.0.1']))
+  server.set(services, service('labelled-slice'))
+  server.set(slices, slice('labelled-slice-1', 'labelled-slice', ['10.1.0.2'], { [proxyName]: 'other' }))
+  server.set(services, service('headless-slice'))
+  server.set(slices, slice('headless-slice-1', 'headless-slice', ['10.1.0.3'], { [headless]: '' }))
+  const { store } = await watch(server)
+  await until(() => store.synced)
+  const slicesOf = (name: string) => store.entry(`default/${name}`)?.sources.size
+  expect(store.entry('default/labelled-headless')?.service).toBeDefined()
+  expect(slicesOf('labelled-headless')).toBe(1)
+  expect(slicesOf('labelled-slice')).toBe(1)
+  expect(slicesOf('headless-slice')).toBe(0)
+})
+
+it('slices go with their Service, whatever labels they carry', async () => {
+  const server = await api()
+  const own = { [proxyName]: 'special' }
+  server.set(services, service('special', {}, own))
+  server.set(slices, slice('hand-made', 'special', ['10.1.0.1']))
+  server.set(services, service('usual'))
+  server.set(slices, slice('usual-1', 'usual', ['10.1.0.2'], own))
+  const served = async (options: Partial<WatchKubeOptions>) => {
+    const { store } = await watch(server, options)
+    await until(() => store.synced)
+    return servedOn('node-1', store)
+  }
+  expect(await served({ serviceProxyName: 'special' })).toEqual(['special http: 10.1.0.1:8080'])
+  expect(await served({})).toEqual(['usual http: 10.1.0.2:8080'])
+})
+
+it('a slice port of another protocol is not the Service port of that name (as in kube-proxy)', async () => {
+  const server = await api()
+  const port = (name: string, number: number, protocol: string) => ({ name, port: number, protocol })
+  const withPorts = (ports: object[], object: ReturnType<typeof slice>) => ({ ...object, ports })
+  server.set(services, service('web', { ports: [port('http', 80, 'TCP'), port('other', 81, 'TCP')] }))
+  server.set(slices, withPorts([port('http', 8080, 'UDP')], slice('web-1', 'web', ['10.1.0.1'])))
+  server.set(
+    slices,
+    withPorts([port('http', 8080, 'UDP'), port('other', 8081, 'TCP')], slice('web-2', 'web', ['10.1.0.2'])),
+  )
+  server.set(services, service('dns', { ports: [port('dns', 53, 'UDP'), port('dns-tcp', 53, 'TCP')] }))
+  server.set(
+    slices,
+    withPorts([port('dns', 5353, 'UDP'), port('dns-tcp', 5353, 'TCP')], slice('dns-1', 'dns', ['10.1.0.3'])),
+  )
+  const { store } = await watch(server)
+  await until(() => store.synced)
+  expect(await servedOn('node-1', store)).toEqual([
+    'dns dns-tcp: 10.1.0.3:5353',
+    'dns dns: 10.1.0.3:5353',
+    'web http: nowhere',
+    'web other: 10.1.0.2:8081',
+  ])
+  // The Service changes its protocol: the same slices serve it.
+  server.set(services, service('web', { ports: [port('http', 80, 'UDP')] }))
+  await until(() => store.entry('default/web')?.service?.ports.length === 1)
+  expect((await servedOn('node-1', store)).filter((line) => line.startsWith('web'))).toEqual([
+    'web http: 10.1.0.1:8080',
+    'web http: 10.1.0.2:8080',
+  ])
 })
 
 it('drops headless services itself where the server cannot select by clusterIP (before 1.31)', async () => {
@@ -194,11 +261,38 @@ it('says once that something came without a name', async () => {
   expect(skips.current).toBe(4)
 })
 
+it('an object without a namespace does not take the place of one in "default" (nor a Node with one that of a Node)', async () => {
+  const server = await api()
+  server.set(services, service('web', { clusterIP: '10.0.0.1', clusterIPs: ['10.0.0.1'] }))
+  server.set(nodes, { kind: 'Node', metadata: { name: 'node-1' } })
+  const { store, log } = await watch(server)
+  await until(() => store.synced)
+  const { namespace: _, ...metadata } = service('web').metadata
+  server.set(services, { ...service('web', { clusterIP: '10.0.0.2', clusterIPs: ['10.0.0.2'] }), metadata })
+  server.set(nodes, { kind: 'Node', metadata: { namespace: 'default', name: 'node-1' } })
+  const skipped = () => log.lines.filter(({ message }) => message === 'Skipped').map(({ fields }) => fields)
+  await until(() => skipped().length === 2)
+  expect(skipped()).toEqual([
+    { object: 'Service web', reason: 'metadata.namespace is missing. It is left out.' },
+    { object: 'Node default/node-1', reason: 'metadata.namespace is "default", and a Node has none. It is left out.' },
+  ])
+  const unchanged = () => {
+    expect(store.entry('default/web')?.service?.ips?.clusterIps?.v4).toEqual(['10.0.0.1'])
+    expect(store.node('node-1')).toBeDefined()
+  }
+  unchanged()
+  server.remove(services, 'web')
+  server.remove(nodes, 'node-1', 'default')
+  server.set(services, service('last'))
+  server.set(nodes, { kind: 'Node', metadata: { name: 'last' } })
+  await until(() => store.entry('default/last') !== undefined && store.node('last') !== undefined)
+  unchanged()
+})
+
 it('counts every event by resource and type', async () => {
   const server = await api()
   server.set(services, service('web'))
-  const events: string[] = []
-  const { store } = await watch(server, { onEvent: (resource, type) => events.push(`${resource} ${type}`) })
+  const { store, events } = await watch(server)
   await until(() => store.synced)
   server.set(services, service('web', { ports: [] }))
   server.remove(services, 'web', 'default')

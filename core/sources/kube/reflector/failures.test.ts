@@ -1,19 +1,19 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { sendStatus } from '../testing/fake-api.js'
-import { sleep, until } from '../testing/recording.js'
-import { reflect, startApi, widget, widgets, widgetsPath } from '../testing/reflecting.js'
+import { until } from '../testing/recording.js'
+import { reflect, requestedAfterMs, startApi, widget, widgets, widgetsPath } from '../testing/reflecting.js'
 
 it('waits for a server that is not there yet', async () => {
   const api = await startApi()
   const { url } = api
   await api.stop()
-  const { handler, log } = await reflect(url)
+  const { recorder, log } = await reflect(url)
   await until(() => log.lines.some(({ level }) => level === 'error'))
   expect(log.text()).toContain(`Cannot reach the API server ${url}`)
-  expect(log.text()).toContain('the connection was refused. Check that it runs, and --server.')
+  expect(log.text()).toContain('the connection was refused. Check that the server runs, and the given server URL.')
   await api.start()
-  await until(() => handler.lists === 1)
+  await until(() => recorder.lists === 1)
 })
 
 it('says the same failure once, and its end', async () => {
@@ -24,13 +24,13 @@ it('says the same failure once, and its end', async () => {
     sendStatus(response, 500, 'etcd is away')
     return true
   }
-  const { handler, log } = await reflect(api.url)
-  await until(() => handler.lists === 1)
+  const { recorder, log } = await reflect(api.url)
+  await until(() => recorder.lists === 1)
   const loud = log.lines
     .filter(({ level }) => !level.startsWith('detail'))
     .map(({ level, message }) => [level, message])
   expect(loud).toEqual([
-    ['warn', 'The API server is not able to answer now: trying again'],
+    ['warn', 'The API server cannot answer now: trying again'],
     ['info', 'Listed'],
     ['info', 'Kubernetes can be read again'],
   ])
@@ -38,13 +38,12 @@ it('says the same failure once, and its end', async () => {
 
 it('tells a hung watch by its end being overdue, and leaves a quiet one alone', async () => {
   const api = await startApi()
-  const { handler, log } = await reflect(api.url, { timing: { watchSeconds: [1, 1], watchGraceMs: 100 } })
-  await until(() => handler.lists === 1)
-  await sleep(900)
-  expect(api.requests).toHaveLength(1)
+  const startedAt = performance.now()
+  const { log } = await reflect(api.url, { timing: { watchSeconds: [1, 1], watchGraceMs: 100 } })
   await until(() => api.requests.length === 2)
+  expect(requestedAfterMs(api, 1, startedAt)).toBeGreaterThanOrEqual(1_099)
   expect(api.requests[1]?.kind).toBe('watch')
-  expect(log.text()).toContain('was not ended by the server 1.1 s after its start: it hangs')
+  expect(log.text()).toContain('did not end the watch of widgets within 1.1 s: it hangs')
 })
 
 it('gives up on a server that accepts and never answers', async () => {
@@ -77,8 +76,8 @@ it('gives up on a list that stops in the middle', async () => {
     response.write('{"metadata":{"resourceVersion":"1"},"items":[')
     return true
   }
-  const { handler, log } = await reflect(api.url, { timing: { answerTimeoutMs: 300 } })
-  await until(() => handler.lists === 1)
+  const { recorder, log } = await reflect(api.url, { timing: { answerTimeoutMs: 300 } })
+  await until(() => recorder.lists === 1)
   expect(log.text()).toContain('The list of widgets broke off')
 })
 
@@ -90,17 +89,17 @@ it('names the RBAC rule that is missing', async () => {
     sendStatus(response, 403, 'widgets.example.com is forbidden: User "x" cannot watch resource "widgets"', 'Forbidden')
     return true
   }
-  const { handler, log } = await reflect(api.url)
+  const { recorder, log } = await reflect(api.url)
   await until(() => log.lines.some(({ level }) => level === 'error'))
   expect(log.lines.find(({ level }) => level === 'error')).toMatchObject({
-    message: 'The API server does not allow to watch a resource: add this rule to the ClusterRole',
+    message: 'The API server forbids kpng to watch a resource: add this rule to the ClusterRole',
     fields: {
       rule: '{apiGroups: ["example.com"], resources: ["widgets"], verbs: ["list", "watch"]}',
       answer: 'widgets.example.com is forbidden: User "x" cannot watch resource "widgets"',
     },
   })
   allowed = true
-  await until(() => handler.lists === 1)
+  await until(() => recorder.lists === 1)
 })
 
 it('says when the credentials are refused', async () => {
@@ -116,16 +115,14 @@ it('says when the credentials are refused', async () => {
 
 it('waits as long as a busy server asks for', async () => {
   const api = await startApi()
-  const at: number[] = []
   api.intercept = (_, response) => {
-    at.push(performance.now())
-    if (at.length > 1) return false
+    if (api.requests.length > 1) return false
     sendStatus(response, 429, 'too many requests', 'TooManyRequests', { 'retry-after': '1' })
     return true
   }
-  const { handler } = await reflect(api.url)
-  await until(() => handler.lists === 1)
-  expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThanOrEqual(990)
+  const { recorder } = await reflect(api.url)
+  await until(() => recorder.lists === 1)
+  expect(requestedAfterMs(api, 1, api.requests[0]?.atMs ?? 0)).toBeGreaterThanOrEqual(990)
 })
 
 it('but not for ever', async () => {
@@ -135,33 +132,34 @@ it('but not for ever', async () => {
     sendStatus(response, 429, 'too many requests', 'TooManyRequests', { 'retry-after': '86400' })
     return true
   }
-  const { handler } = await reflect(api.url, { timing: { maxRetryAfterMs: 100 } })
-  await until(() => handler.lists === 1)
+  const { recorder } = await reflect(api.url, { timing: { maxRetryAfterMs: 100 } })
+  await until(() => recorder.lists === 1)
 })
 
 it('takes an optional resource that the server lacks for empty, and looks for it rarely', async () => {
   const api = await startApi()
   api.collections.clear()
-  const { handler, log } = await reflect(api.url, { resource: { ...widgets, optional: true } })
-  await until(() => handler.lists === 1)
-  await sleep(50)
-  expect(api.requests).toHaveLength(1)
+  const startedAt = performance.now()
+  const { recorder, log } = await reflect(api.url, { resource: { ...widgets, optional: true } })
+  await until(() => api.requests.length === 2)
+  expect(recorder.take()[0]).toBe('listed')
+  expect(requestedAfterMs(api, 1, startedAt)).toBeGreaterThanOrEqual(99)
   expect(log.lines.filter(({ level }) => ['error', 'warn'].includes(level))).toEqual([])
   api.set(widgetsPath, widget('a'))
-  await until(() => handler.state.has('a'))
+  await until(() => recorder.state.has('a'))
 })
 
 it('forgets the objects of an optional resource that goes away', async () => {
   const api = await startApi()
   api.set(widgetsPath, widget('a'))
-  const { handler } = await reflect(api.url, { resource: { ...widgets, optional: true } })
-  await until(() => handler.state.has('a'))
+  const { recorder } = await reflect(api.url, { resource: { ...widgets, optional: true } })
+  await until(() => recorder.state.has('a'))
   api.intercept = (_, response) => {
     response.writeHead(404, { 'content-type': 'text/plain' }).end('404 page not found\n')
     return true
   }
   api.dropConnections()
-  await until(() => handler.state.size === 0)
+  await until(() => recorder.state.size === 0)
 })
 
 it('goes on without an optional resource that it may not see, and says what rule would do', async () => {
@@ -170,8 +168,8 @@ it('goes on without an optional resource that it may not see, and says what rule
     sendStatus(response, 403, 'no', 'Forbidden')
     return true
   }
-  const { handler, log } = await reflect(api.url, { resource: { ...widgets, optional: true } })
-  await until(() => handler.lists === 1)
+  const { recorder, log } = await reflect(api.url, { resource: { ...widgets, optional: true } })
+  await until(() => recorder.lists === 1)
   expect(log.lines.filter(({ level }) => level === 'warn')).toHaveLength(1)
   expect(log.text()).toContain('resources: [\\"widgets\\"]')
 })
@@ -179,10 +177,10 @@ it('goes on without an optional resource that it may not see, and says what rule
 it('says which API is missing when it is needed', async () => {
   const api = await startApi()
   api.collections.clear()
-  const { handler, log } = await reflect(api.url)
+  const { recorder, log } = await reflect(api.url)
   await until(() => log.lines.some(({ level }) => level === 'error'))
   expect(log.lines.find(({ level }) => level === 'error')?.fields).toMatchObject({ api: 'example.com/v1' })
-  expect(handler.lists).toBe(0)
+  expect(recorder.lists).toBe(0)
 })
 
 it('selects by itself where the server cannot select by a field', async () => {
@@ -192,15 +190,15 @@ it('selects by itself where the server cannot select by a field', async () => {
     sendStatus(response, 400, 'field label not supported: spec.color', 'BadRequest')
     return true
   }
-  const { handler } = await reflect(api.url, { resource: { ...widgets, fieldSelector: 'spec.color!=red' } })
-  await until(() => handler.lists === 1)
+  const { recorder } = await reflect(api.url, { resource: { ...widgets, fieldSelector: 'spec.color!=red' } })
+  await until(() => recorder.lists === 1)
   expect(api.requests.map(({ query }) => query.get('fieldSelector'))).toEqual(['spec.color!=red', null])
 })
 
 it('stops at once when told so, whatever it is doing', async () => {
   const api = await startApi()
-  const { handler, stop, done } = await reflect(api.url)
-  await until(() => handler.lists === 1)
+  const { recorder, stop, done } = await reflect(api.url)
+  await until(() => recorder.lists === 1)
   stop.abort()
   await done
   await until(() => api.watchers === 0)

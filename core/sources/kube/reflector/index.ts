@@ -1,4 +1,4 @@
-export type { BackoffOptions } from './backoff.js'
-export { Reflector, type ReflectorOptions } from './reflector.js'
-export { type EventType, type KubeObject, type ObjectHandler, pathOf, type Resource, ruleOf } from './resource.js'
-export { defaultTiming, type ReflectorTiming } from './timing.js'
+export { type KubeObject, namespaceOf } from './known-objects.js'
+export { type Batch, batches, type EventType, type ObjectEvent, type ReflectorOptions } from './reflector.js'
+export type { Resource } from './resource.js'
+export { type BackoffOptions, defaultTiming, type ReflectorTiming } from './timing.js'

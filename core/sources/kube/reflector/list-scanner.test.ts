@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { ListScanner } from './list-scanner.js'
+import { ListScanner } from './list.js'
 
 function scan(text: string, size: number) {
   const scanner = new ListScanner()

@@ -3,7 +3,7 @@ import type { Failure } from './failure.js'
 
 export type ReflectorState = 'LISTING' | 'WATCHING' | 'WAITING' | 'ABSENT' | 'STOPPED'
 
-/** What a reflector says: a failure once and not with every attempt, its end, and (to those who ask) each change of state. */
+/** What a reflector logs: a failure once and not with every retry, the end of it, and, as a detail, each change of state. */
 export class ReflectorLog {
   readonly #log: Log
   readonly #resource: string
@@ -17,12 +17,7 @@ export class ReflectorLog {
 
   enter(state: ReflectorState, fields: LogFields = {}): void {
     if (state === this.#state) return
-    this.#log.detail(2, 'A reflector changed its state', {
-      resource: this.#resource,
-      from: this.#state,
-      to: state,
-      ...fields,
-    })
+    this.detail(2, 'A reflector changed its state', { from: this.#state, to: state, ...fields })
     this.#state = state
   }
 

@@ -1,86 +1,118 @@
 import { KpngError, type Log } from '@kpng/api'
 import { pause } from '@kpng/client'
-import type { KubeConnection } from '../credentials/index.js'
-import { Backoff } from './backoff.js'
-import { type Failure, judge, refusesStreaming } from './failure.js'
-import { KnownObjects } from './known-objects.js'
-import { ObjectFlow } from './object-flow.js'
-import { readPages } from './pages.js'
+import type { KubeConnection } from '../client/index.js'
+import { type Failure, judge, NotStreaming, refusesStreaming, statusErrorIn } from './failure.js'
+import { isKubeObject, KnownObjects, type KubeObject, keyOf, splitKey, versionOf } from './known-objects.js'
+import { readList } from './list.js'
 import { ReflectorLog } from './reflector-log.js'
-import { linkedController, type RequestContext } from './requests.js'
-import type { EventType, ObjectHandler, Resource } from './resource.js'
-import { statusErrorIn } from './status-error.js'
-import { defaultTiming, type ReflectorTiming } from './timing.js'
-import { endsInitialEvents, readWatch, versionIn, type WatchEvent } from './watch.js'
+import type { RequestContext, Resource } from './resource.js'
+import { Backoff, defaultTiming, type ReflectorTiming } from './timing.js'
+import { endsInitialEvents, openWatch, type WatchEvent } from './watch.js'
+
+export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED'
+
+/** What happened to an object. */
+export type ObjectEvent =
+  /** The object is new, or changed. It is parsed JSON that nobody else holds: keep only what you use of it. */
+  | { readonly type: 'set'; readonly object: KubeObject }
+  | { readonly type: 'delete'; readonly namespace: string; readonly name: string }
+  /** Something came that has no name and so cannot be an object. */
+  | { readonly type: 'nameless' }
+
+/** Events that arrived together, in the order in which they happened. */
+export interface Batch {
+  readonly events: readonly ObjectEvent[]
+  /**
+   * - `listing`: the events are a part of a list. In the middle of a list the objects are not in a state that ever existed:
+   *   endpoints may have left one slice and not come to another yet.
+   * - `listed`: the events complete a list: all that exists has been handed over.
+   * - `watching`: the events are changes, as they happen.
+   */
+  readonly state: 'listing' | 'listed' | 'watching'
+}
 
 export interface ReflectorOptions {
   readonly connection: KubeConnection
   readonly resource: Resource
-  readonly handler: ObjectHandler
   readonly log: Log
-  /** Called for each object that the server sends, and for each found gone by a list. */
+  /** Ends the batches. */
+  readonly signal: AbortSignal
+  /** Called for each object that the server sends, and for each object that a list shows to be gone. */
   readonly onEvent?: (type: EventType) => void
   readonly timing?: Partial<ReflectorTiming>
-  /** Objects a page, where the server has no streaming lists. Default 500. */
+  /** Objects per page, if the server has no streaming lists. Default 500. */
   readonly pageSize?: number
 }
 
-/** Streaming lists that broke off in a row before one is read in pages. */
+/**
+ * Everything that exists of one resource of the API server, and then every change, until the signal is aborted. Only what
+ * differs from what was handed over before is handed over. Never throws for what a server or a network can do.
+ */
+export const batches = (options: ReflectorOptions): AsyncGenerator<Batch> => new Reflector(options).batches()
+
+/** After so many broken streaming lists in a row, the list is read in pages. */
 const streamingAttempts = 3
 
 /**
- * Keeps a handler up to date with one resource of the API server: lists it, watches it, and starts over where that is needed.
+ * Lists a resource, watches it, and starts again where that is needed.
  *
  * States:
- * - LISTING: everything is read, as a stream or in pages. Ends in WATCHING.
- * - WATCHING: changes are read as they happen, from the last version on. When the server ends the watch in its time the next
- *   one begins there; anything else ends in WAITING.
- * - WAITING: something failed; the wait grows with each failure. Ends in WATCHING, or in LISTING where the version is lost
- *   (a list is the most costly thing to ask of a server, so none is asked for without a wait).
- * - ABSENT: the server does not have (or give) the optional resource; it is looked for again rarely.
+ * - LISTING: reads everything, as a stream or in pages. Ends in WATCHING.
+ * - WATCHING: reads changes as they happen, from the last version on. When the server ends the watch at its time, the next
+ *   one begins there; any other end leads to WAITING.
+ * - WAITING: something failed; the delay grows with each failure. Ends in WATCHING, or in LISTING if the version is lost. A list
+ *   is the most costly request to a server, so there is always a delay before it.
+ * - ABSENT: the server does not have (or forbids) the optional resource; looks for it again rarely.
  * - STOPPED: the signal was aborted.
  */
-export class Reflector {
+class Reflector {
   readonly #connection: KubeConnection
-  readonly #handler: ObjectHandler
+  readonly #signal: AbortSignal
   readonly #log: ReflectorLog
+  readonly #onEvent: (type: EventType) => void
   readonly #timing: ReflectorTiming
   readonly #pageSize: number
   readonly #backoff: Backoff
-  readonly #flow: ObjectFlow
+  readonly #known = new KnownObjects()
   #resource: Resource
-  /** Up to which version everything has been handed on; undefined: a list is needed. */
+  /** Up to which version everything has been handed over. Undefined: a list is needed. */
   #version: string | undefined
-  /** What the next list in pages must not be older than; see `PagesOptions`. */
+  /** When the current list began, by the clock of `performance`. Undefined: no list is being read. */
+  #listingSince: number | undefined
+  /** How fresh the next list in pages must be; see `ListOptions`. */
   #notOlderThan = '0'
-  /** By the clock of `performance`: until then lists are read in pages. */
+  /** Until then, by the clock of `performance`, lists are read in pages. */
   #pagesUntil = 0
   #brokenStreams = 0
+  /** When the server accepted the current watch. */
   #openedAt: number | undefined
 
-  constructor(options: ReflectorOptions) {
-    this.#connection = options.connection
-    this.#resource = options.resource
-    this.#handler = options.handler
-    this.#log = new ReflectorLog(options.log, options.resource.name)
-    this.#timing = { ...defaultTiming, ...options.timing }
-    this.#pageSize = options.pageSize ?? 500
+  constructor({ connection, resource, log, signal, onEvent, timing, pageSize }: ReflectorOptions) {
+    this.#connection = connection
+    this.#resource = resource
+    this.#signal = signal
+    this.#log = new ReflectorLog(log, resource.name)
+    this.#onEvent = onEvent ?? (() => {})
+    this.#timing = { ...defaultTiming, ...timing }
+    this.#pageSize = pageSize ?? 500
     this.#backoff = new Backoff(this.#timing.backoff)
-    this.#flow = new ObjectFlow(new KnownObjects(), options.handler, options.onEvent ?? (() => {}))
   }
 
-  /** Runs until the signal is aborted. Never rejects for what a server or a network can do. */
-  async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
+  async *batches(): AsyncGenerator<Batch> {
+    while (!this.#signal.aborted) {
       this.#openedAt = undefined
       let failure: Failure | undefined
       try {
-        await this.#round(signal)
+        yield* this.#listAndWatch()
       } catch (error) {
-        if (signal.aborted) break
+        if (this.#signal.aborted) break
         failure = judge(error, this.#resource)
+        this.#log.failed(failure)
       }
-      if (!signal.aborted) await this.#settle(failure, signal)
+      if (failure?.next === 'absent') yield this.#nothingExists()
+      // What was known of it stays; nobody should wait for more.
+      if (failure?.next === 'forbidden') yield { events: [], state: 'listed' }
+      if (!this.#signal.aborted) await this.#prepareNext(failure)
     }
     this.#log.enter('STOPPED')
   }
@@ -89,47 +121,37 @@ export class Reflector {
     return { connection: this.#connection, resource: this.#resource, timing: this.#timing }
   }
 
-  async #round(signal: AbortSignal): Promise<void> {
+  async *#listAndWatch(): AsyncGenerator<Batch> {
     if (this.#version === undefined) {
       this.#log.enter('LISTING')
-      const stream = performance.now() >= this.#pagesUntil && this.#brokenStreams < streamingAttempts
-      if (stream && (await this.#listByStream(signal))) return
-      await this.#listByPages(signal)
+      const mayStream = performance.now() >= this.#pagesUntil && this.#brokenStreams < streamingAttempts
+      if (mayStream && (yield* this.#listByStream())) return
+      yield* this.#listByPages()
     }
-    await this.#watch(this.#version ?? '', signal)
+    const watch = await openWatch(this.#context, { resourceVersion: this.#version ?? '' }, this.#signal)
+    this.#openedAt = performance.now()
+    this.#log.watching(this.#version)
+    for await (const events of watch.events) yield* this.#receive(events)
   }
 
-  /** Returns false where the server has no streaming lists. Otherwise the stream has gone on as a watch, to its end. */
-  async #listByStream(signal: AbortSignal): Promise<boolean> {
-    const startedAt = performance.now()
-    const { controller, unlink } = linkedController(signal)
-    const ignored = new KpngError('unsupported', 'The server does not say where the initial events end.')
+  /** Returns false if the server has no streaming lists. Otherwise the stream has continued as a watch, to its end. */
+  async *#listByStream(): AsyncGenerator<Batch, boolean> {
+    this.#startList()
     let quiet: NodeJS.Timeout | undefined
-    const receiver = {
-      opened: () => {
-        this.#openedAt = performance.now()
-        quiet = setTimeout(() => controller.abort(ignored), this.#timing.initialEventsQuietMs)
-      },
-      event: (event: WatchEvent) => {
-        if (!this.#flow.listing || event.type === 'ERROR') return this.#receive(event)
-        // A server that has streaming lists sends no other bookmark before the one that ends the list.
-        if (event.type === 'BOOKMARK' && !endsInitialEvents(event.object)) throw ignored
-        if (event.type === 'ADDED') quiet?.refresh()
-        if (event.type !== 'BOOKMARK') return this.#receive(event)
-        clearTimeout(quiet)
-        this.#listed(versionIn(event.object) ?? '', 'stream', startedAt)
-        this.#log.watching(this.#version)
-      },
-      endBatch: () => this.#flow.endBatch(),
-    }
-    this.#flow.startList()
     try {
-      await readWatch(this.#context, 'initial events', receiver, controller.signal)
-      if (!this.#flow.listing) return true
+      const watch = await openWatch(this.#context, 'initial events', this.#signal)
+      this.#openedAt = performance.now()
+      quiet = setTimeout(() => watch.abort(new NotStreaming()), this.#timing.initialEventsQuietMs)
+      for await (const events of watch.events) {
+        yield* this.#receive(events)
+        if (!this.#isListing) clearTimeout(quiet)
+        else if (events.some(({ type }) => type === 'ADDED')) quiet.refresh()
+      }
+      if (!this.#isListing) return true
       throw new KpngError('unavailable', `The list of ${this.#resource.name} ended before it was complete.`)
     } catch (error) {
-      if (!this.#flow.listing) throw error
-      if (error !== ignored && !refusesStreaming(error)) {
+      if (!this.#isListing) throw error
+      if (!refusesStreaming(error)) {
         if (this.#openedAt !== undefined) this.#brokenStreams++
         throw error
       }
@@ -138,85 +160,118 @@ export class Reflector {
       return false
     } finally {
       clearTimeout(quiet)
-      unlink()
     }
   }
 
-  async #listByPages(signal: AbortSignal): Promise<void> {
-    const startedAt = performance.now()
-    const receiver = {
-      start: () => this.#flow.startList(),
-      object: (value: unknown) => this.#flow.set('ADDED', value),
-      endBatch: () => this.#flow.endBatch(),
-    }
+  async *#listByPages(): AsyncGenerator<Batch> {
     const options = { pageSize: this.#pageSize, notOlderThan: this.#notOlderThan }
-    const version = await readPages(this.#context, receiver, signal, options)
-    this.#listed(version, 'pages', startedAt)
+    for await (const { isFirst, objects, version } of readList(this.#context, options, this.#signal)) {
+      if (isFirst) this.#startList()
+      const events = objects.flatMap((object) => this.#set('ADDED', object))
+      if (version !== undefined) yield* this.#completeList(events, version, 'pages')
+      else if (events.length > 0) yield { events, state: 'listing' }
+    }
   }
 
-  #listed(version: string, by: 'stream' | 'pages', startedAt: number): void {
+  /** Turns the events of a watch into batches. What comes before an error is handed over before it is thrown. */
+  *#receive(received: readonly WatchEvent[]): Generator<Batch> {
+    let events: ObjectEvent[] = []
+    let error: KpngError | undefined
+    for (const { type, object } of received) {
+      error = this.#errorIn(type, object)
+      if (error) break
+      if (type === 'ADDED' || type === 'MODIFIED') events.push(...this.#set(type, object))
+      else if (type === 'DELETED') events.push(...this.#delete(object))
+      else if (type !== 'BOOKMARK') this.#log.detail(1, 'Ignored a watch event of an unknown type', { type })
+      else if (this.#isListing) {
+        yield* this.#completeList(events, versionOf(object), 'stream')
+        this.#log.watching(this.#version)
+        events = []
+      }
+      // The initial events of a list come in no order: only the end of the list says up to which version they go.
+      if (!this.#isListing) this.#version = versionOf(object) || this.#version
+    }
+    if (events.length > 0) yield { events, state: this.#isListing ? 'listing' : 'watching' }
+    if (error) throw error
+  }
+
+  #errorIn(type: string, object: unknown): KpngError | undefined {
+    if (type === 'ERROR') return statusErrorIn(`continue the watch of ${this.#resource.name}`, object)
+    // A server that has streaming lists sends no other bookmark before the one that ends the list.
+    if (type === 'BOOKMARK' && this.#isListing && !endsInitialEvents(object)) return new NotStreaming()
+    return undefined
+  }
+
+  #set(type: EventType, value: unknown): ObjectEvent[] {
+    if (!isKubeObject(value)) return [{ type: 'nameless' }]
+    this.#onEvent(type)
+    return this.#known.set(keyOf(value), versionOf(value)) ? [{ type: 'set', object: value }] : []
+  }
+
+  #delete(value: unknown): ObjectEvent[] {
+    if (!isKubeObject(value)) return [{ type: 'nameless' }]
+    this.#onEvent('DELETED')
+    const key = keyOf(value)
+    return this.#known.delete(key) ? [{ type: 'delete', ...splitKey(key) }] : []
+  }
+
+  get #isListing(): boolean {
+    return this.#listingSince !== undefined
+  }
+
+  /** A complete list begins. What an earlier, broken list brought is true and stays; only its end did not come. */
+  #startList(): void {
+    this.#listingSince = performance.now()
+    this.#known.startList()
+  }
+
+  *#completeList(events: readonly ObjectEvent[], version: string, by: 'stream' | 'pages'): Generator<Batch> {
+    const tookMs = performance.now() - (this.#listingSince ?? 0)
     this.#version = version
     this.#brokenStreams = 0
-    this.#log.listed(this.#flow.completeList(), by, performance.now() - startedAt)
+    yield { events: [...events, ...this.#endList()], state: 'listed' }
+    this.#log.listed(this.#known.size, by, tookMs)
   }
 
-  #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
-    const receiver = {
-      opened: () => {
-        this.#openedAt = performance.now()
-        this.#log.watching(resourceVersion)
-      },
-      event: (event: WatchEvent) => this.#receive(event),
-      endBatch: () => this.#flow.endBatch(),
-    }
-    return readWatch(this.#context, { resourceVersion }, receiver, signal)
+  /** The deletions of the objects that the list did not have. */
+  #endList(): ObjectEvent[] {
+    this.#listingSince = undefined
+    return this.#known.endList().map((key) => {
+      this.#onEvent('DELETED')
+      return { type: 'delete', ...splitKey(key) }
+    })
   }
 
-  #receive({ type, object }: WatchEvent): void {
-    if (type === 'ERROR') throw statusErrorIn(`go on with the watch of ${this.#resource.name}`, object)
-    if (type === 'ADDED' || type === 'MODIFIED') this.#flow.set(type, object)
-    else if (type === 'DELETED') this.#flow.delete(object)
-    else if (type !== 'BOOKMARK') this.#log.detail(1, 'An unknown kind of watch event was left out', { type })
-    // The initial events of a list come in no order: only the list's end says up to where we have come.
-    if (!this.#flow.listing) this.#version = versionIn(object) ?? this.#version
+  #nothingExists(): Batch {
+    this.#startList()
+    return { events: this.#endList(), state: 'listed' }
   }
 
-  /** Decides how to go on after a round, and waits as long as that takes. */
-  async #settle(failure: Failure | undefined, signal: AbortSignal): Promise<void> {
+  /** Decides how to continue after a watch has ended or something failed, and waits as long as needed. */
+  async #prepareNext(failure: Failure | undefined): Promise<void> {
     const livedMs = this.#openedAt === undefined ? 0 : performance.now() - this.#openedAt
-    if (failure) this.#log.failed(failure)
     const next = failure?.next
     if (next === 'without field selector') {
       const { fieldSelector: _, ...resource } = this.#resource
       this.#resource = resource
       return
     }
-    if (next === 'absent' || next === 'rarely') return this.#goWithout(next, signal)
-    if (next === 'relist' || next === 'start over') this.#loseVersion(next)
+    if (next === 'absent' || next === 'forbidden') {
+      this.#notOlderThan = this.#version ?? this.#notOlderThan
+      this.#version = undefined
+      this.#log.enter('ABSENT')
+      return pause(this.#backoff.jittered(this.#timing.absentRecheckMs), this.#signal)
+    }
+    if (next === 'relist' || next === 'start over') {
+      // If the server does not even have that version, or could not list at it, only etcd knows what exists.
+      this.#notOlderThan = next === 'relist' ? (this.#version ?? '') : ''
+      this.#version = undefined
+      if (next === 'start over') this.#known.forgetVersions()
+    }
     if (failure === undefined && livedMs >= this.#timing.shortWatchMs) return
     const askedMs = Math.min(failure?.retryAfterMs ?? 0, this.#timing.maxRetryAfterMs)
     const waitMs = Math.max(this.#backoff.next(livedMs), askedMs)
     this.#log.enter('WAITING', { seconds: Math.round(waitMs) / 1000 })
-    await pause(waitMs, signal)
-  }
-
-  #loseVersion(next: 'relist' | 'start over'): void {
-    // Where the server does not even have that version, or could not list at it, only etcd knows what there is.
-    this.#notOlderThan = next === 'relist' ? (this.#version ?? '') : ''
-    this.#version = undefined
-    if (next === 'start over') this.#flow.forgetVersions()
-  }
-
-  #goWithout(next: 'absent' | 'rarely', signal: AbortSignal): Promise<void> {
-    this.#notOlderThan = this.#version ?? this.#notOlderThan
-    this.#version = undefined
-    if (next === 'absent') {
-      this.#flow.startList()
-      this.#flow.completeList()
-    } else {
-      this.#handler.flush(true)
-    }
-    this.#log.enter('ABSENT')
-    return pause(this.#backoff.jittered(this.#timing.absentRecheckMs), signal)
+    await pause(waitMs, this.#signal)
   }
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { sendStatus } from '../testing/fake-api.js'
 import { sleep, until } from '../testing/recording.js'
-import { reflect, startApi, widget, widgetsPath } from '../testing/reflecting.js'
+import { reflect, requestedAfterMs, startApi, widget, widgetsPath } from '../testing/reflecting.js'
 
 const kinds = (api: { requests: readonly { kind: string }[] }) => api.requests.map(({ kind }) => kind)
 
@@ -9,14 +9,14 @@ it('lists and watches with one request', async () => {
   const api = await startApi()
   api.set(widgetsPath, widget('a'))
   api.set(widgetsPath, widget('b'))
-  const { handler, events } = await reflect(api.url)
-  await until(() => handler.lists === 1)
-  expect(handler.take()).toEqual(['+a@101', '+b@102', 'listed'])
+  const { recorder, events } = await reflect(api.url)
+  await until(() => recorder.lists === 1)
+  expect(recorder.take()).toEqual(['+a@101', '+b@102', 'listed'])
 
   api.set(widgetsPath, widget('b', { more: true }))
   api.remove(widgetsPath, 'a', 'default')
-  await until(() => handler.calls.includes('-a'))
-  expect(handler.take()).toEqual(['+b@103', '-a'])
+  await until(() => recorder.notes.includes('-a'))
+  expect(recorder.take()).toEqual(['+b@103', '-a'])
   expect(events).toEqual(['ADDED', 'ADDED', 'MODIFIED', 'DELETED'])
   expect(kinds(api)).toEqual(['streaming list'])
   const { query, headers } = api.requests[0] ?? { query: new URLSearchParams(), headers: {} }
@@ -42,9 +42,9 @@ it('falls back to pages where the server refuses, and does not ask again', async
   const api = await startApi()
   api.streaming = 'refuse'
   api.set(widgetsPath, widget('a'))
-  const { handler } = await reflect(api.url)
+  const { recorder } = await reflect(api.url)
   await until(() => api.watchers === 1)
-  expect(handler.take()).toEqual(['+a@101', 'listed'])
+  expect(recorder.take()).toEqual(['+a@101', 'listed'])
   api.compact()
   api.sendToWatchers({ type: 'ERROR', object: { code: 410, reason: 'Expired' } })
   await until(() => kinds(api).length === 5)
@@ -54,15 +54,15 @@ it('falls back to pages where the server refuses, and does not ask again', async
 it('asks again at a list some minutes later: the server may only have been slow, or be newer by now', async () => {
   const api = await startApi()
   api.streaming = 'ignore'
-  const { handler } = await reflect(api.url, { timing: { streamingRecheckMs: 300 } })
-  await until(() => handler.lists === 1 && api.watchers === 1)
+  const { recorder } = await reflect(api.url, { timing: { streamingRecheckMs: 2_000 } })
+  await until(() => recorder.lists === 1 && api.watchers === 1)
   api.streaming = 'yes'
   const expire = () => api.sendToWatchers({ type: 'ERROR', object: { code: 410, reason: 'Expired' } })
   expire()
-  await until(() => handler.lists === 2 && api.watchers === 1)
-  await sleep(300)
+  await until(() => recorder.lists === 2 && api.watchers === 1)
+  await sleep(2_000)
   expire()
-  await until(() => handler.lists === 3)
+  await until(() => recorder.lists === 3)
   expect(kinds(api)).toEqual(['streaming list', 'list', 'watch', 'list', 'watch', 'streaming list'])
 })
 
@@ -76,8 +76,8 @@ it.each([
     if (kind === 'streaming list') sendStatus(response, code, message)
     return kind === 'streaming list'
   }
-  const { handler, log } = await reflect(api.url)
-  await until(() => handler.lists === 1)
+  const { recorder, log } = await reflect(api.url)
+  await until(() => recorder.lists === 1)
   expect(kinds(api).slice(0, 2)).toEqual(['streaming list', 'list'])
   expect(log.lines.filter(({ level }) => level === 'error')).toEqual([])
 })
@@ -86,23 +86,24 @@ it('notices a server that ignores what it is asked for by its silence', async ()
   const api = await startApi()
   api.streaming = 'ignore'
   api.set(widgetsPath, widget('a'))
-  const { handler } = await reflect(api.url)
-  await sleep(50)
-  expect(handler.lists).toBe(0)
-  await until(() => handler.lists === 1)
+  const startedAt = performance.now()
+  const { recorder } = await reflect(api.url)
+  await until(() => recorder.lists === 1)
+  expect(requestedAfterMs(api, 1, startedAt)).toBeGreaterThanOrEqual(149)
   expect(kinds(api).slice(0, 2)).toEqual(['streaming list', 'list'])
-  expect(handler.take()).toEqual(['+a@101', 'listed'])
+  expect(recorder.take()).toEqual(['+a@101', 'listed'])
 })
 
 it('and by an ordinary bookmark, also when changes keep coming', async () => {
   const api = await startApi()
   api.streaming = 'ignore'
-  const { handler } = await reflect(api.url, { timing: { initialEventsQuietMs: 60_000 } })
+  const { recorder } = await reflect(api.url, { timing: { initialEventsQuietMs: 60_000 } })
   await until(() => api.watchers === 1)
   api.set(widgetsPath, widget('a'))
   api.bookmark()
-  await until(() => handler.lists === 1)
-  expect([...handler.state]).toEqual([['a', '101']])
+  await until(() => recorder.lists === 1)
+  expect([...recorder.state]).toEqual([['a', '101']])
+  expect(kinds(api).slice(0, 2)).toEqual(['streaming list', 'list'])
 })
 
 it('reads pages after the stream has broken off three times', async () => {
@@ -113,17 +114,17 @@ it('reads pages after the stream has broken off three times', async () => {
     setTimeout(() => response.destroy(), 5)
     return true
   }
-  const { handler } = await reflect(api.url)
-  await until(() => handler.lists === 1)
+  const { recorder } = await reflect(api.url)
+  await until(() => recorder.lists === 1)
   expect(kinds(api).slice(0, 4)).toEqual(['streaming list', 'streaming list', 'streaming list', 'list'])
 })
 
 it('keeps what a broken list has brought, and deletes nothing before one is complete', async () => {
   const api = await startApi()
   for (const name of ['a', 'b', 'c']) api.set(widgetsPath, widget(name))
-  const { handler } = await reflect(api.url)
-  await until(() => handler.lists === 1)
-  handler.take()
+  const { recorder } = await reflect(api.url)
+  await until(() => recorder.lists === 1)
+  recorder.take()
   let broken = 0
   api.intercept = ({ kind }, response) => {
     if (kind !== 'streaming list' || broken++ > 0) return false
@@ -133,11 +134,11 @@ it('keeps what a broken list has brought, and deletes nothing before one is comp
     return true
   }
   api.remove(widgetsPath, 'c', 'default')
-  await until(() => handler.calls.includes('-c'))
-  handler.take()
+  await until(() => recorder.notes.includes('-c'))
+  recorder.take()
   api.compact()
   api.sendToWatchers({ type: 'ERROR', object: { code: 410 } })
-  await until(() => handler.lists === 2)
+  await until(() => recorder.lists === 2)
   expect(broken).toBe(2)
-  expect(handler.take()).toEqual(['listed'])
+  expect(recorder.take()).toEqual(['listed'])
 })

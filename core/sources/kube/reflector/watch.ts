@@ -1,17 +1,7 @@
+import type { Readable } from 'node:stream'
 import { KpngError, messageOf } from '@kpng/api'
-import { LineSplitter } from './lines.js'
-import { linkedController, type RequestContext, selectorsOf } from './requests.js'
-import { pathOf } from './resource.js'
-import { statusErrorOf } from './status-error.js'
-import { Turn } from './turn.js'
-
-export interface WatchReceiver {
-  /** The server has accepted the watch. */
-  opened(): void
-  event(event: WatchEvent): void
-  /** The events so far came together. */
-  endBatch(): void
-}
+import { statusErrorOf, WatchContentError } from './failure.js'
+import { pathOf, type RequestContext, selectorsOf } from './resource.js'
 
 export interface WatchEvent {
   readonly type: string
@@ -21,71 +11,73 @@ export interface WatchEvent {
 /** Where a watch begins: after a version, or with everything that exists (a streaming list). */
 export type WatchFrom = { readonly resourceVersion: string } | 'initial events'
 
-/**
- * Reads one watch to its end. Returns when the server ends it, and throws when it refuses it, when it breaks off, when it hangs
- * past its time, or when the receiver throws.
- */
-export async function readWatch(
-  context: RequestContext,
-  from: WatchFrom,
-  receiver: WatchReceiver,
-  signal: AbortSignal,
-): Promise<void> {
-  const { resource, timing } = context
+/** A watch that the server has accepted. */
+export interface Watch {
+  /**
+   * The events, in groups that arrived together. Ends when the server ends the watch. Throws if the watch breaks off, hangs past
+   * its time, is aborted, or contains something that is not an event; the group of such an event is lost.
+   */
+  readonly events: AsyncGenerator<readonly WatchEvent[]>
+  abort(reason: Error): void
+}
+
+/** Opens a watch. Throws if the server refuses it. */
+export async function openWatch(context: RequestContext, from: WatchFrom, signal: AbortSignal): Promise<Watch> {
+  const { connection, resource, timing } = context
   const [shortest, longest] = timing.watchSeconds
   const timeoutSeconds = Math.round(shortest + Math.random() * (longest - shortest))
-  const { controller, unlink } = linkedController(signal)
   const longestMs = timeoutSeconds * 1000 + timing.watchGraceMs
+  const controller = new AbortController()
+  const stop = () => controller.abort(signal.reason)
   const hung = setTimeout(() => {
-    const sentence = `The watch of ${resource.name} was not ended by the server ${longestMs / 1000} s after its start: it hangs.`
+    const sentence = `The server did not end the watch of ${resource.name} within ${longestMs / 1000} s: it hangs.`
     controller.abort(new KpngError('unavailable', sentence))
   }, longestMs)
-  try {
-    await follow(context, queryOf(from, timeoutSeconds), receiver, controller.signal)
-  } catch (error) {
-    if (controller.signal.aborted) throw controller.signal.reason
-    if (error instanceof KpngError) throw error
-    throw new KpngError('unavailable', `The watch of ${resource.name} broke off: ${messageOf(error)}.`, {
-      cause: error,
-    })
-  } finally {
+  const close = () => {
     clearTimeout(hung)
-    unlink()
+    signal.removeEventListener('abort', stop)
+  }
+  if (signal.aborted) stop()
+  else signal.addEventListener('abort', stop, { once: true })
+  try {
+    const response = await connection.request({
+      path: pathOf(resource),
+      query: { ...queryOf(from, timeoutSeconds), ...selectorsOf(resource) },
+      signal: controller.signal,
+      headersTimeoutMs: timing.answerTimeoutMs,
+      bodyTimeoutMs: 0,
+    })
+    if (response.status !== 200) throw await statusErrorOf(`watch ${resource.name}`, response)
+    return {
+      events: eventsIn(response.body, context, controller.signal, close),
+      abort: (reason) => controller.abort(reason),
+    }
+  } catch (error) {
+    close()
+    throw controller.signal.aborted ? controller.signal.reason : error
   }
 }
 
-async function follow(
+async function* eventsIn(
+  body: Readable,
   context: RequestContext,
-  query: Readonly<Record<string, string>>,
-  receiver: WatchReceiver,
   signal: AbortSignal,
-): Promise<void> {
-  const { connection, resource, timing } = context
-  const response = await connection.request({
-    path: pathOf(resource),
-    query: { ...query, ...selectorsOf(resource) },
-    signal,
-    headersTimeoutMs: timing.answerTimeoutMs,
-    bodyTimeoutMs: 0,
-  })
-  if (response.status !== 200) throw await statusErrorOf(`watch ${resource.name}`, response)
-  receiver.opened()
+  close: () => void,
+): AsyncGenerator<readonly WatchEvent[]> {
   const lines = new LineSplitter()
-  const turn = new Turn()
   try {
-    for await (const chunk of response.body as AsyncIterable<Buffer>) {
-      turn.begin()
-      for (const line of lines.push(chunk)) {
-        receiver.event(parseEvent(line, context))
-        if (!turn.isOver) continue
-        receiver.endBatch()
-        await turn.letOthersRun()
-      }
-      receiver.endBatch()
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      const events: WatchEvent[] = []
+      for (const line of lines.push(chunk)) events.push(parseEvent(line, context))
+      if (events.length > 0) yield events
     }
+  } catch (error) {
+    if (signal.aborted) throw signal.reason
+    if (error instanceof KpngError) throw error
+    const sentence = `The watch of ${context.resource.name} broke off: ${messageOf(error)}.`
+    throw new KpngError('unavailable', sentence, { cause: error })
   } finally {
-    // However it ends: what has been read must not wait for the next watch.
-    receiver.endBatch()
+    close()
   }
 }
 
@@ -103,23 +95,54 @@ function parseEvent(line: Buffer, { connection, resource }: RequestContext): Wat
   } catch {}
   throw new WatchContentError(
     'invalid',
-    `The server ${connection.server} sent something in the watch of ${resource.name} that is no watch event. Check that it ` +
-      'is a Kubernetes API server.',
+    `The server ${connection.server} sent something in the watch of ${resource.name} that is not a watch event. Check that ` +
+      'it is a Kubernetes API server.',
   )
 }
 
-/** What came in a watch cannot be understood. It would come again from the same version on. */
-export class WatchContentError extends KpngError {}
-
-/** The resourceVersion of any object. */
-export function versionIn(object: unknown): string | undefined {
-  const { metadata } = (object ?? {}) as { metadata?: { resourceVersion?: unknown } | null }
-  const version = metadata?.resourceVersion
-  return typeof version === 'string' && version !== '' ? version : undefined
-}
-
-/** The mark on the bookmark that ends the initial events of a streaming list. */
+/** Whether a bookmark is the one that ends the initial events of a streaming list. */
 export function endsInitialEvents(object: unknown): boolean {
   const { metadata } = (object ?? {}) as { metadata?: { annotations?: Record<string, unknown> | null } | null }
   return metadata?.annotations?.['k8s.io/initial-events-end'] === 'true'
+}
+
+const lineFeed = 10
+
+/**
+ * Cuts a stream of bytes into lines. It holds only the line that has not ended yet, in the pieces in which it came, so that a
+ * line of several MB costs one copy.
+ */
+export class LineSplitter {
+  readonly #maxBytes: number
+  #pieces: Buffer[] = []
+  #size = 0
+
+  /** @param maxBytes a longer line is an error: no API server can hold such an object */
+  constructor(maxBytes = 64 * 1024 * 1024) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** The lines that this chunk completes, without line feeds. Empty lines are left out. */
+  *push(chunk: Buffer): Generator<Buffer> {
+    let start = 0
+    for (let end = chunk.indexOf(lineFeed); end !== -1; end = chunk.indexOf(lineFeed, start)) {
+      const line = this.#complete(chunk.subarray(start, end))
+      start = end + 1
+      if (line.length > 0) yield line
+    }
+    if (start === chunk.length) return
+    this.#pieces.push(start === 0 ? chunk : chunk.subarray(start))
+    this.#size += chunk.length - start
+    if (this.#size > this.#maxBytes) {
+      throw new KpngError('invalid', `The API server sent a line of more than ${this.#maxBytes} bytes in a watch.`)
+    }
+  }
+
+  #complete(rest: Buffer): Buffer {
+    if (this.#pieces.length === 0) return rest
+    const line = Buffer.concat([...this.#pieces, rest])
+    this.#pieces = []
+    this.#size = 0
+    return line
+  }
 }

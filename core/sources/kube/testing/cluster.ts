@@ -1,4 +1,6 @@
+import { endpointsOfPort, NodeState } from '@kpng/client'
 import { onTestFinished } from 'vitest'
+import { changeSetsOf } from '../../../sinks/local/index.js'
 import { Store } from '../../../store/index.js'
 import { type WatchKubeOptions, watchKube } from '../source.js'
 import type { FakeApi } from './fake-api.js'
@@ -46,11 +48,34 @@ export async function watch(server: FakeApi, options: Partial<WatchKubeOptions> 
   const store = new Store()
   const log = recordingLog()
   const stop = new AbortController()
-  const counters = { apiEvents: 0, storeRevisions: 0 }
-  const done = watchKube({ store, log, connection, signal: stop.signal, timing: quick, counters, ...options })
+  const events: string[] = []
+  const onEvent = (resource: string, type: string) => events.push(`${resource} ${type}`)
+  const done = watchKube({ store, log, connection, signal: stop.signal, timing: quick, onEvent, ...options })
   onTestFinished(async () => {
     stop.abort()
     await done
   })
-  return { store, log, counters }
+  return { store, log, events }
+}
+
+/**
+ * What a backend on a node would serve, sorted: `service port: ip:port` for each usable endpoint, or `service port: nowhere` if
+ * no endpoint in the cluster serves the port.
+ */
+export async function servedOn(nodeName: string, store: Store): Promise<string[]> {
+  const state = new NodeState(nodeName)
+  for await (const changeSet of changeSetsOf(store)({ nodeName }, new AbortController().signal)) {
+    state.apply(changeSet)
+    break
+  }
+  const served = [...state.services.values()].flatMap((entry) =>
+    entry.service.ports.flatMap((port) => {
+      const where = endpointsOfPort(entry, port)
+        .filter(({ scopes }) => scopes?.internal)
+        .map(({ endpoint, port: number }) => `${endpoint.ips?.v4[0]}:${number}`)
+      if (!port.hasEndpoints?.v4) where.push('nowhere')
+      return where.map((place) => `${entry.service.name} ${port.name}: ${place}`)
+    }),
+  )
+  return served.sort()
 }

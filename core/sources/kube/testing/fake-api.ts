@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 
-// A small Kubernetes API server for tests of the source: lists, pages, watches, streaming lists, expiry. It knows no kinds: whatever
-// path is asked for is a collection.
+// A small Kubernetes API server for tests of the source: lists, pages, watches, streaming lists, expiry. It does not know
+// kinds: each path can be a collection.
 
 export interface FakeObject {
   metadata: { name: string; namespace?: string; labels?: Record<string, string>; resourceVersion?: string }
@@ -14,6 +14,8 @@ export interface FakeRequest {
   readonly query: URLSearchParams
   readonly headers: IncomingMessage['headers']
   readonly kind: 'list' | 'watch' | 'streaming list'
+  /** When it came, by the clock of `performance`. */
+  readonly atMs: number
 }
 
 interface Change {
@@ -127,7 +129,7 @@ export class FakeApi {
     const url = new URL(request.url ?? '', this.url)
     const query = url.searchParams
     const kind = query.get('watch') !== '1' ? 'list' : query.has('sendInitialEvents') ? 'streaming list' : 'watch'
-    const asked: FakeRequest = { path: url.pathname, query, headers: request.headers, kind }
+    const asked: FakeRequest = { path: url.pathname, query, headers: request.headers, kind, atMs: performance.now() }
     this.requests.push(asked)
     if (await this.intercept(asked, response)) return
     if (!this.collections.has(asked.path) && !this.#objects.has(asked.path)) {

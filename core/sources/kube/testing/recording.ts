@@ -1,5 +1,5 @@
 import type { Log, LogFields } from '@kpng/api'
-import type { KubeObject, ObjectHandler, ReflectorTiming } from '../reflector/index.js'
+import type { Batch, ObjectEvent, ReflectorTiming } from '../reflector/index.js'
 
 /** Times that make a test quick and leave the order of events as it is. */
 export const quick: Partial<ReflectorTiming> = {
@@ -13,34 +13,34 @@ export const quick: Partial<ReflectorTiming> = {
   absentRecheckMs: 200,
 }
 
-/** A handler that notes what it is told, as `+name@version`, `-name`, `flush` and `listed`. */
-export class RecordingHandler implements ObjectHandler {
-  readonly calls: string[] = []
+/** Notes what comes in batches: `+name@version`, `-name`, `nameless`, and the state of each batch at its end. */
+export class BatchRecorder {
+  readonly notes: string[] = []
   readonly state = new Map<string, string>()
   lists = 0
 
-  set({ metadata }: KubeObject): void {
-    this.calls.push(`+${metadata.name}@${metadata.resourceVersion}`)
-    this.state.set(metadata.name, String(metadata.resourceVersion))
+  add({ events, state }: Batch): void {
+    for (const event of events) this.#note(event)
+    this.notes.push(state)
+    if (state === 'listed') this.lists++
   }
 
-  delete(_: string, name: string): void {
-    this.calls.push(`-${name}`)
-    this.state.delete(name)
-  }
-
-  nameless(): void {
-    this.calls.push('nameless')
-  }
-
-  flush(listed: boolean): void {
-    this.calls.push(listed ? 'listed' : 'flush')
-    if (listed) this.lists++
-  }
-
-  /** What it was told since the last time, without the ends of batches. */
+  /** What came since the last time. The ends of batches are left out, except those of lists. */
   take(): string[] {
-    return this.calls.splice(0).filter((call) => call !== 'flush')
+    return this.notes.splice(0).filter((note) => note !== 'listing' && note !== 'watching')
+  }
+
+  #note(event: ObjectEvent): void {
+    if (event.type === 'set') {
+      const { name, resourceVersion } = event.object.metadata
+      this.notes.push(`+${name}@${resourceVersion}`)
+      this.state.set(name, String(resourceVersion))
+    } else if (event.type === 'delete') {
+      this.notes.push(`-${event.name}`)
+      this.state.delete(event.name)
+    } else {
+      this.notes.push('nameless')
+    }
   }
 }
 

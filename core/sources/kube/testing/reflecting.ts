@@ -1,8 +1,8 @@
 import { onTestFinished } from 'vitest'
-import { type KubeConnection, loadConnection } from '../credentials/index.js'
-import { Reflector, type ReflectorTiming, type Resource } from '../reflector/index.js'
+import { type KubeConnection, loadConnection } from '../client/index.js'
+import { batches, type ReflectorTiming, type Resource } from '../reflector/index.js'
 import { FakeApi } from './fake-api.js'
-import { quick, RecordingHandler, recordingLog } from './recording.js'
+import { BatchRecorder, quick, recordingLog } from './recording.js'
 
 export const widgets: Resource = { group: 'example.com', version: 'v1', name: 'widgets' }
 export const widgetsPath = '/apis/example.com/v1/widgets'
@@ -19,6 +19,10 @@ export async function connectTo(server: string): Promise<KubeConnection> {
   return connection
 }
 
+/** How long after a time the request of this number came. */
+export const requestedAfterMs = (api: FakeApi, number: number, startedAt: number): number =>
+  (api.requests[number]?.atMs ?? 0) - startedAt
+
 export async function startApi(): Promise<FakeApi> {
   const api = await new FakeApi().start()
   api.collections.add(widgetsPath)
@@ -32,23 +36,26 @@ export async function reflect(
   options: { resource?: Resource; timing?: Partial<ReflectorTiming>; pageSize?: number } = {},
 ) {
   const connection = await connectTo(server)
-  const handler = new RecordingHandler()
+  const recorder = new BatchRecorder()
   const log = recordingLog()
   const events: string[] = []
   const stop = new AbortController()
-  const reflector = new Reflector({
+  const reflected = batches({
     connection,
     resource: options.resource ?? widgets,
-    handler,
     log,
+    signal: stop.signal,
     onEvent: (type) => events.push(type),
     timing: { ...quick, ...options.timing },
     ...(options.pageSize && { pageSize: options.pageSize }),
   })
-  const done = reflector.run(stop.signal)
+  const record = async () => {
+    for await (const batch of reflected) recorder.add(batch)
+  }
+  const done = record()
   onTestFinished(async () => {
     stop.abort()
     await done
   })
-  return { handler, log, events, stop, done }
+  return { recorder, log, events, stop, done }
 }

@@ -1,0 +1,2 @@
+/** The label with which a Node says in which zone it is. */
+export const zoneLabel = 'topology.kubernetes.io/zone'

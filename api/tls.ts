@@ -1,0 +1,67 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+
+// Reads PEM texts, and the words in which Node and OpenSSL say why a TLS connection failed. The sentences that people see are
+// made by the callers, who know what the texts are for and what to do next.
+
+const pemCertificate = /-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]*-----END (?:TRUSTED )?CERTIFICATE-----/g
+
+/** The certificates in a PEM text, at least one. Throws an Error that says what the text must be. */
+export function parseCertificates(pem: string): X509Certificate[] {
+  const blocks = pem.match(pemCertificate) ?? []
+  try {
+    if (blocks.length > 0) return blocks.map((block) => new X509Certificate(block))
+  } catch {}
+  throw new Error('it must be PEM with "BEGIN CERTIFICATE"')
+}
+
+/** The private key in a PEM text. Throws an Error that says what the text must be, and nothing of what is in it. */
+export function parsePrivateKey(pem: string): KeyObject {
+  try {
+    return createPrivateKey(pem)
+  } catch {
+    const isEncrypted = pem.includes('ENCRYPTED')
+    throw new Error(
+      isEncrypted ? 'it is encrypted; give it without a passphrase' : 'it must be PEM with "BEGIN PRIVATE KEY"',
+    )
+  }
+}
+
+/** Why a TLS connection failed. */
+export type TlsProblem =
+  /** No trusted CA signed the other side's certificate. */
+  | { readonly kind: 'untrusted' }
+  /** The other side's certificate is for other names. */
+  | { readonly kind: 'other names'; readonly names: string }
+  | { readonly kind: 'expired' | 'not yet valid' }
+  /** The other side does not speak TLS on this port. */
+  | { readonly kind: 'no TLS' }
+  /** The other side ended the handshake, mostly because of our certificate. */
+  | { readonly kind: 'alert'; readonly alert: string }
+
+const patterns: readonly (readonly [RegExp, (match: RegExpExecArray) => TlsProblem])[] = [
+  [/does not match certificate's altnames: (.*)/s, ([, names = '']) => ({ kind: 'other names', names })],
+  [/certificate has expired|CERT_HAS_EXPIRED/, () => ({ kind: 'expired' })],
+  [/certificate is not yet valid|CERT_NOT_YET_VALID/, () => ({ kind: 'not yet valid' })],
+  [
+    /self.signed certificate|SELF_SIGNED_CERT|unable to (?:verify|get).*certificate|UNABLE_TO_(?:VERIFY|GET)|certificate signature failure|CERT_SIGNATURE_FAILURE/,
+    () => ({ kind: 'untrusted' }),
+  ],
+  [/wrong.version.number|packet.length.too.long|unknown.protocol/i, () => ({ kind: 'no TLS' })],
+  [/alert ([a-z ]+)/, ([, alert = '']) => ({ kind: 'alert', alert: alert.trim() })],
+  [/ALERT_([A-Z_]+)/, ([, alert = '']) => ({ kind: 'alert', alert: alert.toLowerCase().replaceAll('_', ' ') })],
+]
+
+/**
+ * Returns undefined if the error is not about TLS.
+ * @param message what Node or OpenSSL said
+ * @param code the error's code, if it has one
+ */
+export function tlsProblemOf(message: string, code = ''): TlsProblem | undefined {
+  for (const text of [message, code]) {
+    for (const [pattern, problemOf] of patterns) {
+      const match = pattern.exec(text)
+      if (match) return problemOf(match)
+    }
+  }
+  return undefined
+}

@@ -1,0 +1,8 @@
+export { endpointsFromKubernetes, type Intern, type SliceEndpoints, serviceNameLabel } from './endpoint-slice.js'
+export { isName, nameProblem, type Report } from './fields.js'
+export { type KeptKeys, type KeyFilter, keptKeys, keyFilter } from './globs.js'
+export { nodeFromKubernetes } from './node.js'
+export { serviceFromKubernetes } from './service.js'
+export { serviceCidrFromKubernetes } from './service-cidr.js'
+export { protocolOf } from './service-ports.js'
+export { headlessLabel, type ProxySelection, selectionForProxy, serviceProxyNameLabel } from './service-proxy-name.js'

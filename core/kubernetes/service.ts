@@ -1,0 +1,126 @@
+import { create } from '@bufbuild/protobuf'
+import { defaultAffinitySeconds, ipSetOf, localv1 } from '@kpng/api'
+import { type Fields, fieldsOf, isPort, type Report, shown, textOf, textsOf } from './fields.js'
+import type { KeptKeys } from './globs.js'
+import { loadBalancerOf, sourceRangeFilters } from './load-balancer.js'
+import { readObject } from './metadata.js'
+import { portsOf } from './service-ports.js'
+
+/**
+ * A Service as kpng serves it, or undefined if a proxy has nothing to do for it (checklist 5). Headless Services are read:
+ * whether they are served is the caller's decision (see selectionForProxy).
+ */
+export function serviceFromKubernetes(object: unknown, kept: KeptKeys, report: Report): localv1.Service | undefined {
+  const read = readObject(object, report)
+  if (!read) return undefined
+  const { metadata } = read
+  const spec = fieldsOf(read.object.spec, report, 'spec')
+  const type = textOf(spec.type, report, 'spec', 'type') || 'ClusterIP'
+  if (type === 'ExternalName') return undefined
+
+  const cluster = clusterIpsOf(spec, report)
+  if (!cluster) return undefined
+  const external = addressesOf(textsOf(spec.externalIPs, report, 'spec', 'externalIPs'), 'spec.externalIPs', report)
+  const status = fieldsOf(read.object.status, report, 'status')
+  const balancer = loadBalancerOf(status, report)
+  const externallyAccessible =
+    type === 'LoadBalancer' || type === 'NodePort' || external.v4.length + external.v6.length > 0
+  const externalTrafficToLocal =
+    externallyAccessible && isLocal(spec.externalTrafficPolicy, 'externalTrafficPolicy', report)
+
+  return create(localv1.ServiceSchema, {
+    namespace: metadata.namespace,
+    name: metadata.name,
+    type,
+    ips: {
+      clusterIps: { v4: cluster.v4, v6: cluster.v6 },
+      externalIps: external,
+      headless: cluster.headless,
+      ...balancer,
+    },
+    ports: portsOf(spec, report),
+    externalTrafficToLocal,
+    internalTrafficToLocal: isLocal(spec.internalTrafficPolicy, 'internalTrafficPolicy', report),
+    labels: kept.labels(metadata.labels),
+    annotations: kept.annotations(metadata.annotations),
+    // For every type: kube-proxy also serves and filters an address that is left over from an earlier type.
+    ipFilters: sourceRangeFilters(spec, balancer.loadBalancerIps, report),
+    sessionAffinity: affinityOf(spec, report),
+    // Only such Services have a health check (checklist 42); in others the number is left over from an earlier type.
+    healthCheckNodePort: type === 'LoadBalancer' && externalTrafficToLocal ? healthCheckNodePortOf(spec, report) : 0,
+  })
+}
+
+interface ClusterIps {
+  readonly v4: string[]
+  readonly v6: string[]
+  readonly headless: boolean
+}
+
+/** Both fields hold the same; `clusterIPs` is absent before Kubernetes 1.20 and in manifests. Undefined: none allocated. */
+function clusterIpsOf(spec: Fields, report: Report): ClusterIps | undefined {
+  const listed = textsOf(spec.clusterIPs, report, 'spec', 'clusterIPs')
+  const single = textOf(spec.clusterIP, report, 'spec', 'clusterIP')
+  const given = listed.length > 0 ? listed : single === '' ? [] : [single]
+  if (given.length === 0) return undefined
+  if (given.includes('None')) return { v4: [], v6: [], headless: true }
+  const set = addressesOf(given, listed.length > 0 ? 'spec.clusterIPs' : 'spec.clusterIP', report)
+  if (set.v4.length + set.v6.length > 0) return { ...set, headless: false }
+  report('None of its cluster IPs can be used. The Service is left out.')
+  return undefined
+}
+
+const addressesOf = (texts: readonly string[], field: string, report: Report) =>
+  ipSetOf(texts, (text) => report(`${field} has ${shown(text)}, which is not an IP address. The address is left out.`))
+
+/** An unknown policy counts as Cluster, the default, as in kube-proxy. */
+function isLocal(policy: unknown, field: string, report: Report): boolean {
+  const text = textOf(policy, report, 'spec', field)
+  if (text !== '' && text !== 'Local' && text !== 'Cluster') {
+    report(`spec.${field} is ${shown(text)}; Cluster or Local was expected. Cluster is used.`)
+  }
+  return text === 'Local'
+}
+
+function affinityOf(spec: Fields, report: Report): localv1.Service['sessionAffinity'] {
+  const affinity = textOf(spec.sessionAffinity, report, 'spec', 'sessionAffinity')
+  if (affinity !== 'ClientIP') {
+    if (affinity !== '' && affinity !== 'None') {
+      report(`spec.sessionAffinity is ${shown(affinity)}; None or ClientIP was expected. None is used.`)
+    }
+    return { case: undefined }
+  }
+  const config = fieldsOf(spec.sessionAffinityConfig, report, 'spec', 'sessionAffinityConfig')
+  const { timeoutSeconds } = fieldsOf(config.clientIP, report, 'spec', 'sessionAffinityConfig', 'clientIP')
+  return clientIpAffinity(timeoutSeconds, 'spec.sessionAffinityConfig.clientIP.timeoutSeconds', report)
+}
+
+function healthCheckNodePortOf(spec: Fields, report: Report): number {
+  const port = spec.healthCheckNodePort ?? 0
+  if (port === 0 || isPort(port)) return port
+  report(`spec.healthCheckNodePort is ${shown(port)}; a port is 1 to 65535. The Service has no health check.`)
+  return 0
+}
+
+/** As in the API server: a day. */
+const longestAffinitySeconds = 86_400
+
+/** Affinity by the client's address. A bad timeout is reported, and the default is used (checklist 37, 38). */
+export function clientIpAffinity(
+  timeoutSeconds: unknown,
+  field: string,
+  report: Report,
+): localv1.Service['sessionAffinity'] {
+  const given = timeoutSeconds ?? defaultAffinitySeconds
+  const usable = isAffinityTime(given)
+  if (!usable) {
+    report(
+      `${field} is ${shown(given)}; 1 to ${longestAffinitySeconds} was expected. ${defaultAffinitySeconds} is used.`,
+    )
+  }
+  const value = create(localv1.ClientIPAffinitySchema, { timeoutSeconds: usable ? given : defaultAffinitySeconds })
+  return { case: 'clientIp', value }
+}
+
+const isAffinityTime = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= longestAffinitySeconds
