@@ -1,4 +1,4 @@
-import { KpngError, type KpngErrorCode } from '@kpng/api'
+import { type Family, KpngError, type KpngErrorCode } from '@kpng/api'
 import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
 import { onUnreadOutput } from './exit.js'
 import { selfCommand } from './self.js'
@@ -49,7 +49,8 @@ async function proxyCommand(flags: Flags, feed: 'manifests' | { kubeconfig: stri
   )
 }
 
-function familyOf(text: string): 'v4' | 'v6' {
-  if (text === 'v4' || text === 'v6') return text
+function familyOf(text: string): Family {
+  if (text === 'v4') return 'IPv4'
+  if (text === 'v6') return 'IPv6'
   throw new KpngError('usage', `--families are v4 and v6, not "${text}".`)
 }

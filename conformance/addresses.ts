@@ -1,7 +1,9 @@
+import type { Family } from '@kpng/api'
+
 // The address plan: where everything in the lab lives. Cases and the lab both read it, so a case never spells an address twice.
 
-export type Family = 'v4' | 'v6'
-export const families = ['v4', 'v6'] as const
+/** How the names of cells, cases and slices end. */
+export const familySuffix: Readonly<Record<Family, 'v4' | 'v6'>> = { IPv4: 'v4', IPv6: 'v6' }
 
 /** One address of each family. */
 export type DualAddress = Readonly<Record<Family, string>>
@@ -14,48 +16,48 @@ export type Host = (typeof hosts)[number]
 export type Server = 'a1' | 'a2' | 'b1' | 'b2' | 'node-a'
 
 export const addressOf: Readonly<Record<Host, DualAddress>> = {
-  'node-a': { v4: '172.30.0.1', v6: 'fd00:30::1' },
-  'node-b': { v4: '172.30.0.2', v6: 'fd00:30::2' },
-  'pod-a': { v4: '10.244.1.10', v6: 'fd00:10:244:1::10' },
-  a1: { v4: '10.244.1.11', v6: 'fd00:10:244:1::11' },
-  a2: { v4: '10.244.1.12', v6: 'fd00:10:244:1::12' },
-  'pod-b': { v4: '10.244.2.10', v6: 'fd00:10:244:2::10' },
-  b1: { v4: '10.244.2.11', v6: 'fd00:10:244:2::11' },
-  b2: { v4: '10.244.2.12', v6: 'fd00:10:244:2::12' },
-  outside: { v4: '203.0.113.9', v6: '2001:db8:113::9' },
-  gateway: { v4: '172.30.0.254', v6: 'fd00:30::254' },
+  'node-a': { IPv4: '172.30.0.1', IPv6: 'fd00:30::1' },
+  'node-b': { IPv4: '172.30.0.2', IPv6: 'fd00:30::2' },
+  'pod-a': { IPv4: '10.244.1.10', IPv6: 'fd00:10:244:1::10' },
+  a1: { IPv4: '10.244.1.11', IPv6: 'fd00:10:244:1::11' },
+  a2: { IPv4: '10.244.1.12', IPv6: 'fd00:10:244:1::12' },
+  'pod-b': { IPv4: '10.244.2.10', IPv6: 'fd00:10:244:2::10' },
+  b1: { IPv4: '10.244.2.11', IPv6: 'fd00:10:244:2::11' },
+  b2: { IPv4: '10.244.2.12', IPv6: 'fd00:10:244:2::12' },
+  outside: { IPv4: '203.0.113.9', IPv6: '2001:db8:113::9' },
+  gateway: { IPv4: '172.30.0.254', IPv6: 'fd00:30::254' },
 }
 
 /** A second address of node-a, which is not in its Node object: node ports must not be served there. */
-export const secondAddress: DualAddress = { v4: '172.30.0.101', v6: 'fd00:30::101' }
+export const secondAddress: DualAddress = { IPv4: '172.30.0.101', IPv6: 'fd00:30::101' }
 /** A third one, used as an external IP that is the node's own. */
-export const ownExternalAddress: DualAddress = { v4: '172.30.0.102', v6: 'fd00:30::102' }
+export const ownExternalAddress: DualAddress = { IPv4: '172.30.0.102', IPv6: 'fd00:30::102' }
 
-export const clusterCidr: DualAddress = { v4: '10.244.0.0/16', v6: 'fd00:10:244::/48' }
+export const clusterCidr: DualAddress = { IPv4: '10.244.0.0/16', IPv6: 'fd00:10:244::/48' }
 export const podCidr: Readonly<Record<'node-a' | 'node-b', DualAddress>> = {
-  'node-a': { v4: '10.244.1.0/24', v6: 'fd00:10:244:1::/64' },
-  'node-b': { v4: '10.244.2.0/24', v6: 'fd00:10:244:2::/64' },
+  'node-a': { IPv4: '10.244.1.0/24', IPv6: 'fd00:10:244:1::/64' },
+  'node-b': { IPv4: '10.244.2.0/24', IPv6: 'fd00:10:244:2::/64' },
 }
 export const zoneOf = { 'node-a': 'zone-1', 'node-b': 'zone-2' } as const
 
-export const serviceCidr: DualAddress = { v4: '10.96.0.0/16', v6: 'fd00:10:96::/112' }
+export const serviceCidr: DualAddress = { IPv4: '10.96.0.0/16', IPv6: 'fd00:10:96::/112' }
 /** Load-balancer and external IPs are routed to node-a from everywhere, and from there to the gateway. */
-export const loadBalancerCidr: DualAddress = { v4: '198.51.100.0/24', v6: '2001:db8:100::/64' }
-export const externalCidr: DualAddress = { v4: '192.0.2.0/24', v6: '2001:db8:2::/64' }
+export const loadBalancerCidr: DualAddress = { IPv4: '198.51.100.0/24', IPv6: '2001:db8:100::/64' }
+export const externalCidr: DualAddress = { IPv4: '192.0.2.0/24', IPv6: '2001:db8:2::/64' }
 
 // Each Service of the cases has a number, and its addresses and node ports follow from it.
 
 export const clusterIp = (number: number): DualAddress => ({
-  v4: `10.96.${1 + (number >> 8)}.${number & 255}`,
-  v6: `fd00:10:96::${(0x100 + number).toString(16)}`,
+  IPv4: `10.96.${1 + (number >> 8)}.${number & 255}`,
+  IPv6: `fd00:10:96::${(0x100 + number).toString(16)}`,
 })
 export const loadBalancerIp = (number: number): DualAddress => ({
-  v4: `198.51.100.${number}`,
-  v6: `2001:db8:100::${number.toString(16)}`,
+  IPv4: `198.51.100.${number}`,
+  IPv6: `2001:db8:100::${number.toString(16)}`,
 })
 export const externalIp = (number: number): DualAddress => ({
-  v4: `192.0.2.${number}`,
-  v6: `2001:db8:2::${number.toString(16)}`,
+  IPv4: `192.0.2.${number}`,
+  IPv6: `2001:db8:2::${number.toString(16)}`,
 })
 export const nodePort = (number: number): number => 30_000 + number
 export const healthCheckNodePort = (number: number): number => 31_000 + number

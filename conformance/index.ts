@@ -1,4 +1,4 @@
-export { addressOf, clusterCidr, type Family, type Host, serviceCidr } from './addresses.js'
+export { addressOf, clusterCidr, type Host, serviceCidr } from './addresses.js'
 export type { Case, Cell, Destination, Expectation, KubernetesObject, Step } from './cases/case.js'
 export { cases } from './cases/index.js'
 export { checklist } from './checklist.js'

@@ -91,7 +91,7 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       feed: 'manifests',
       only,
       programTimeoutMs: 500,
-      families: ['v4'],
+      families: ['IPv4'],
     })
     expect(report.passed).toBe(false)
     const positive = report.results.filter(

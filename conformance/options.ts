@@ -1,4 +1,4 @@
-import { families as allFamilies, type Family } from './addresses.js'
+import { families as allFamilies, type Family } from '@kpng/api'
 import type { Case } from './cases/case.js'
 import { cases as allCases } from './cases/index.js'
 import type { Deviations } from './deviations/deviation.js'

@@ -2,8 +2,9 @@ import { rmSync } from 'node:fs'
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { families } from '@kpng/api'
 import type { Place } from '@kpng/linux/testing'
-import { addressOf, clusterCidr, families, ownExternalAddress, secondAddress } from './addresses.js'
+import { addressOf, clusterCidr, ownExternalAddress, secondAddress } from './addresses.js'
 import { ConformanceError } from './error.js'
 import { relayApiServer } from './feed/api-relay.js'
 import type { Feed } from './feed/feed.js'
@@ -104,8 +105,8 @@ async function startFeed(lab: Lab, settings: Settings, folder: string, closers: 
 
 /** The gateway answers wherever a cell asks beyond the node, so that what gets past the proxy is seen. */
 async function serveAtGateway(lab: Lab, { cases }: Settings): Promise<void> {
-  const own = [addressOf['node-a'], secondAddress, ownExternalAddress, { v4: '127.0.0.1', v6: '::1' }]
-  const notThere = new Set(own.flatMap(({ v4, v6 }) => [v4, v6]))
+  const own = [addressOf['node-a'], secondAddress, ownExternalAddress, { IPv4: '127.0.0.1', IPv6: '::1' }]
+  const notThere = new Set(own.flatMap((address) => Object.values(address)))
   const places = new Map<string, Place>()
   for (const { to } of cases.flatMap(({ steps }) => steps.flatMap(({ cells }) => cells))) {
     if (to.protocol === 'SCTP' || notThere.has(to.ip)) continue

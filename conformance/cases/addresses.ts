@@ -1,8 +1,8 @@
+import { families } from '@kpng/api'
 import {
   addressOf,
   clusterIp,
   externalIp,
-  families,
   loadBalancerIp,
   nodePort,
   ownExternalAddress,
@@ -16,7 +16,7 @@ import { served, tcpPort, udpPort } from './objects.js'
 
 const both = ['a1', 'b1']
 const nodeA = addressOf['node-a']
-const localhost = { v4: '127.0.0.1', v6: '::1' }
+const localhost = { IPv4: '127.0.0.1', IPv6: '::1' }
 
 const nodePorts: Case = {
   id: 'node-port',

@@ -1,4 +1,5 @@
-import { addressOf, clusterIp, families, loadBalancerIp, nodePort, type Server } from '../addresses.js'
+import { families } from '@kpng/api'
+import { addressOf, clusterIp, loadBalancerIp, nodePort, type Server } from '../addresses.js'
 import type { Case, KubernetesObject, Step } from './case.js'
 import { inFamilies, reaches, tcp, udp } from './cells.js'
 import { type EndpointOptions, served, tcpPort, udpPort } from './objects.js'

@@ -1,4 +1,5 @@
-import { addressOf, clusterIp, externalIp, families, loadBalancerIp, nodePort } from '../addresses.js'
+import { families } from '@kpng/api'
+import { addressOf, clusterIp, externalIp, loadBalancerIp, nodePort } from '../addresses.js'
 import type { Case, KubernetesObject } from './case.js'
 import { dropped, inFamilies, keepsSource, masqueraded, refused, tcp } from './cells.js'
 import { served, service, slices, tcpPort } from './objects.js'
@@ -23,7 +24,7 @@ const wholeBadObjects: readonly KubernetesObject[] = [
   },
   {
     ...service('bad-port', 118, { ports: [] }),
-    spec: { clusterIP: clusterIp(118).v4, ports: [{ port: 0 }, { port: 70_000 }] },
+    spec: { clusterIP: clusterIp(118).IPv4, ports: [{ port: 0 }, { port: 70_000 }] },
   },
   { ...(slices('nobody', ['a1'], { ports })[0] as KubernetesObject), endpoints: [{ addresses: [] }] },
 ]

@@ -1,4 +1,5 @@
-import type { Family, Host } from '../addresses.js'
+import type { Family } from '@kpng/api'
+import type { Host } from '../addresses.js'
 
 // A case is data: objects, and what clients must then see. A case with several steps is a change, seen before and after.
 

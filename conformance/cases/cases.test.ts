@@ -1,5 +1,5 @@
+import { families } from '@kpng/api'
 import { describe, expect, it } from 'vitest'
-import { families } from '../addresses.js'
 import { checklist } from '../checklist.js'
 import { cellId, type KubernetesObject } from './case.js'
 import { cases } from './index.js'
@@ -32,7 +32,7 @@ describe('the cases', () => {
 
   it('ask an address of the family they claim', () => {
     for (const { cell } of placed)
-      expect([cell.id, cell.to.ip.includes(':')]).toEqual([cell.id, cell.to.family === 'v6'])
+      expect([cell.id, cell.to.ip.includes(':')]).toEqual([cell.id, cell.to.family === 'IPv6'])
   })
 
   it('share no object name, address or node port with another case', () => {

@@ -1,4 +1,5 @@
-import { type DualAddress, type Family, families } from '../addresses.js'
+import { type Family, families } from '@kpng/api'
+import { type DualAddress, familySuffix } from '../addresses.js'
 import type { Cell, Destination, Reached } from './case.js'
 
 /** A destination in both families. */
@@ -42,9 +43,9 @@ export function inFamilies(specs: readonly CellSpec[], served: readonly Family[]
   return specs.flatMap(({ id, to, flow, ...cell }) =>
     served.map((family) => ({
       ...cell,
-      id: `${id}.${family}`,
+      id: `${id}.${familySuffix[family]}`,
       to: { protocol: to.protocol, family, ip: to.address[family], port: to.port },
-      ...(flow !== undefined && { flow: `${flow}.${family}` }),
+      ...(flow !== undefined && { flow: `${flow}.${familySuffix[family]}` }),
     })),
   )
 }

@@ -1,4 +1,5 @@
-import { clusterIp, type Family, type Server } from '../addresses.js'
+import type { Family } from '@kpng/api'
+import { clusterIp, familySuffix, type Server } from '../addresses.js'
 import type { Case, KubernetesObject } from './case.js'
 import { dropped, inFamilies, keepsSource, refused, tcp } from './cells.js'
 import { service, slices, tcpPort } from './objects.js'
@@ -10,14 +11,14 @@ const endpointsIn = (name: string, family: Family, server: Server): KubernetesOb
 
 /** Endpoints in one family only. */
 const oneFamily = (family: Family, other: Family, number: number): Case => ({
-  id: `endpoints-in-${family}-only`,
-  title: `A dual-stack Service with endpoints in ${family} only is served in ${family} and refused in ${other}`,
+  id: `endpoints-in-${familySuffix[family]}-only`,
+  title: `A dual-stack Service with endpoints in ${familySuffix[family]} only is served in ${familySuffix[family]} and refused in ${familySuffix[other]}`,
   steps: [
     {
       after: 'start',
       objects: [
-        service(`only-${family}`, number, { ports: [tcpPort(80)] }),
-        ...endpointsIn(`only-${family}`, family, 'a1'),
+        service(`only-${familySuffix[family]}`, number, { ports: [tcpPort(80)] }),
+        ...endpointsIn(`only-${familySuffix[family]}`, family, 'a1'),
       ],
       cells: [
         ...inFamilies(
@@ -35,14 +36,14 @@ const oneFamily = (family: Family, other: Family, number: number): Case => ({
 
 /** A Service of one family. */
 const singleStack = (family: Family, other: Family, number: number): Case => ({
-  id: `single-stack-${family}`,
-  title: `A Service of ${family} alone is served there; the same number in ${other} is nobody's`,
+  id: `single-stack-${familySuffix[family]}`,
+  title: `A Service of ${familySuffix[family]} alone is served there; the same number in ${familySuffix[other]} is nobody's`,
   steps: [
     {
       after: 'start',
       objects: [
-        service(`single-${family}`, number, { ports: [tcpPort(80)], families: [family] }),
-        ...endpointsIn(`single-${family}`, family, 'a1'),
+        service(`single-${familySuffix[family]}`, number, { ports: [tcpPort(80)], families: [family] }),
+        ...endpointsIn(`single-${familySuffix[family]}`, family, 'a1'),
       ],
       cells: [
         ...inFamilies(
@@ -74,17 +75,17 @@ const different: Case = {
       after: 'start',
       objects: [
         service('families-differ', 93, { ports: [tcpPort(80)] }),
-        ...endpointsIn('families-differ', 'v4', 'a1'),
-        ...endpointsIn('families-differ', 'v6', 'b1'),
+        ...endpointsIn('families-differ', 'IPv4', 'a1'),
+        ...endpointsIn('families-differ', 'IPv6', 'b1'),
       ],
       cells: [
         ...inFamilies(
           [{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(93), 80), expect: keepsSource(['a1']), rows: [13, 49] }],
-          ['v4'],
+          ['IPv4'],
         ),
         ...inFamilies(
           [{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(93), 80), expect: keepsSource(['b1']), rows: [13, 49] }],
-          ['v6'],
+          ['IPv6'],
         ),
       ],
     },
@@ -92,9 +93,9 @@ const different: Case = {
 }
 
 export const dualStackCases: readonly Case[] = [
-  oneFamily('v4', 'v6', 90),
-  oneFamily('v6', 'v4', 91),
-  singleStack('v4', 'v6', 92),
-  singleStack('v6', 'v4', 94),
+  oneFamily('IPv4', 'IPv6', 90),
+  oneFamily('IPv6', 'IPv4', 91),
+  singleStack('IPv4', 'IPv6', 92),
+  singleStack('IPv6', 'IPv4', 94),
   different,
 ]

@@ -1,4 +1,5 @@
-import { addressOf, clusterIp, externalIp, families, loadBalancerIp, nodePort } from '../addresses.js'
+import { families } from '@kpng/api'
+import { addressOf, clusterIp, externalIp, loadBalancerIp, nodePort } from '../addresses.js'
 import type { Case } from './case.js'
 import { type CellSpec, inFamilies, keepsSource, refused, tcp, udp } from './cells.js'
 import { type EndpointOptions, served, service, tcpPort, udpPort } from './objects.js'

@@ -1,4 +1,5 @@
-import { externalIp, families, loadBalancerIp, nodePort, type Server } from '../addresses.js'
+import { families } from '@kpng/api'
+import { externalIp, loadBalancerIp, nodePort, type Server } from '../addresses.js'
 import type { KubernetesObject } from './case.js'
 import { type EndpointOptions, type ServiceOptions, served, tcpPort, udpPort } from './objects.js'
 

@@ -1,4 +1,5 @@
-import { clusterIp, families, loadBalancerIp, nodePort } from '../addresses.js'
+import { families } from '@kpng/api'
+import { clusterIp, loadBalancerIp, nodePort } from '../addresses.js'
 import type { Case } from './case.js'
 import { inFamilies, keepsSource, tcp } from './cells.js'
 import { type EndpointOptions, served, tcpPort } from './objects.js'

@@ -1,4 +1,5 @@
-import { addressOf, clusterIp, families, loadBalancerIp, nodePort } from '../addresses.js'
+import { families } from '@kpng/api'
+import { addressOf, clusterIp, loadBalancerIp, nodePort } from '../addresses.js'
 import type { Case, KubernetesObject } from './case.js'
 import { dropped, inFamilies, keepsSource, masqueraded, passed, reaches, tcp, udp } from './cells.js'
 import { type ServicePort, served, tcpPort, udpPort } from './objects.js'

@@ -1,8 +1,8 @@
+import { type Family, families } from '@kpng/api'
 import {
   addressOf,
   clusterIp,
-  type Family,
-  families,
+  familySuffix,
   healthCheckNodePort,
   podCidr,
   type Server,
@@ -56,7 +56,7 @@ export function service(name: string, number: number, options: ServiceOptions): 
       type: 'ClusterIP',
       clusterIP: clusterIps[0],
       clusterIPs: clusterIps,
-      ipFamilies: served.map((family) => ({ v4: 'IPv4', v6: 'IPv6' })[family]),
+      ipFamilies: served,
       ipFamilyPolicy: served.length === 2 ? 'RequireDualStack' : 'SingleStack',
       ports: ports.map(({ name: portName, ...port }) => (portName === '' ? port : { name: portName, ...port })),
       ...nothingToAllocate(number, ports, spec),
@@ -108,14 +108,14 @@ export function slices(
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
     metadata: {
-      name: `${serviceName}${suffix}-${family}`,
+      name: `${serviceName}${suffix}-${familySuffix[family]}`,
       namespace,
       labels: {
         'kubernetes.io/service-name': serviceName,
         'endpointslice.kubernetes.io/managed-by': 'conformance.kpng.sigs.k8s.io',
       },
     },
-    addressType: { v4: 'IPv4', v6: 'IPv6' }[family],
+    addressType: family,
     ports,
     endpoints: endpoints.map((endpoint) => endpointOf(endpoint, family)),
   }))
@@ -157,7 +157,7 @@ const node = (name: 'node-a' | 'node-b'): KubernetesObject => ({
   apiVersion: 'v1',
   kind: 'Node',
   metadata: { name, labels: { 'kubernetes.io/hostname': name, 'topology.kubernetes.io/zone': zoneOf[name] } },
-  spec: { podCIDR: podCidr[name].v4, podCIDRs: families.map((family) => podCidr[name][family]) },
+  spec: { podCIDR: podCidr[name].IPv4, podCIDRs: families.map((family) => podCidr[name][family]) },
   status: {
     addresses: [
       ...families.map((family) => ({ type: 'InternalIP', address: addressOf[name][family] })),

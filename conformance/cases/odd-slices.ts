@@ -52,7 +52,7 @@ export const oddSliceCases: readonly Case[] = [
         after: 'start',
         objects: [
           ...served('fqdn', 19, ['a1'], { ports: [tcpPort(80)] }),
-          ...slices('fqdn', ['b1'], { ports, suffix: '-names', families: ['v4'] }).map((slice) => ({
+          ...slices('fqdn', ['b1'], { ports, suffix: '-names', families: ['IPv4'] }).map((slice) => ({
             ...slice,
             addressType: 'FQDN',
             endpoints: [{ addresses: ['b1.example.com'], conditions: { ready: true } }],

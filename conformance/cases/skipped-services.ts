@@ -1,4 +1,5 @@
-import { clusterIp, externalIp, families } from '../addresses.js'
+import { families } from '@kpng/api'
+import { clusterIp, externalIp } from '../addresses.js'
 import type { Case } from './case.js'
 import { inFamilies, tcp, unserved } from './cells.js'
 import { served, tcpPort } from './objects.js'

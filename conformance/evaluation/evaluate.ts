@@ -9,7 +9,7 @@ export interface Verdict {
 }
 
 const nodeAddresses = new Set(
-  [addressOf['node-a'], secondAddress, ownExternalAddress].flatMap(({ v4, v6 }) => [v4, v6]),
+  [addressOf['node-a'], secondAddress, ownExternalAddress].flatMap((address) => Object.values(address)),
 )
 
 const isOwn = (client: Host, address: string): boolean =>

@@ -1,7 +1,8 @@
+import { families } from '@kpng/api'
 import { namespacesOf, whySkipped } from '@kpng/linux/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bundledAgent } from '../../linux/testing/bundle.js'
-import { addressOf, families, type Host, hosts, podPorts } from '../addresses.js'
+import { addressOf, type Host, hosts, podPorts } from '../addresses.js'
 import { type Lab, startLab } from './lab.js'
 import { topology } from './topology.js'
 
@@ -59,12 +60,12 @@ describe.skipIf(why !== undefined)('a lab', () => {
         lab.agents['pod-a'].call('probe', { to: { protocol, ip, port }, timeoutMs: 700 })
       expect(await ask(addressOf.b1[family], 9)).toEqual({ outcome: 'refused' })
       // The gateway has no route for this one, and says nothing since it does not forward.
-      expect(await ask({ v4: '198.18.0.1', v6: '2001:db8:ffff::1' }[family], 80)).toEqual({ outcome: 'dropped' })
+      expect(await ask({ IPv4: '198.18.0.1', IPv6: '2001:db8:ffff::1' }[family], 80)).toEqual({ outcome: 'dropped' })
     }
   })
 
   it('asks again over the same flow', async () => {
-    const to = { protocol: 'UDP', ip: addressOf.b1.v4, port: podPorts[0] } as const
+    const to = { protocol: 'UDP', ip: addressOf.b1.IPv4, port: podPorts[0] } as const
     const tcp = { ...to, protocol: 'TCP' } as const
     for (const place of [to, tcp, to, tcp]) {
       const seen = await lab.agents['pod-a'].call('probe', { to: place, timeoutMs: 1000, flow: place.protocol })

@@ -46,8 +46,8 @@ export async function startLab(agentCommand?: readonly string[]): Promise<Lab> {
 /** Pods serve at any address; a node only at its own, or a node port that the proxy missed would be answered at any of them. */
 function servedBy(host: Host): Place[] {
   if (['outside', 'gateway', 'node-b', 'pod-a', 'pod-b'].includes(host)) return []
-  const { v4, v6 } = host === 'node-a' ? addressOf[host] : { v4: '0.0.0.0', v6: '::' }
+  const ips = Object.values(host === 'node-a' ? addressOf[host] : { IPv4: '0.0.0.0', IPv6: '::' })
   return podPorts.flatMap((port) =>
-    (['TCP', 'UDP'] as const).flatMap((protocol) => [v4, v6].map((ip) => ({ protocol, ip, port }))),
+    (['TCP', 'UDP'] as const).flatMap((protocol) => ips.map((ip) => ({ protocol, ip, port }))),
   )
 }

@@ -1,8 +1,8 @@
+import { families } from '@kpng/api'
 import { addressLine, type LabPlan, type Link } from '@kpng/linux/testing'
 import {
   addressOf,
   externalCidr,
-  families,
   type Host,
   hosts,
   loadBalancerCidr,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { clusterIp, type Family } from '../addresses.js'
+import type { Family } from '@kpng/api'
+import { clusterIp } from '../addresses.js'
 import type { KubernetesObject } from '../cases/case.js'
 import { served, tcpPort } from '../cases/objects.js'
 import type { Lab } from '../lab/lab.js'

@@ -9,7 +9,8 @@ import type { Lab } from '../lab/lab.js'
  * connecting is lost in the kernel, as it does between namespaces, where everything is immediate; the next SYN, a second later,
  * brings another.
  */
-const dropTimeoutMs = ({ protocol, family }: Cell['to']): number => (protocol === 'TCP' && family === 'v6' ? 1400 : 700)
+const dropTimeoutMs = ({ protocol, family }: Cell['to']): number =>
+  protocol === 'TCP' && family === 'IPv6' ? 1400 : 700
 
 /** So many tries of one cell at a time. */
 const waveSize = 8

@@ -1,4 +1,4 @@
-import type { Family } from '../addresses.js'
+import type { Family } from '@kpng/api'
 import { type Case, type Cell, cellId, type KubernetesObject } from '../cases/case.js'
 import { matchesAny } from '../evaluation/glob.js'
 

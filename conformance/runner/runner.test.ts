@@ -1,3 +1,4 @@
+import type { Family } from '@kpng/api'
 import { describe, expect, it } from 'vitest'
 import type { Case, Cell } from '../cases/case.js'
 import { refused } from '../cases/cells.js'
@@ -9,7 +10,7 @@ import { inTurns } from './measure.js'
 import { fillPlaceholders, splitCommand } from './proxy.js'
 import { casesIn, casesNamed, roundsOf } from './rounds.js'
 
-const cell = (id: string, family: 'v4' | 'v6' = 'v4'): Cell => ({
+const cell = (id: string, family: Family = 'IPv4'): Cell => ({
   id,
   client: 'pod-a',
   to: { protocol: 'TCP', family, ip: '10.96.1.1', port: 80 },
@@ -23,7 +24,7 @@ const one: Case = { id: 'one', title: '', steps: [step('one-1', cell('a.v4'))] }
 const two: Case = {
   id: 'two',
   title: '',
-  steps: [step('two-1', cell('b.v4')), step('two-2', cell('b.v4'), cell('c.v6', 'v6'))],
+  steps: [step('two-1', cell('b.v4')), step('two-2', cell('b.v4'), cell('c.v6', 'IPv6'))],
 }
 const apart: Case = { id: 'apart', title: '', alone: true, steps: [step('apart-1', cell('d.v4'))] }
 
@@ -53,7 +54,7 @@ describe('rounds', () => {
   })
 
   it('take the cells of a family', () => {
-    expect(casesIn([two], ['v6'])[0]?.steps.map(({ cells }) => cells.map(({ id }) => id))).toEqual([[], ['c.v6']])
+    expect(casesIn([two], ['IPv6'])[0]?.steps.map(({ cells }) => cells.map(({ id }) => id))).toEqual([[], ['c.v6']])
   })
 })
 

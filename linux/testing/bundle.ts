@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, rmSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type BuildOptions, build } from 'esbuild'
 
@@ -38,9 +38,10 @@ let agent: Promise<string> | undefined
 export async function bundledAgent(): Promise<readonly string[]> {
   agent ??= (async () => {
     const path = programPath('agent')
-    process.once('exit', () => rmSync(path, { force: true }))
     await bundle(new URL('agent/main.ts', import.meta.url), path)
-    return path
+    // One file for all runs, replaced as a whole: another run may be starting agents from it.
+    renameSync(path, `${folder}agent.mjs`)
+    return `${folder}agent.mjs`
   })()
   return [process.execPath, await agent]
 }

@@ -6,10 +6,10 @@ import { dirname, relative, resolve, sep } from 'node:path'
 const read = /readFileSync\(\s*new URL\(\s*'([^']+)'\s*,\s*import\.meta\.url\s*\)\s*,\s*'utf8'\s*,?\s*\)/g
 
 /**
- * Sources that may look beside themselves for what is not there. The conformance kit is told how to start its agents, and looks
- * for their program only when it is not.
+ * Sources that may look beside themselves for what is not there. Labs are told how to start their agents, and look for the agents'
+ * program only if they are not; whether tests can use koffi is asked in tests only.
  */
-export const mayLookInVain = ['conformance/lab/agent.ts']
+export const mayLookInVain = ['linux/testing/agent.ts', 'linux/testing/requirements.ts']
 
 /** Where the single file is. */
 const ownUrl = "require('node:url').pathToFileURL(__filename).href"
