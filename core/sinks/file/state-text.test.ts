@@ -2,7 +2,6 @@ import { create } from '@bufbuild/protobuf'
 import { globalv1, localv1 } from '@kpng/api'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readPlainYaml } from '../../sources/file/plain-yaml.js'
 import { readContent } from '../../sources/file/read-file.js'
 import { keptKeys } from '../../sources/objects/index.js'
 import { type ClusterState, conditionsOf, type EndpointRecord, Store } from '../../store/index.js'
@@ -281,23 +280,6 @@ describe('what is written reads back as the same state', () => {
         expect(new StateText().render(storeOf(content)).join('')).toBe(text)
       }),
       { numRuns: 300 },
-    )
-  })
-
-  it('and quickly: it is plain YAML', () => {
-    const simple = fc.string({ unit: fc.constantFrom('a', 'ä', '"', '\\', ':', ' ', '#', '\n'), maxLength: 6 })
-    fc.assert(
-      fc.property(simple, simple, (zone, hostname) => {
-        const service = create(localv1.ServiceSchema, {
-          namespace: 'default',
-          name: 'web',
-          labels: { [zone]: hostname },
-        })
-        const endpoints = [
-          { namespace: 'default', name: 's', service: 'web', endpoints: [{ ...endpoint, zone, hostname }] },
-        ]
-        expect(readPlainYaml(render({ ...nothing, services: [service], endpoints }))).toBeDefined()
-      }),
     )
   })
 })

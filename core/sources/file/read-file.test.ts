@@ -31,14 +31,17 @@ describe('an empty state is valid', () => {
 
 describe('mistakes have file, line and column', () => {
   it.each([
-    ['services:\n- service:\n    name: "web\n', /^dir\/state\.yaml:\d+:\d+: This is not YAML: Missing closing "quote/],
+    [
+      'services:\n- service:\n    name: "web\n',
+      /^dir\/state\.yaml:\d+:\d+: This is not valid YAML: the quote is not closed/,
+    ],
     [
       'services:\n- service:\n   name: a\n  endpoints: []\n    x: 1\n',
-      /^dir\/state\.yaml:5:1: This is not YAML: All mapping items must start at the same column/,
+      /^dir\/state\.yaml:5:5: This is not valid YAML: bad indentation of a mapping entry/,
     ],
-    ['a: 1\na: 2\n', /^dir\/state\.yaml:2:1: This is not YAML: Map keys must be unique/],
-    ['services: *none', /^dir\/state\.yaml:1:\d+: This is not YAML: Unresolved alias/],
-    ['{"services": [}', /^dir\/state\.yaml:1:\d+: This is not YAML/],
+    ['a: 1\na: 2\n', /^dir\/state\.yaml:2:1: This is not valid YAML: duplicated mapping key/],
+    ['services: *none', /^dir\/state\.yaml:1:\d+: This is not valid YAML: unidentified alias/],
+    ['{"services": [}', /^dir\/state\.yaml:1:\d+: This is not valid YAML/],
   ])('not YAML: %j', (text, message) => expect(mistake(text)).toMatch(message))
 
   it.each([
@@ -59,12 +62,11 @@ describe('mistakes have file, line and column', () => {
       'services:\n- service: { name: web, ports: [ { port: "80" } ] }\n',
       'dir/state.yaml:2:42: services[0].service.ports[0].port is "80"; a number was expected.',
     ],
-    // Beyond the plain part of YAML, the full parser finds the place.
     [
       'services: &s\n- service:\n    name: web\n    mapip: |\n      text\n',
       'dir/state.yaml:4:12: services[0].service.mapip is "text\\n"; true or false was expected.',
     ],
-    ['nodes: []\n---\nservices:\n- 7\n', 'dir/state.yaml:4:1: services[0] is 7; a map was expected.'],
+    ['nodes: []\n---\nservices:\n- 7\n', 'dir/state.yaml:4:3: services[0] is 7; a map was expected.'],
     [
       '- a\n- b\n',
       'dir/state.yaml:1:1: The document is a list; a state file (with nodes: and services:) or a Kubernetes object (with kind:) was expected.',
@@ -111,12 +113,12 @@ describe('long files', () => {
 
   it('mistakes have their place', () => {
     expect(mistake(long(20_000, '- service:\n    name: "x\n'))).toMatch(
-      /^dir\/state\.yaml:6000\d:\d+: This is not YAML: Missing/,
+      /^dir\/state\.yaml:60003:11: This is not valid YAML: the quote is not closed/,
     )
     expect(mistake(long(20_000, '- service:\n    ports: x\n'))).toContain(
       'dir/state.yaml:60003:12: services[20000].service.ports is "x"',
     )
-    expect(mistake(long(20_000, 'oops\n'))).toMatch(/^dir\/state\.yaml:60002:1: This is not YAML, or uses more/)
+    expect(mistake(long(20_000, 'oops\n'))).toMatch(/^dir\/state\.yaml:6000\d:\d+: This is not valid YAML/)
   })
 
   it('CRLF is a line end as any other', () => {

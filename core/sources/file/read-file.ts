@@ -1,6 +1,7 @@
+import { KpngError } from '@kpng/api'
 import { isFields } from '../objects/fields.js'
+import { locate, readDocuments } from '../yaml.js'
 import { ContentBuilder, type FileContent } from './content.js'
-import { readDocuments, wrongValue } from './documents.js'
 import { isManifest, type ManifestOptions, readManifest } from './manifests.js'
 import { WrongKind } from './shape.js'
 import { isStateFile, readStateFile } from './state-file.js'
@@ -16,7 +17,8 @@ export function readContent(file: string, text: string, options: ManifestOptions
       readDocument(document, options, content)
     } catch (error) {
       if (!(error instanceof WrongKind)) throw error
-      throw wrongValue(file, text, index, error.place, error.message)
+      const { line, column } = locate(text, index, error.place)
+      throw new KpngError('invalid', `${file}:${line}:${column}: ${error.message}`)
     }
   }
   return content.build()

@@ -86,7 +86,7 @@ describe('at start', () => {
   it.each([
     ['a path that does not exist', undefined, 'unavailable', 'does not exist'],
     ['a mistake', 'services: none', 'invalid', 'state.yaml:1:11: services is "none"; a list was expected.'],
-    ['no YAML', 'a: "', 'invalid', 'state.yaml:1:5: This is not YAML'],
+    ['no YAML', 'a: "', 'invalid', 'state.yaml:1:4: This is not valid YAML'],
   ])('rejects %s and logs nothing itself', async (_, text, code, message) => {
     if (text !== undefined) await writeFile(file, text)
     const store = start()
@@ -204,7 +204,7 @@ describe('mistakes', () => {
     await eventually(() => served(store), 'a')
     await writeFile(file, 'services:\n- service: "x\n')
     await eventually(() => errors().length, 1)
-    expect(errors()[0]).toContain(`${file}:3:1`)
+    expect(errors()[0]).toContain(`${file}:2:12`)
     // Touched, with the same content: nothing new to say.
     await writeFile(file, 'services:\n- service: "x\n')
     await sleep(200)
