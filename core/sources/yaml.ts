@@ -1,6 +1,5 @@
 import { KpngError } from '@kpng/api'
 import { CORE_SCHEMA, loadAll, type State, YAMLException } from 'js-yaml'
-import type { Place } from './objects/fields.js'
 
 /** Deeper nesting is a mistake or an attack. It is js-yaml's own limit too. */
 export const maxDepth = 100
@@ -96,7 +95,12 @@ export interface Position {
  * Where a value, or the key that it belongs to, stands in a text that was read before. It reads the text again: this is for error
  * messages. Of a value that cannot be found it returns the position of the innermost value around it.
  */
-export function locate(text: string, document: number, place: Place, what: 'key' | 'value' = 'value'): Position {
+export function locate(
+  text: string,
+  document: number,
+  place: readonly (string | number)[],
+  what: 'key' | 'value' = 'value',
+): Position {
   const { documents, positions } = readWithPositions(text)
   let value = documents[document]
   let offset = positions.get(value)?.offset ?? 0

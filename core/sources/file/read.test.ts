@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { keptKeys } from '../objects/index.js'
-import { readContent } from './read-file.js'
+import { readContent } from './read.js'
 
 const read = (text: string, serviceProxyName = '') =>
   readContent('dir/state.yaml', text, {
@@ -73,6 +73,35 @@ describe('mistakes have file, line and column', () => {
     ],
     ['hello', 'dir/state.yaml:1:1: The document is "hello"; a state file'],
     ['colour: red', 'dir/state.yaml:1:1: The document is a map with colour; a state file'],
+    // A document with the wrong top-level field would serve nothing at all.
+    [
+      'servces:\n- service: { name: web }\n',
+      'dir/state.yaml:1:1: servces is not a field of a state file. Did you mean services?',
+    ],
+    [
+      'nodes: []\nServices: []\n',
+      'dir/state.yaml:2:1: Services is not a field of a state file. Did you mean services?',
+    ],
+    [
+      'nodes: []\nextra: 1\n',
+      'dir/state.yaml:2:1: extra is not a field of a state file. Known here: nodes, services, servicecidrs.',
+    ],
+    [
+      'services:\n- service:\n    name: a\n    clusterIPs: 10.0.0.1\n',
+      'dir/state.yaml:4:5: services[0].service.clusterIPs is not a field of a state file. Known here: namespace, name,',
+    ],
+    [
+      'services:\n- service: { name: a, port: [] }\n',
+      'dir/state.yaml:2:23: services[0].service.port is not a field of a state file. Did you mean ports?',
+    ],
+    [
+      'services:\n- service: { name: a }\n  endpoint:\n  - podname: x\n',
+      'dir/state.yaml:3:3: services[0].endpoint is not a field of a state file. Did you mean endpoints?',
+    ],
+    [
+      '{"services": [{"service": {"nmae": "a"}}]}',
+      'dir/state.yaml:1:28: services[0].service.nmae is not a field of a state file. Did you mean name?',
+    ],
     ['kind: List\nitems: 7\n', 'dir/state.yaml:2:8: items is 7; a list was expected.'],
     [
       'kind: List\nitems:\n- kind: Service\n  spec:\n    ports: http\n',
@@ -84,6 +113,20 @@ describe('mistakes have file, line and column', () => {
     ],
   ])('wrong kind of value: %j', (text, message) => expect(mistake(text)).toContain(message))
 })
+
+it.each([
+  ['lists', `${'['.repeat(100_000)}${']'.repeat(100_000)}`, 'dir/state.yaml:1:1: The document is a list'],
+  [
+    'a field',
+    `{"services":${'['.repeat(100_000)}${']'.repeat(100_000)}}`,
+    'dir/state.yaml:1:1: services[0] is a list; a map was',
+  ],
+  [
+    'Lists',
+    `${'{"kind":"List","items":['.repeat(10_000)}${']}'.repeat(10_000)}`,
+    'dir/state.yaml:1:1: Lists are nested too deep.',
+  ],
+])('JSON that is nested too deep, in %s', (_, text, message) => expect(mistake(text)).toContain(message))
 
 describe('anything that YAML can say', () => {
   it('anchors, block scalars, JSON', () => {
