@@ -1,11 +1,5 @@
 import { KpngError, type Log, type LogFields, textLog } from '@kpng/api'
-import { type Flags, textFlag } from './context.js'
-
-/** How much is said; may be changed while kpng runs. */
-export interface Verbosity {
-  get(): number
-  set(level: number): void
-}
+import { type Flags, textFlag, type Verbosity } from './context.js'
 
 /** The log that the flags `-v` and `--log-format` ask for, on standard error. */
 export async function logFrom(flags: Flags): Promise<{ log: Log; verbosity: Verbosity }> {

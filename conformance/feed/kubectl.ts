@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { KubernetesObject } from '../cases/case.js'
 import { clusterObjects, namespace } from '../cases/objects.js'
 import { messageOf } from '../error.js'
+import { inTurns } from '../in-turns.js'
 import { runProgram } from '../lab/program.js'
-import { inTurns } from '../runner/measure.js'
 import type { Feed } from './feed.js'
 
 const keyOf = ({ kind, metadata }: KubernetesObject): string => `${kind}/${metadata.namespace ?? ''}/${metadata.name}`

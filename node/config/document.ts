@@ -1,12 +1,19 @@
 import { KpngError } from '@kpng/api'
 import { CORE_SCHEMA, loadAll, YAMLException } from 'js-yaml'
-import type { ConfigWarning } from './read-config.js'
 
 const apiGroup = 'kubeproxy.config.k8s.io'
 const apiVersion = `${apiGroup}/v1alpha1`
 const kind = 'KubeProxyConfiguration'
 /** The key under which kubeadm keeps the file in its ConfigMap. */
 const configMapKey = 'config.conf'
+
+/** Something in the file that has no effect. */
+export interface ConfigWarning {
+  /** The path of the field, as `ipvs.scheduler`; empty if it is about the file as a whole. */
+  readonly field: string
+  /** A sentence that names the field. */
+  readonly message: string
+}
 
 export interface ConfigurationDocument {
   readonly configuration: object
