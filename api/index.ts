@@ -22,7 +22,7 @@ export {
   parseCidrs,
   parseIp,
 } from './ip.js'
-export { formatLine, type Log, type LogFields, silentLog, type TextLogOptions, textLog } from './log.js'
+export { type Log, type LogFields, silentLog } from './log.js'
 export {
   endpointPath,
   type GlobalPath,
