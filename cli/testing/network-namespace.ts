@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import './compiled.js'
 
 const kpng = fileURLToPath(new URL('../bin/kpng.js', import.meta.url))
 
