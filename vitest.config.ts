@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 // Workspace packages are tested from their sources: no build between an edit and its test.
 const conditions = ['kpng-source', 'node', 'import', 'default']
 
-/** Suites with the kernel, with commands as users run them, and with addresses that they share: one at a time. */
+/** Suites that use the kernel, the commands as users run them, or addresses that they share: one at a time. */
 const alone = [
   'backends/**/*.test.ts',
   'cli/**/*.test.ts',
@@ -13,7 +13,7 @@ const alone = [
 ]
 const never = ['**/node_modules/**', '**/dist/**']
 
-/** `npm test` runs these one after the other; without a name it is everything, one file at a time. */
+/** `npm test` runs these parts one after the other. Without a name: everything, one file at a time. */
 const parts: Record<string, { include: string[]; exclude: string[]; maxWorkers: number }> = {
   alone: { include: alone, exclude: never, maxWorkers: 1 },
   together: { include: ['**/*.test.ts'], exclude: [...never, ...alone], maxWorkers: 2 },

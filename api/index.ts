@@ -26,7 +26,7 @@ export {
   unsafeKindOf,
 } from './ip.js'
 export { zoneLabel } from './labels.js'
-export { formatLine, type Log, type LogFields, silentLog, type TextLogOptions, textLog } from './log.js'
+export { type Log, type LogFields, silentLog } from './log.js'
 export {
   endpointPath,
   type GlobalPath,

@@ -1,11 +1,11 @@
 export type LogFields = Readonly<Record<string, unknown>>
 
 /**
- * Where kpng says what it does. Messages are constant sentences, everything that varies is a field. `detail` is shown only
- * when the verbosity (`-v`) is at least its level; guard costly fields with `shows`.
+ * Where kpng logs what it does. Messages are constant sentences, everything that varies is a field. `detail` is shown only
+ * if the verbosity (`-v`) is at least its level; guard costly fields with `shows`.
  *
- * Levels, as people know them from kube-proxy: 1 connections and set-up, 2 one line a sync, 3 one line an object,
- * 4 one line a connection, 5 and up everything.
+ * Levels, as in kube-proxy: 1 connections and set-up, 2 one line per sync, 3 one line per object, 4 one line per connection, 5 and
+ * up everything.
  */
 export interface Log {
   error(message: string, fields?: LogFields): void
@@ -17,46 +17,5 @@ export interface Log {
 
 const nothing = () => {}
 
-/** Says nothing. */
+/** Logs nothing. */
 export const silentLog: Log = { error: nothing, warn: nothing, info: nothing, detail: nothing, shows: () => false }
-
-const quoted = (value: unknown): string => {
-  if (value instanceof Error) return JSON.stringify(value.message)
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
-  return JSON.stringify(value) ?? 'undefined'
-}
-
-/** `message key="value"`, the way klog prints structured lines. */
-export function formatLine(message: string, fields: LogFields = {}): string {
-  const parts = Object.entries(fields).map(([name, value]) => `${name}=${quoted(value)}`)
-  return parts.length === 0 ? message : `${message} ${parts.join(' ')}`
-}
-
-const stamp = (severity: string, now: Date): string => {
-  const two = (value: number) => String(value).padStart(2, '0')
-  const time = `${two(now.getHours())}:${two(now.getMinutes())}:${two(now.getSeconds())}`
-  return `${severity}${two(now.getMonth() + 1)}${two(now.getDate())} ${time}.${String(now.getMilliseconds()).padStart(3, '0')}`
-}
-
-export interface TextLogOptions {
-  /** Lines of `detail` up to this level are shown; a function is asked each time. Default 0: none. */
-  readonly verbosity?: number | (() => number)
-  /** Receives each finished line, with its line feed. Default: standard error. */
-  readonly write?: (line: string) => void
-}
-
-/** Lines for people: `I1115 05:56:26.123 Message key="value"`. */
-export function textLog({ verbosity = 0, write = (line) => process.stderr.write(line) }: TextLogOptions = {}): Log {
-  const level = typeof verbosity === 'function' ? verbosity : () => verbosity
-  const print = (severity: string, message: string, fields?: LogFields) =>
-    write(`${stamp(severity, new Date())} ${formatLine(message, fields)}\n`)
-  return {
-    error: (message, fields) => print('E', message, fields),
-    warn: (message, fields) => print('W', message, fields),
-    info: (message, fields) => print('I', message, fields),
-    detail: (needed, message, fields) => {
-      if (needed <= level()) print('I', message, fields)
-    },
-    shows: (needed) => needed <= level(),
-  }
-}

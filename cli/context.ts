@@ -4,7 +4,12 @@ import type { Store } from '@kpng/core/store'
 import type { ResolvedSettings } from '@kpng/node'
 import type { KubeRequests } from './agent/kube-requests.js'
 import type { EventCounts } from './events.js'
-import type { Verbosity } from './log.js'
+
+/** The level of the log's details (`-v`); it may change while kpng runs. */
+export interface Verbosity {
+  get(): number
+  set(level: number): void
+}
 
 /** What every command gets: where to say things, when to stop, which node this is. */
 export interface Context {

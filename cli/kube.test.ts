@@ -135,6 +135,13 @@ const kubectl = (() => {
   }
 })()
 
+/** What answers a HTTP request, or the code of the error. */
+const answerOf = (host: string, port: number): Promise<string> =>
+  fetch(`http://${host}:${port}/`).then(
+    (response) => response.text(),
+    (error: { cause?: { code?: string } }) => String(error.cause?.code),
+  )
+
 test.skipIf(!kubectl)(
   'the playground answers on a Service, and kubectl changes who does',
   { timeout: 60_000 },
@@ -142,7 +149,10 @@ test.skipIf(!kubectl)(
     const folder = commands.folder()
     const kubeconfig = join(folder, 'kubeconfig')
     const started = Date.now()
-    const demo = commands.start('kpng', 'playground', '--kubeconfig', kubeconfig, '--listen', 'tcp://127.0.0.1:0')
+    // Addresses of its own, so that it does not meet a playground that somebody runs on this machine.
+    const ranges = ['--service-cidr', '127.98.0.0/16', '--pod-cidr', '127.41.0.0/16']
+    const where = ['--kubeconfig', kubeconfig, '--listen', 'tcp://127.0.0.1:0', ...ranges]
+    const demo = commands.start('kpng', 'playground', ...where)
     await demo.says(/→ pod=web-/, 20_000)
     const firstAnswerMs = Date.now() - started
     const run = (...args: string[]) =>
@@ -152,6 +162,24 @@ test.skipIf(!kubectl)(
     const pods = run('get', 'pods', '-l', 'app=web', '-o', 'name').trim().split('\n')
     expect(pods).toHaveLength(3)
     for (const pod of pods) await demo.says(`pod=${pod.replace('pod/', '')}`)
+
+    run(
+      'expose',
+      'deployment',
+      'web',
+      '--name',
+      'node-port',
+      '--type',
+      'NodePort',
+      '--port',
+      '8081',
+      '--target-port',
+      '8080',
+    )
+    const nodePort = Number(run('get', 'service', 'node-port', '-o', 'jsonpath={.spec.ports[0].nodePort}'))
+    await expect.poll(() => answerOf('127.0.0.1', nodePort), { timeout: 20_000 }).toMatch(/pod=web-/)
+    // Open on one loopback address only. A port that is open on every address would answer here.
+    expect(await answerOf('127.0.0.2', nodePort)).toBe('ECONNREFUSED')
 
     run('scale', 'deployment', 'web', '--replicas', '1')
     run('label', 'service', 'web', 'service.kubernetes.io/service-proxy-name=other')

@@ -1,13 +1,9 @@
-import { KpngError, type Log, type LogFields, textLog } from '@kpng/api'
-import { type Flags, textFlag } from './context.js'
+import { KpngError, type Log, type LogFields } from '@kpng/api'
+// Not the whole package: it loads gRPC, which most commands do not need.
+import { textLog } from '@kpng/client/log'
+import { type Flags, textFlag, type Verbosity } from './context.js'
 
-/** How much is said; may be changed while kpng runs. */
-export interface Verbosity {
-  get(): number
-  set(level: number): void
-}
-
-/** The log that the flags `-v` and `--log-format` ask for, on standard error. */
+/** The log for the flags `-v` and `--log-format`, on standard error. */
 export async function logFrom(flags: Flags): Promise<{ log: Log; verbosity: Verbosity }> {
   let level = Number(textFlag(flags, 'v') ?? '0')
   if (!Number.isInteger(level) || level < 0) {
@@ -25,7 +21,7 @@ export async function logFrom(flags: Flags): Promise<{ log: Log; verbosity: Verb
   throw new KpngError('usage', `--log-format is text or json, not "${format}".`)
 }
 
-/** Lines for programs. Written at once: a log that is lost when the process dies is no help. */
+/** Lines for programs. Written synchronously, so that no line is lost if the process dies. */
 async function jsonLog(verbosity: () => number): Promise<Log> {
   const { pino } = await import('pino')
   const logger = pino(

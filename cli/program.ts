@@ -151,6 +151,12 @@ function addPlayground(program: Command, makeContext: MakeContext): void {
     .option('--data-dir <folder>', 'keep the objects there; default: they are forgotten')
     .option('--kubeconfig <path>', 'where to write the kubeconfig; default: a temporary file')
     .option('--listen <address>', 'where kpng serves its API', 'tcp://127.0.0.1:12090')
+    .option(
+      '--service-cidr <cidr>',
+      'range of the cluster IPs, on loopback; a second playground needs its own',
+      '127.96.0.0/16',
+    )
+    .option('--pod-cidr <cidr>', 'range of the pod IPs, on loopback', '127.10.0.0/16')
     .option('--demo [bool]', 'make a demo Service with three pods, and call it', 'true')
     .addHelpText('after', '\nExample:\n  $ kpng playground')
   command.action(async () => {

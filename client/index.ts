@@ -6,7 +6,6 @@ export {
   localv1,
   servicePath,
   silentLog,
-  textLog,
   toGoJson,
 } from '@kpng/api'
 export { parseAddresses } from './address.js'
@@ -42,6 +41,7 @@ export { operationsOf, type StreamOptions } from './grpc/connect.js'
 export { changeSetsOverGrpc } from './grpc/local.js'
 export type { Operations } from './grpc/stream.js'
 export { jsonLines, servicesInOrder } from './json-lines.js'
+export { type TextLogOptions, textLog } from './log.js'
 export { NodeState } from './node-state.js'
 export {
   type ArgumentOptions,

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { parseArgs } from 'node:util'
-import { KpngError, type Log, textLog } from '@kpng/api'
+import { KpngError, type Log } from '@kpng/api'
+import { textLog } from './log.js'
 import type { TlsFiles } from './tls.js'
 
 /** How to reach a kpng server, and as which node. Everything has a default. */

@@ -1,6 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { makerOf, whyNoLab } from '@kpng/linux/testing'
 import { startPlayground } from '@kpng/playground'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import '../cli/testing/compiled.js'
 import { cases } from './cases/index.js'
 import type { ConformanceOptions } from './options.js'
 import { proxyNamed } from './proxies.js'
@@ -23,8 +23,6 @@ if (whyNot !== undefined) console.warn(`The kit is not tried on any proxy: ${why
 
 function whyNoProxy(): string | undefined {
   if (spawnSync('nft', ['--version']).status !== 0) return 'there is no nft; it comes with the package nftables'
-  if (!existsSync(new URL('../cli/dist/main.js', import.meta.url)))
-    return 'the command is not built; run "npm run build"'
   return undefined
 }
 

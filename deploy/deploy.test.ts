@@ -212,7 +212,7 @@ describe('a fault is found', () => {
     ['hostNetwork: true', 'hostNetworking: true', `hostNetworking"' does not exist in type 'PodSpec'`],
     ['hostNetwork: true', 'hostNetwork: "yes"', `Type 'string' is not assignable to type 'boolean`],
     ['image: kpng:0.1.0', 'imagine: kpng:0.1.0', `imagine"' does not exist in type 'Container'`],
-    ['- name: kpng', '- image: kpng', `Property 'name' is missing`],
+    ['- name: kpng', '- stdin: true', `Property 'name' is missing`],
     ['apiVersion: apps/v1', 'apiVersion: apps/v1beta1', 'is no kind known here'],
     ['memory: 1Gi', 'memory: lots', 'lots is no quantity'],
     [

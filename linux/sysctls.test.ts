@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { formatLine, type Log, silentLog } from '@kpng/api'
+import { formatLine } from '../client/log.js'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { applySetting, sysctlPath } from './sysctls.js'
 

@@ -4,9 +4,9 @@ import { create } from '@bufbuild/protobuf'
 import { globalv1, localv1, silentLog } from '@kpng/api'
 import { type ChangeSet, type ChangeSetSource, runBackend } from '@kpng/client'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { until } from '../core/testing/until.js'
 import { type NodeAgent, type NodeAgentOptions, startNodeAgent } from './agent.js'
 import { resolveSettings } from './config/index.js'
-import { until } from './testing/until.js'
 import { endpointAt, serviceWith, syncReport, TestView } from './testing/views.js'
 
 let stop: AbortController

@@ -1,6 +1,6 @@
 import type { WatchSettings } from './server/open-watch.js'
-import { StatusError } from './server/status.js'
 import type { Watch } from './server/watch.js'
+import { StatusError } from './status/status.js'
 import type { Store } from './storage/store.js'
 
 export interface FailureOptions {
@@ -58,20 +58,25 @@ function deniedMessage(method: string, url: URL): string {
 
 /** Things that go wrong in real clusters, at the push of a button. Everything is off at the start. */
 export class Faults {
-  private failures: Failure[] = []
-  private delays: (DelayOptions & { milliseconds: number })[] = []
-  private readonly atStart: WatchSettings
+  #failures: Failure[] = []
+  #delays: (DelayOptions & { milliseconds: number })[] = []
+  readonly #atStart: WatchSettings
   readonly watches = new Set<Watch>()
   /** How many requests of the API were answered with a failure on purpose. */
   failed = 0
 
+  readonly #store: Store
+  readonly #settings: WatchSettings
+
   constructor(
-    private readonly store: Store,
-    private readonly settings: WatchSettings,
+    store: Store,
+    settings: WatchSettings,
     /** Closes the listener and every connection, and listens again on the same port. */
     readonly restart: (downMs?: number) => Promise<void>,
   ) {
-    this.atStart = { ...settings }
+    this.#store = store
+    this.#settings = settings
+    this.#atStart = { ...settings }
   }
 
   /** Cuts every watch, without a word: the socket is destroyed. */
@@ -86,71 +91,71 @@ export class Faults {
 
   /** Forgets all history: lists and watches from an earlier version are answered with 410. Open watches go on. */
   expireVersions(): void {
-    this.store.compact()
+    this.#store.compact()
   }
 
   /** Forgets all history, and tells every open watch so with an ERROR event. */
   expireWatches(): void {
-    this.store.compact()
-    const message = `too old resource version: 1 (${this.store.revision})`
+    this.#store.compact()
+    const message = `too old resource version: 1 (${this.#store.revision})`
     for (const watch of [...this.watches]) watch.fail(new StatusError(410, 'Expired', message))
   }
 
   /** Watches, those open and those to come, send not a byte more and stay open; `false` ends it for new ones. */
   hangWatches(on = true): void {
-    this.settings.hang = on
+    this.#settings.hang = on
     if (on) for (const watch of this.watches) watch.hang()
   }
 
   /** Waits before each answer; 0 ends it. */
   delayAnswers(milliseconds: number, options: DelayOptions = {}): void {
-    this.delays = milliseconds > 0 ? [{ ...options, milliseconds }] : []
+    this.#delays = milliseconds > 0 ? [{ ...options, milliseconds }] : []
   }
 
   /** Fails the next requests. */
   failNext(count: number, options: FailureOptions = {}): void {
-    this.failures.push({ ...options, left: count, fraction: 1 })
+    this.#failures.push({ ...options, left: count, fraction: 1 })
   }
 
   /** Fails this fraction (0 to 1) of all requests from now on; 0 ends it. */
   failFraction(fraction: number, options: FailureOptions = {}): void {
-    this.failures = this.failures.filter(({ left }) => left !== Number.POSITIVE_INFINITY)
-    if (fraction > 0) this.failures.push({ ...options, left: Number.POSITIVE_INFINITY, fraction })
+    this.#failures = this.#failures.filter(({ left }) => left !== Number.POSITIVE_INFINITY)
+    if (fraction > 0) this.#failures.push({ ...options, left: Number.POSITIVE_INFINITY, fraction })
   }
 
   /** How `sendInitialEvents` is treated: supported, refused (422) or ignored, as servers before 1.27 do. */
   streamingLists(mode: WatchSettings['streamingLists']): void {
-    this.settings.streamingLists = mode
+    this.#settings.streamingLists = mode
   }
 
   /** Whether watches that ask for bookmarks get them. A streaming list still ends with its own. */
   bookmarks(on: boolean): void {
-    this.settings.bookmarks = on
+    this.#settings.bookmarks = on
   }
 
   /** Whether a watch from an expired version gets an ERROR event in a 200 answer (`event`) or a 410 answer (`status`). */
   expiredWatch(how: WatchSettings['expiredWatch']): void {
-    this.settings.expiredWatch = how
+    this.#settings.expiredWatch = how
   }
 
   /** Everything works again as it did at the start. */
   clear(): void {
-    this.failures = []
-    this.delays = []
-    Object.assign(this.settings, this.atStart)
+    this.#failures = []
+    this.#delays = []
+    Object.assign(this.#settings, this.#atStart)
   }
 
   /** The server's side: waits or throws as a test has asked for. */
   async beforeAnswer(method: string, url: URL): Promise<void> {
     const line = `${method} ${url.pathname}${url.search}`
-    for (const { milliseconds, match } of this.delays) {
+    for (const { milliseconds, match } of this.#delays) {
       if (match && !match.test(line)) continue
       await new Promise((resolve) => setTimeout(resolve, milliseconds))
     }
-    const failure = this.failures.find(({ match, left }) => left > 0 && (!match || match.test(line)))
+    const failure = this.#failures.find(({ match, left }) => left > 0 && (!match || match.test(line)))
     if (!failure || Math.random() >= failure.fraction) return
     failure.left -= 1
-    this.failures = this.failures.filter(({ left }) => left > 0)
+    this.#failures = this.#failures.filter(({ left }) => left > 0)
     this.failed += 1
     throw failureError(failure, method, url)
   }

@@ -6,14 +6,12 @@ import { fileURLToPath } from 'node:url'
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 
-/** Runs a program of the checkout and ends this process with its code when it fails. */
-export function run(command, args, { retries = 0, ...options } = {}) {
+/** Runs a program of the checkout. If it fails, this process ends with its exit code. */
+export function run(command, args, options = {}) {
   const result = spawnSync(command, args, { cwd: root, stdio: 'inherit', killSignal: 'SIGKILL', ...options })
-  if (result.error?.code === 'ETIMEDOUT' && retries > 0) {
-    console.error(
-      `${command} did not end within ${options.timeout / 60_000} minutes and was killed; it is started once more`,
-    )
-    return run(command, args, { retries: retries - 1, ...options })
+  if (result.error?.code === 'ETIMEDOUT') {
+    console.error(`${command} did not end within ${options.timeout / 60_000} minutes and was killed.`)
+    process.exit(1)
   }
   if (result.error) {
     console.error(`${command} could not be started: ${result.error.message}`)

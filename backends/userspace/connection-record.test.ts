@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
 })
 
-const [ip, port, podIp] = ['127.10.9.1', 8080, '127.20.9.1']
+const [ip, port, podIp] = ['127.40.9.1', 8080, '127.20.9.1']
 const ips = { clusterIps: { v4: [ip] } }
 const web = 'default/web:http'
 
@@ -104,12 +104,12 @@ describe('a TCP connection', () => {
   it('that was refused at the door says why', async () => {
     const { cluster, records } = await start()
     const server = await pod()
-    const loadBalancerIps = { v4: ['127.10.9.2'] }
+    const loadBalancerIps = { v4: ['127.40.9.2'] }
     const ipFilters = [{ sourceRanges: ['10.9.8.0/24'] }]
     await cluster.set('web', { type: 'LoadBalancer', ips: { loadBalancerIps }, ipFilters }, [
       endpoint(podIp, server.port),
     ])
-    expect(await outcome('127.10.9.2', port)).toBe('ECONNRESET')
+    expect(await outcome('127.40.9.2', port)).toBe('ECONNRESET')
     expect(records).toMatchObject([{ servicePort: web, error: 'the client was refused: source-ranges' }])
     expectGrowingTimes(records[0] as ConnectionRecord)
   })

@@ -98,10 +98,10 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
       serve: (socket) => void socket.on('data', () => setTimeout(() => socket.end('served'), 200)),
     })
     await proxy.startProxy({ capture: 'none', allowLoopbackEndpoints: true })
-    await proxy.setService('web', { ips: { clusterIps: { v4: ['127.10.0.9'] } } }, [['127.20.0.9', pod.port]])
+    await proxy.setService('web', { ips: { clusterIps: { v4: ['127.40.0.9'] } } }, [['127.20.0.9', pod.port]])
     const one = () =>
       new Promise<string>((resolve) => {
-        const socket = connect({ host: '127.10.0.9', port: 8080 }, () => socket.write('x'))
+        const socket = connect({ host: '127.40.0.9', port: 8080 }, () => socket.write('x'))
         socket.on('data', (text) => resolve(text.toString()))
         socket.on('error', () => resolve('error'))
         socket.on('close', () => resolve('closed'))
@@ -117,7 +117,7 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
     const [, counters] = (await proxy.counters())[0] ?? []
     expect(counters).toMatchObject({ connections: 50 + served + 5, active: 0 })
     await proxy.stopProxy()
-    expect(await outcome('127.10.0.9', 8080)).toBe('ECONNREFUSED')
+    expect(await outcome('127.40.0.9', 8080)).toBe('ECONNREFUSED')
     await pod.close()
     console.info(`   200 clients at once with 160 open files: ${served} served, the others turned away`)
   })
@@ -130,10 +130,10 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
     await proxy.startProxy({ capture: 'none', allowLoopbackEndpoints: true })
     const set = (name: string, ip: string) =>
       proxy?.setService(name, { ips: { clusterIps: { v4: [ip] } } }, [['127.20.0.9', pod.port]])
-    await set('web', '127.10.0.9')
-    const clients = Array.from({ length: 200 }, () => connect({ host: '127.10.0.9', port: 8080 }).on('error', () => {}))
+    await set('web', '127.40.0.9')
+    const clients = Array.from({ length: 200 }, () => connect({ host: '127.40.0.9', port: 8080 }).on('error', () => {}))
     await pause(300)
-    for (const last of [10, 11, 12]) await set(`later-${last}`, `127.10.0.${last}`)
+    for (const last of [10, 11, 12]) await set(`later-${last}`, `127.40.0.${last}`)
     expect(await proxy.failures()).toEqual([])
     expect(await proxy.run('echo', ['a program can be started'])).toBe('a program can be started\n')
     for (const client of clients) client.destroy()

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { KpngError, type Log } from '@kpng/api'
-import { userspaceBackend } from '@kpng/backend-userspace'
+import { noCapture, userspaceBackend } from '@kpng/backend-userspace'
 import { pause, runBackend, wholeNumber } from '@kpng/client'
 import { type Server, serveApi } from '@kpng/core/sinks/api'
 import { changeSetsOf } from '@kpng/core/sinks/local'
@@ -17,6 +17,8 @@ export async function runPlayground(flags: Flags, context: Context): Promise<voi
   const playground = await startPlayground({
     log,
     port: wholeNumber('--port', textFlag(flags, 'port') ?? '0'),
+    ...given('serviceCidrs', textFlag(flags, 'serviceCidr')?.split(',')),
+    ...given('podCidr', textFlag(flags, 'podCidr')),
     ...given('dataDir', textFlag(flags, 'dataDir')),
     ...given('kubeconfigPath', textFlag(flags, 'kubeconfig')),
   })
@@ -63,8 +65,13 @@ async function proxy(
   signal: AbortSignal,
   onSync: () => void,
 ): Promise<void> {
-  // The pods are on loopback, where no real proxy may lead: nothing but this playground allows it.
-  const backend = userspaceBackend({ log, allowLoopbackEndpoints: true })
+  // The pods are on loopback, where a real proxy must not lead to. Node ports are on loopback too: nothing of a playground is
+  // reachable from another machine.
+  const backend = userspaceBackend({
+    log,
+    allowLoopbackEndpoints: true,
+    capture: noCapture({ nodePorts: 'loopback' }),
+  })
   await runBackend(backend, { changeSets: changeSetsOf(store), nodeName: playground.nodeName, log, signal, onSync })
 }
 

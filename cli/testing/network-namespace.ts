@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Lab, whyNoLab } from '@kpng/linux/testing'
+import './compiled.js'
 
 const kpng = fileURLToPath(new URL('../bin/kpng.js', import.meta.url))
 

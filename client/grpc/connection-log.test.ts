@@ -1,5 +1,6 @@
-import { formatLine, silentLog } from '@kpng/api'
+import { silentLog } from '@kpng/api'
 import { expect, test } from 'vitest'
+import { formatLine } from '../log.js'
 import { ConnectionLog } from './connection-log.js'
 
 /** A log and a clock that the test turns. */

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
-import { parse, stringify } from 'yaml'
+import { CORE_SCHEMA, dump, load } from 'js-yaml'
 import { ConformanceError, messageOf } from '../error.js'
 
 /** Where the API server of a kubeconfig is. */
@@ -45,13 +45,13 @@ export async function copyKubeconfig(path: string, folder: string): Promise<Kube
     cluster.entry.server = `${url.protocol}//127.0.0.1:${port}${url.pathname}`
   }
   const copy = join(folder, 'kubeconfig')
-  await writeFile(copy, stringify(config), { mode: 0o600 })
+  await writeFile(copy, dump(config), { mode: 0o600 })
   return { server: { host, port }, address, path: copy }
 }
 
 async function read(path: string): Promise<Record<string, unknown>> {
   try {
-    return parse(await readFile(path, 'utf8')) as Record<string, unknown>
+    return load(await readFile(path, 'utf8'), { schema: CORE_SCHEMA }) as Record<string, unknown>
   } catch (error) {
     throw new ConformanceError('usage', `The kubeconfig ${path} cannot be read: ${messageOf(error)}`, { cause: error })
   }

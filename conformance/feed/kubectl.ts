@@ -3,7 +3,7 @@ import { outputOf } from '@kpng/linux'
 import type { KubernetesObject } from '../cases/case.js'
 import { clusterObjects, namespace } from '../cases/objects.js'
 import { messageOf } from '../error.js'
-import { inTurns } from '../runner/measure.js'
+import { inTurns } from '../in-turns.js'
 import type { Feed } from './feed.js'
 
 const keyOf = ({ kind, metadata }: KubernetesObject): string => `${kind}/${metadata.namespace ?? ''}/${metadata.name}`

@@ -1,6 +1,6 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { stringify } from 'yaml'
+import { dump } from 'js-yaml'
 import type { KubernetesObject } from '../cases/case.js'
 import type { Feed } from './feed.js'
 
@@ -9,9 +9,7 @@ export async function manifestsFeed(folder: string): Promise<Feed> {
   const manifests = join(folder, 'manifests')
   await mkdir(manifests)
   const write = async (objects: readonly KubernetesObject[]) => {
-    const text = objects
-      .map((object) => stringify(object, { aliasDuplicateObjects: false, lineWidth: 0 }))
-      .join('---\n')
+    const text = objects.map((object) => dump(object, { noRefs: true, lineWidth: -1, skipInvalid: true })).join('---\n')
     // Outside the folder, so that nobody who watches it reads a half-written file.
     const fresh = join(folder, 'objects.yaml')
     await writeFile(fresh, text)

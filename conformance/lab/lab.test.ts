@@ -1,6 +1,7 @@
 import { families } from '@kpng/api'
 import { namespacesOf, whySkipped } from '@kpng/linux/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import '../../cli/testing/compiled.js'
 import { bundledAgent } from '../../linux/testing/bundle.js'
 import { addressOf, type Host, hosts, podPorts } from '../addresses.js'
 import { type Lab, startLab } from './lab.js'

@@ -65,16 +65,3 @@ function missesServers(expect: Cell['expect'], outcomes: readonly Outcome[]): bo
   if (expect.outcome !== 'reached' || (expect.hits ?? 'all') !== 'all' || outcomes.length >= mostTries) return false
   return serversHit(expect, outcomes).length < expect.servers.length
 }
-
-/** Runs tasks, so many at a time: sockets by the thousand would make a busy machine look like one that drops packets. */
-export async function inTurns<T>(tasks: readonly (() => Promise<T>)[], atATime: number): Promise<T[]> {
-  const results: T[] = []
-  let next = 0
-  const worker = async () => {
-    for (let index = next++; index < tasks.length; index = next++) {
-      results[index] = await (tasks[index] as () => Promise<T>)()
-    }
-  }
-  await Promise.all(Array.from({ length: Math.min(atATime, tasks.length) }, worker))
-  return results
-}

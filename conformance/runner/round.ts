@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Deviations } from '../deviations/deviation.js'
+import { inTurns } from '../in-turns.js'
 import type { Lab } from '../lab/lab.js'
 import type { CellResult } from '../report/result.js'
 import { judge } from './judge.js'
-import { inTurns, measure } from './measure.js'
+import { measure } from './measure.js'
 import type { PlacedCell } from './rounds.js'
 
 /** So many cells at a time; most of them wait for a time-out rather than for the machine. */

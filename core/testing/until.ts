@@ -1,25 +1,32 @@
-/** Waits until a condition holds; fails with its name when it does not within the time. */
-export async function until(what: string, holds: () => boolean, timeoutMs = 10_000): Promise<void> {
-  const deadline = Date.now() + timeoutMs
-  while (!holds()) {
-    if (Date.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}`)
+import type { Log } from '@kpng/api'
+
+/** Waits until a condition holds. Fails with its name if it does not hold in time. */
+export async function until(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 20_000): Promise<void> {
+  const deadline = performance.now() + timeoutMs
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
 
-/** Lines that a component logged, to look at in a test. */
-export function recordingLog() {
+/** For `expect.poll`: long enough for a loaded machine, and over as soon as the condition holds. */
+export const poll = { timeout: 20_000, interval: 5 }
+
+/** A log that keeps its lines: `E`, `W`, `I` or the level of a detail, the message, and the fields as JSON. */
+export function recordingLog(): { readonly lines: string[]; readonly log: Log } {
   const lines: string[] = []
   const add =
     (severity: string) =>
     (message: string, fields: object = {}) =>
-      void lines.push(`${severity} ${message} ${JSON.stringify(fields)}`)
-  const log = {
+      void lines.push(`${severity} ${message} ${JSON.stringify(fields, errorsAsText)}`)
+  const log: Log = {
     error: add('E'),
     warn: add('W'),
     info: add('I'),
-    detail: (level: number, m: string, f?: object) => add(`${level}`)(m, f),
+    detail: (level, message, fields) => add(`${level}`)(message, fields),
     shows: () => true,
   }
   return { lines, log }
 }
+
+const errorsAsText = (_: string, value: unknown) => (value instanceof Error ? value.message : value)

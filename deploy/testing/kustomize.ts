@@ -2,13 +2,12 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
-import { parseAllDocuments } from 'yaml'
+import { CORE_SCHEMA, loadAll } from 'js-yaml'
 import type { Manifest } from './manifest.js'
 
 export const hasKubectl = spawnSync('kubectl', ['kustomize', '--help'], { stdio: 'ignore' }).status === 0
 
-export const manifestsIn = (text: string): Manifest[] =>
-  parseAllDocuments(text).map((document) => document.toJS() as Manifest)
+export const manifestsIn = (text: string): Manifest[] => loadAll(text, null, { schema: CORE_SCHEMA }) as Manifest[]
 
 export const render = (folder: string): Manifest[] =>
   manifestsIn(execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }))

@@ -1,12 +1,19 @@
 import { KpngError } from '@kpng/api'
-import { parseAllDocuments } from 'yaml'
-import type { ConfigWarning } from './read-config.js'
+import { CORE_SCHEMA, loadAll, YAMLException } from 'js-yaml'
 
 const apiGroup = 'kubeproxy.config.k8s.io'
 const apiVersion = `${apiGroup}/v1alpha1`
 const kind = 'KubeProxyConfiguration'
 /** The key under which kubeadm keeps the file in its ConfigMap. */
 const configMapKey = 'config.conf'
+
+/** Something in the file that has no effect. */
+export interface ConfigWarning {
+  /** The path of the field, as `ipvs.scheduler`; empty if it is about the file as a whole. */
+  readonly field: string
+  /** A sentence that names the field. */
+  readonly message: string
+}
 
 export interface ConfigurationDocument {
   readonly configuration: object
@@ -36,17 +43,40 @@ export function configurationIn(text: string): ConfigurationDocument {
   )
 }
 
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 function objectsIn(text: string, warnings: ConfigWarning[]): Record<string, unknown>[] {
-  return [...parseAllDocuments(text)].flatMap((document) => {
-    for (const error of document.errors) {
-      const [line] = error.message.split('\n')
-      if (error.code !== 'DUPLICATE_KEY') throw new KpngError('invalid', `It is not YAML: ${line}`, { cause: error })
-      // kube-proxy goes on with the last one, and says so.
-      warnings.push({ field: '', message: `A field is there twice, and the last one counts: ${line}` })
+  const documents = documentsIn(text, warnings)
+  if (hasTooManyValues(documents)) {
+    throw new KpngError('invalid', 'Its YAML aliases stand for too many values, or for themselves. Write the values.')
+  }
+  return documents.filter(isObject)
+}
+
+/** @param lenient of several values for one key, use the last */
+function documentsIn(text: string, warnings: ConfigWarning[], lenient = false): unknown[] {
+  try {
+    return loadAll(text, null, { schema: CORE_SCHEMA, json: lenient })
+  } catch (error) {
+    if (!(error instanceof YAMLException)) throw error
+    const { reason, mark } = error
+    const where = `line ${mark.line + 1}, column ${mark.column + 1}`
+    if (reason !== 'duplicated mapping key') {
+      throw new KpngError('invalid', `It is not valid YAML: ${reason} (${where}).`)
     }
-    const value: unknown = document.toJS()
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? [value as Record<string, unknown>]
-      : []
-  })
+    // kube-proxy also warns and uses the last value.
+    warnings.push({ field: '', message: `A field is given twice (${where}). The last value is used.` })
+    return documentsIn(text, warnings, true)
+  }
+}
+
+/** A few lines of aliases can stand for billions of values, or for a value that contains itself. */
+function hasTooManyValues(value: unknown): boolean {
+  let left = 100_000
+  const isTooMuch = (inner: unknown, depth: number): boolean =>
+    --left < 0 ||
+    depth > 100 ||
+    (typeof inner === 'object' && inner !== null && Object.values(inner).some((item) => isTooMuch(item, depth + 1)))
+  return isTooMuch(value, 0)
 }

@@ -5,8 +5,9 @@ export {
   type KernelBackendSettings,
   kernelBackendOptions,
 } from './backend-options.js'
+export type { ConfigWarning } from './document.js'
 export { type SettingFlag, settingFlags, settingsFromFlags } from './flags.js'
-export { type ConfigWarning, type FileConfig, readConfig, readConfigFile, unusedSettings } from './read-config.js'
+export { type FileConfig, readConfig, readConfigFile, unusedSettings } from './read-config.js'
 export { type Origin, type ResolvedSettings, resolveSettings, type Sources } from './resolve.js'
 export { defaultSettings, type SettingKey, type Settings } from './settings.js'
 export { configz, flagz } from './show.js'

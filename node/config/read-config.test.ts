@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { KpngError } from '@kpng/api'
+import { load } from 'js-yaml'
 import { describe, expect, test } from 'vitest'
-import { parse } from 'yaml'
 import { readConfig, readConfigFile } from './read-config.js'
 import { resolveSettings } from './resolve.js'
 import { defaultSettings } from './settings.js'
 
 const configMapFile = new URL('../testing/kubeadm-configmap.yaml', import.meta.url)
-const kubeadmConfig = (): string => parse(readFileSync(configMapFile, 'utf8')).data['config.conf']
+const kubeadmConfig = (): string =>
+  (load(readFileSync(configMapFile, 'utf8')) as { data: Record<string, string> }).data['config.conf'] ?? ''
 
 const config = (yaml: string) =>
   readConfig(`apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n${yaml}`)
@@ -38,7 +39,7 @@ describe('the ConfigMap that kubeadm writes', () => {
   })
 
   test('is read as JSON too', () => {
-    expect(readConfig(JSON.stringify(parse(kubeadmConfig())))).toEqual(readConfig(kubeadmConfig()))
+    expect(readConfig(JSON.stringify(load(kubeadmConfig())))).toEqual(readConfig(kubeadmConfig()))
   })
 })
 
@@ -138,7 +139,9 @@ describe('what is not acted on is warned about by name, once', () => {
   test('a field that is there twice', () => {
     const { settings, warnings } = config('mode: iptables\nmode: nftables\n')
     expect(settings.mode).toBe('nftables')
-    expect(warnings).toHaveLength(1)
+    expect(warnings).toEqual([
+      { field: '', message: 'A field is given twice (line 4, column 1). The last value is used.' },
+    ])
   })
 })
 
@@ -177,7 +180,9 @@ describe('a bad value is an error that names field and value', () => {
       'kind: KubeProxyConfiguration\napiVersion: kubeproxy.config.k8s.io/v1',
       'apiVersion is "kubeproxy.config.k8s.io/v1"',
     ],
-    ['a: [', 'It is not YAML'],
+    ['a: [', 'It is not valid YAML: unexpected end of the stream within a flow collection (line 2, column 1).'],
+    ['a: &a { b: *a }', 'Its YAML aliases stand for too many values, or for themselves'],
+    [`${'['.repeat(100_000)}`, 'It is not valid YAML: nesting exceeded'],
   ])('of the document: %j', (text, sentence) => {
     expect(errorOf(() => readConfig(text)).message).toContain(sentence)
   })

@@ -1,19 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { KpngError, messageOf } from '@kpng/api'
-import { configurationIn } from './document.js'
+import { type ConfigWarning, configurationIn } from './document.js'
 import { invalid } from './kinds.js'
 import { pathFor, pathsOfOtherModes } from './sections.js'
 import { everySetting, type SettingKey, type Settings } from './settings.js'
 import { unimplementedFields } from './unimplemented.js'
 import { isZero } from './zero.js'
-
-/** What the file has that kpng does not act on. */
-export interface ConfigWarning {
-  /** The path of the field, as `ipvs.scheduler`; empty when it is about the file as a whole. */
-  readonly field: string
-  /** A sentence that names the field. */
-  readonly message: string
-}
 
 export interface FileConfig {
   /** What the file sets. What it leaves at Go's zero is not there. */

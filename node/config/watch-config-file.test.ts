@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silentLog } from '@kpng/api'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { until } from '../testing/until.js'
+import { until } from '../../core/testing/until.js'
 import { watchConfigFile } from './watch-config-file.js'
 
 let folder: string

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { recordingLog } from '../testing/until.js'
+import { recordingLog } from '../../core/testing/until.js'
 import { endpointAt, serviceWith, TestView } from '../testing/views.js'
 import type { HealthCheckEvent } from './health-check-event.js'
 import { HealthCheckNodePorts } from './health-check-node-ports.js'

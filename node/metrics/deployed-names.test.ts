@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { load } from 'js-yaml'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { parse } from 'yaml'
 import { apiClientMetrics } from './api-client-metrics.js'
 import { countHooks } from './backend-hooks.js'
 import { coreMetrics } from './core-metrics.js'
@@ -97,7 +97,7 @@ describe('the dashboard', () => {
 
 describe('the alerts', () => {
   const file = deploy('prometheus/alerts.yaml')
-  const rules = parse(readFileSync(file, 'utf8')).groups[0].rules as {
+  const rules = (load(readFileSync(file, 'utf8')) as { groups: { rules: unknown }[] }).groups[0]?.rules as {
     alert: string
     expr: string
     annotations: object

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import type { KpngError } from '@kpng/api'
 import { afterEach, describe, expect, test } from 'vitest'
-import { recordingLog, until } from '../testing/until.js'
+import { recordingLog, until } from '../../core/testing/until.js'
 import { hostAndPort, type ListenOptions, listen } from './listen.js'
 import { sendText } from './respond.js'
 

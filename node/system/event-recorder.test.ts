@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { recordingLog } from '../testing/until.js'
+import { recordingLog } from '../../core/testing/until.js'
 import { EventRecorder, type EventRecorderOptions } from './event-recorder.js'
 
 let posts: [string, Record<string, unknown>][]

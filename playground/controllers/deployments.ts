@@ -19,28 +19,29 @@ const templateHash = ({ spec }: Deployment): string =>
 
 /** Keeps the number of pods a Deployment asks for; it owns them directly, there are no ReplicaSets here. */
 export class DeploymentController implements Controller {
-  private readonly queue: WorkQueue
-  private readonly leave: (() => void)[]
+  readonly #queue: WorkQueue
+  readonly #leave: (() => void)[]
+  readonly #context: ControllerContext
+  readonly #maxGracePeriodSeconds: number
 
-  constructor(
-    private readonly context: ControllerContext,
-    private readonly maxGracePeriodSeconds: number,
-  ) {
+  constructor(context: ControllerContext, maxGracePeriodSeconds: number) {
+    this.#context = context
+    this.#maxGracePeriodSeconds = maxGracePeriodSeconds
     const { store } = context.registry
-    this.queue = new WorkQueue('deployments', (key) => this.reconcile(key), context.log)
-    this.leave = [
-      store.subscribe(resource, ({ key }) => this.queue.add(key)),
+    this.#queue = new WorkQueue('deployments', (key) => this.#reconcile(key), context.log)
+    this.#leave = [
+      store.subscribe(resource, ({ key }) => this.#queue.add(key)),
       store.subscribe('pods', ({ before, after }) => {
         const { namespace, ownerReferences = [] } = (before ?? after).object.metadata
         const owner = ownerReferences.find(({ kind, controller }) => kind === 'Deployment' && controller)
-        if (owner) this.queue.add(`${namespace}/${owner.name}`)
+        if (owner) this.#queue.add(`${namespace}/${owner.name}`)
       }),
     ]
-    for (const { key } of store.list(resource)) this.queue.add(key)
+    for (const { key } of store.list(resource)) this.#queue.add(key)
   }
 
-  private reconcile(key: string): void {
-    const { store } = this.context.registry
+  #reconcile(key: string): void {
+    const { store } = this.#context.registry
     const deployment = store.get(resource, key)?.object as Deployment | undefined
     if (!deployment || deployment.metadata.deletionTimestamp) return
     const owned = store
@@ -52,26 +53,26 @@ export class DeploymentController implements Controller {
     const hash = templateHash(deployment)
     const current = pods.filter(({ metadata }) => metadata.labels?.[hashLabel] === hash)
     const old = pods.filter((pod) => !current.includes(pod))
-    if (!(deployment.spec as { paused?: boolean }).paused) this.scale(deployment, hash, current, old)
-    this.report(key, deployment, pods, current)
+    if (!(deployment.spec as { paused?: boolean }).paused) this.#scale(deployment, hash, current, old)
+    this.#report(key, deployment, pods, current)
   }
 
   /** New pods first; an old one goes for each new one that is ready, so that the Service never has fewer. */
-  private scale(deployment: Deployment, hash: string, current: Pod[], old: Pod[]): void {
+  #scale(deployment: Deployment, hash: string, current: Pod[], old: Pod[]): void {
     const wanted = deployment.spec.replicas ?? 1
-    for (let missing = wanted - current.length; missing > 0; missing--) this.createPod(deployment, hash)
+    for (let missing = wanted - current.length; missing > 0; missing--) this.#createPod(deployment, hash)
     const surplus = [...current]
       .sort((a, b) => Number(isReady(a)) - Number(isReady(b)))
       .slice(0, Math.max(0, current.length - wanted))
     const ready = current.filter(isReady).length
     const replaced = old.slice(0, Math.max(0, old.length + Math.min(ready, wanted) - wanted))
-    for (const pod of [...surplus, ...replaced]) this.deletePod(pod)
+    for (const pod of [...surplus, ...replaced]) this.#deletePod(pod)
   }
 
-  private createPod(deployment: Deployment, hash: string): void {
+  #createPod(deployment: Deployment, hash: string): void {
     const { name, namespace, uid = '' } = deployment.metadata
     const { metadata = {}, spec = {} } = deployment.spec.template ?? {}
-    const kind = kindNamed(this.context.registry, 'v1', 'Pod')
+    const kind = kindNamed(this.#context.registry, 'v1', 'Pod')
     const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name, uid, controller: true, blockOwnerDeletion: true }
     const pod = {
       apiVersion: 'v1',
@@ -84,17 +85,17 @@ export class DeploymentController implements Controller {
       },
       spec: clone(spec),
     }
-    this.context.registry.create(kind, namespace, pod)
+    this.#context.registry.create(kind, namespace, pod)
   }
 
-  private deletePod({ metadata }: Pod): void {
-    const kind = kindNamed(this.context.registry, 'v1', 'Pod')
-    const { maxGracePeriodSeconds } = this
-    deleteObject(this.context.registry, kind, metadata.namespace, metadata.name, { maxGracePeriodSeconds })
+  #deletePod({ metadata }: Pod): void {
+    const kind = kindNamed(this.#context.registry, 'v1', 'Pod')
+    const maxGracePeriodSeconds = this.#maxGracePeriodSeconds
+    deleteObject(this.#context.registry, kind, metadata.namespace, metadata.name, { maxGracePeriodSeconds })
   }
 
-  private report(key: string, deployment: Deployment, pods: Pod[], current: Pod[]): void {
-    const { registry } = this.context
+  #report(key: string, deployment: Deployment, pods: Pod[], current: Pod[]): void {
+    const { registry } = this.#context
     const wanted = deployment.spec.replicas ?? 1
     const ready = pods.filter(isReady).length
     const available: Condition['status'] = ready >= wanted ? 'True' : 'False'
@@ -119,7 +120,7 @@ export class DeploymentController implements Controller {
   }
 
   close(): void {
-    for (const way of this.leave) way()
-    this.queue.close()
+    for (const way of this.#leave) way()
+    this.#queue.close()
   }
 }

@@ -1,4 +1,4 @@
-import { familyOf } from '../kinds/names.js'
+import { parseIp } from '@kpng/api'
 import type { Endpoint, IpFamily, Node, Pod, Service, SlicePort } from '../objects/kinds.js'
 import { isHeadless } from '../services/defaults.js'
 
@@ -72,7 +72,7 @@ export function desiredGroups(
   const groups = new Map<string, EndpointGroup>()
   for (const addressType of service.spec.ipFamilies ?? []) {
     for (const pod of pods) {
-      const address = pod.status?.podIPs?.find(({ ip }) => familyOf(ip) === addressType)?.ip
+      const address = pod.status?.podIPs?.find(({ ip }) => parseIp(ip)?.family === addressType)?.ip
       if (!address || !hasEndpoint(pod)) continue
       const ports = portsOf(service, pod)
       const key = groupKey(addressType, ports)

@@ -1,4 +1,4 @@
-import { familyOf } from '../kinds/names.js'
+import { parseIp } from '@kpng/api'
 import { clone, equal } from '../objects/json.js'
 import type { EndpointAddress, EndpointSubset, Endpoints, Pod, Service } from '../objects/kinds.js'
 import { microTimestamp } from '../objects/time.js'
@@ -24,7 +24,7 @@ export function subsetsOf(service: Service, pods: readonly Pod[]): EndpointSubse
     { ports: EndpointSubset['ports']; ready: EndpointAddress[]; notReady: EndpointAddress[] }
   >()
   for (const pod of pods) {
-    const ip = pod.status?.podIPs?.find((address) => familyOf(address.ip) === family)?.ip
+    const ip = pod.status?.podIPs?.find((address) => parseIp(address.ip)?.family === family)?.ip
     if (!ip || !hasEndpoint(pod) || pod.metadata.deletionTimestamp) continue
     const ports = portsOf(service, pod)
     const key = JSON.stringify(ports)
@@ -42,18 +42,20 @@ export function subsetsOf(service: Service, pods: readonly Pod[]): EndpointSubse
 
 /** Keeps the Endpoints objects, the older form of EndpointSlices that some tools still read. */
 export class EndpointsController implements Controller {
-  private readonly queue: WorkQueue
-  private readonly leave: () => void
+  readonly #queue: WorkQueue
+  readonly #leave: () => void
+  readonly #context: ControllerContext
 
-  constructor(private readonly context: ControllerContext) {
+  constructor(context: ControllerContext) {
+    this.#context = context
     const { store } = context.registry
-    this.queue = new WorkQueue('endpoints', (key) => this.reconcile(key), context.log)
-    this.leave = followServices(store, (key) => this.queue.add(key))
-    for (const { key } of store.list('services')) this.queue.add(key)
+    this.#queue = new WorkQueue('endpoints', (key) => this.#reconcile(key), context.log)
+    this.#leave = followServices(store, (key) => this.#queue.add(key))
+    for (const { key } of store.list('services')) this.#queue.add(key)
   }
 
-  private reconcile(key: string): void {
-    const { registry } = this.context
+  #reconcile(key: string): void {
+    const { registry } = this.#context
     const { namespace, name } = splitKey(key)
     const kind = kindNamed(registry, 'v1', 'Endpoints')
     const service = registry.store.get('services', key)?.object as Service | undefined
@@ -80,7 +82,7 @@ export class EndpointsController implements Controller {
   }
 
   close(): void {
-    this.leave()
-    this.queue.close()
+    this.#leave()
+    this.#queue.close()
   }
 }

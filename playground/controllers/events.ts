@@ -8,19 +8,22 @@ const eventLimit = 500
 
 /** Tells people what happened to an object, where they look: `kubectl describe` and `kubectl get events`. */
 export class EventRecorder {
-  private readonly made = new Map<string, string>()
+  readonly #made = new Map<string, string>()
+  readonly #registry: Registry
 
-  constructor(private readonly registry: Registry) {}
+  constructor(registry: Registry) {
+    this.#registry = registry
+  }
 
   record(object: KubeObject, type: 'Normal' | 'Warning', reason: string, message: string, component: string): void {
-    const { kinds, store } = this.registry
+    const { kinds, store } = this.#registry
     const kind = kinds.byKind('v1', 'Event')
     const namespace = object.metadata.namespace ?? 'default'
     const home = store.get('namespaces', namespace)?.object
     if (!kind || !home || home.metadata.deletionTimestamp) return
     const same = [object.metadata.uid, reason, message].join(' ')
     const now = timestamp()
-    const before = this.made.get(same)
+    const before = this.#made.get(same)
     const known = before === undefined ? undefined : store.get('events', before)
     if (before !== undefined && known) {
       const again = clone(known.object) as KubeEvent
@@ -53,16 +56,16 @@ export class EventRecorder {
       eventTime: null,
       count: 1,
     }
-    const { metadata } = this.registry.create(kind, namespace, event)
-    this.made.set(same, `${namespace}/${metadata.name}`)
-    this.forgetOldest()
+    const { metadata } = this.#registry.create(kind, namespace, event)
+    this.#made.set(same, `${namespace}/${metadata.name}`)
+    this.#forgetOldest()
   }
 
   /** A real API server drops events after an hour; here their number is bounded. */
-  private forgetOldest(): void {
-    if (this.made.size <= eventLimit) return
-    const [same, key] = [...this.made][0] ?? ['', '']
-    this.made.delete(same)
-    this.registry.store.remove('events', key)
+  #forgetOldest(): void {
+    if (this.#made.size <= eventLimit) return
+    const [same, key] = [...this.#made][0] ?? ['', '']
+    this.#made.delete(same)
+    this.#registry.store.remove('events', key)
   }
 }

@@ -3,8 +3,8 @@ import type { Deployment } from '../objects/kinds.js'
 import { age } from '../objects/time.js'
 import type { KubeObject } from '../objects/types.js'
 import { matchesAll } from '../selectors/labels.js'
-import type { Cause } from '../server/status.js'
-import { invalidValue, requiredValue } from './causes.js'
+import type { Cause } from '../status/status.js'
+import { invalidValue, requiredValue } from '../validation/causes.js'
 import { ageColumn, defineKind, nameColumn } from './kind.js'
 
 function row(object: KubeObject, now: number): unknown[] {

@@ -1,10 +1,11 @@
+import { parseIp } from '@kpng/api'
 import type { EndpointSlice, Endpoints, SlicePort } from '../objects/kinds.js'
 import { age } from '../objects/time.js'
 import type { KubeObject } from '../objects/types.js'
-import type { Cause } from '../server/status.js'
-import { duplicateValue, invalidValue, requiredValue, unsupportedValue } from './causes.js'
+import type { Cause } from '../status/status.js'
+import { duplicateValue, invalidValue, requiredValue, unsupportedValue } from '../validation/causes.js'
+import { checkAddress, checkName, checkPort } from '../validation/names.js'
 import { ageColumn, defineKind, nameColumn } from './kind.js'
-import { checkAddress, checkName, checkPort, familyOf } from './names.js'
 
 const shownLimit = 3
 
@@ -106,7 +107,7 @@ function validateSlice(object: KubeObject, before?: KubeObject): Cause[] {
     for (const [position, address] of addresses.entries()) {
       const field = `${at}[${position}]`
       if (slice.addressType === 'FQDN') causes.push(...checkName(field, 'subdomain', address))
-      else if (familyOf(address) !== slice.addressType) {
+      else if (parseIp(address)?.family !== slice.addressType) {
         causes.push(invalidValue(field, address, `must be a valid ${slice.addressType} address`))
       }
     }

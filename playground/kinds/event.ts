@@ -1,8 +1,8 @@
 import type { KubeEvent } from '../objects/kinds.js'
 import { age } from '../objects/time.js'
 import type { JsonObject, KubeObject } from '../objects/types.js'
-import type { Cause } from '../server/status.js'
-import { invalidValue } from './causes.js'
+import type { Cause } from '../status/status.js'
+import { invalidValue } from '../validation/causes.js'
 import { defineKind, nameColumn } from './kind.js'
 
 const namespaceOf = (event: KubeEvent) => event.involvedObject?.namespace || 'default'

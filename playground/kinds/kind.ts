@@ -1,7 +1,7 @@
 import type { KubeObject } from '../objects/types.js'
 import { metadataFields, type SelectableFields } from '../selectors/fields.js'
-import type { Cause, ResourceName } from '../server/status.js'
-import type { NameRule } from './names.js'
+import type { Cause, ResourceName } from '../status/status.js'
+import type { NameRule } from '../validation/names.js'
 
 export interface Column {
   name: string
@@ -70,6 +70,3 @@ export const apiVersionOf = (kind: Pick<Kind, 'group' | 'version'>): string =>
 /** The name under which the store keeps a kind's objects. */
 export const resourceOf = (kind: Kind): string =>
   kind.storedAs?.resource ?? (kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`)
-
-export const keyOf = (namespace: string | undefined, name: string): string =>
-  namespace ? `${namespace}/${name}` : name

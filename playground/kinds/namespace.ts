@@ -2,9 +2,9 @@ import { equal } from '../objects/json.js'
 import type { Namespace, ServiceCidr } from '../objects/kinds.js'
 import { age } from '../objects/time.js'
 import type { KubeObject } from '../objects/types.js'
-import type { Cause } from '../server/status.js'
 import { parseCidr } from '../services/cidr.js'
-import { invalidValue, requiredValue } from './causes.js'
+import type { Cause } from '../status/status.js'
+import { invalidValue, requiredValue } from '../validation/causes.js'
 import { ageColumn, defineKind, nameColumn } from './kind.js'
 
 const immortal = new Set(['default', 'kube-system'])

@@ -1,9 +1,9 @@
 import type { Node } from '../objects/kinds.js'
 import { age } from '../objects/time.js'
 import type { KubeObject } from '../objects/types.js'
-import type { Cause } from '../server/status.js'
 import { parseCidr } from '../services/cidr.js'
-import { invalidValue, requiredValue, unsupportedValue } from './causes.js'
+import type { Cause } from '../status/status.js'
+import { invalidValue, requiredValue, unsupportedValue } from '../validation/causes.js'
 import { ageColumn, defineKind, nameColumn } from './kind.js'
 
 const effects = ['NoExecute', 'NoSchedule', 'PreferNoSchedule']

@@ -1,6 +1,7 @@
+import type { Family } from '@kpng/api'
 import type { KubeObject, Optional } from './types.js'
 
-export type IpFamily = 'IPv4' | 'IPv6'
+export type IpFamily = Family
 export type Protocol = 'TCP' | 'UDP' | 'SCTP'
 
 export interface ServicePort

@@ -52,3 +52,7 @@ export type JsonObject = Record<string, unknown>
 
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The key of an object in the store. */
+export const keyOf = (namespace: string | undefined, name: string): string =>
+  namespace ? `${namespace}/${name}` : name

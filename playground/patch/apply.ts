@@ -2,7 +2,7 @@ import { clone } from '../objects/json.js'
 import { isObject, type JsonObject, type KubeObject } from '../objects/types.js'
 import { resolve } from '../schema/definitions.js'
 import type { Definition, Field } from '../schema/parse.js'
-import { type Cause, StatusError } from '../server/status.js'
+import { type Cause, StatusError } from '../status/status.js'
 import { elementsOf, type FieldSet, fieldsOf, isUnder, keyElement, showPath } from './field-set.js'
 import {
   conflictsOf,

@@ -1,6 +1,6 @@
 import { clone, equal } from '../objects/json.js'
 import { isObject } from '../objects/types.js'
-import { badRequest, StatusError } from '../server/status.js'
+import { badRequest, StatusError } from '../status/status.js'
 
 interface Operation {
   op: string
@@ -16,16 +16,22 @@ const refuse = (message: string): never => {
 const parsePointer = (pointer: string): string[] => {
   if (pointer === '') return []
   if (!pointer.startsWith('/')) refuse(`the path "${pointer}" must start with "/"`)
-  return pointer
+  const parts = pointer
     .slice(1)
     .split('/')
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  // Assigning to it would change the prototype of the object instead of adding a field.
+  if (parts.includes('__proto__')) refuse(`the path "${pointer}" has a "__proto__" in it`)
+  return parts
 }
 
-/** One step down: the value under a name or index, undefined when there is none. */
+/**
+ * One step down: the value under a name or index, or undefined if there is none. Only the object's own fields count: a path such as
+ * `/constructor/prototype` must not lead to what all objects share.
+ */
 function child(container: unknown, name: string): unknown {
   if (Array.isArray(container)) return /^\d+$/.test(name) ? container[Number(name)] : undefined
-  return isObject(container) ? container[name] : undefined
+  return isObject(container) && Object.hasOwn(container, name) ? container[name] : undefined
 }
 
 class Document {
@@ -35,7 +41,7 @@ class Document {
     return parsePointer(pointer).reduce(child, this.root)
   }
 
-  private parent(pointer: string): [unknown, string] {
+  #parent(pointer: string): [unknown, string] {
     const parts = parsePointer(pointer)
     const last = parts.pop() ?? ''
     return [parts.reduce(child, this.root), last]
@@ -46,7 +52,7 @@ class Document {
       this.root = value
       return
     }
-    const [container, name] = this.parent(pointer)
+    const [container, name] = this.#parent(pointer)
     if (Array.isArray(container)) {
       const index = name === '-' ? container.length : /^\d+$/.test(name) ? Number(name) : -1
       if (index < 0 || index > container.length) refuse(`add operation does not apply: index "${name}" is out of range`)
@@ -56,7 +62,7 @@ class Document {
   }
 
   remove(pointer: string, operation: string): void {
-    const [container, name] = this.parent(pointer)
+    const [container, name] = this.#parent(pointer)
     if (child(container, name) === undefined) {
       refuse(`${operation} operation does not apply: doc is missing path: "${pointer}": missing value`)
     }
@@ -65,7 +71,7 @@ class Document {
   }
 
   replace(pointer: string, value: unknown): void {
-    const [container, name] = this.parent(pointer)
+    const [container, name] = this.#parent(pointer)
     if (pointer !== '' && child(container, name) === undefined) {
       refuse(`replace operation does not apply: doc is missing key: ${pointer}: missing value`)
     }

@@ -53,6 +53,39 @@ describe('JSON patch (RFC 6902)', () => {
   })
 })
 
+describe('a JSON patch does not reach what all objects share', () => {
+  const target = { metadata: { labels: { app: 'web' } }, list: [] }
+
+  it.each([
+    '__proto__',
+    'constructor/prototype',
+    'metadata/labels/__proto__',
+    'list/constructor/prototype',
+    'list/__proto__',
+  ])('by /%s', (path) => {
+    for (const patch of [
+      [{ op: 'add', path: `/${path}/polluted`, value: 1 }],
+      [{ op: 'add', path: `/${path}`, value: { polluted: 1 } }],
+      [{ op: 'replace', path: `/${path}`, value: { polluted: 1 } }],
+      [{ op: 'remove', path: `/${path}` }],
+      [{ op: 'copy', from: `/${path}`, path: '/stolen' }],
+      [{ op: 'move', from: '/metadata', path: `/${path}/polluted` }],
+    ]) {
+      expect(() => jsonPatch(target, patch)).toThrow('the server rejected our request')
+    }
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined()
+    expect(target).toEqual({ metadata: { labels: { app: 'web' } }, list: [] })
+  })
+
+  it('but a label may be called "constructor" or "prototype"', () => {
+    const add = (name: string) => ({ op: 'add', path: `/metadata/labels/${name}`, value: 'x' })
+    expect(jsonPatch(target, [add('constructor'), add('prototype')])).toEqual({
+      metadata: { labels: { app: 'web', constructor: 'x', prototype: 'x' } },
+      list: [],
+    })
+  })
+})
+
 describe('strategic merge patch', () => {
   const patched = (type: string, target: unknown, patch: unknown) =>
     strategicPatch(target, patch, definitions.get(`io.k8s.api.core.v1.${type}`))

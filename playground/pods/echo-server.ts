@@ -28,13 +28,15 @@ const shortestDecision = 8
  * the first bytes; UDP answers each datagram.
  */
 export class EchoServer {
-  private readonly http: HttpServer
-  private readonly tcp: Server[] = []
-  private readonly udp: UdpSocket[] = []
-  private readonly sockets = new Set<Socket>()
+  readonly #http: HttpServer
+  readonly #tcp: Server[] = []
+  readonly #udp: UdpSocket[] = []
+  readonly #sockets = new Set<Socket>()
+  readonly #identity: EchoIdentity
 
-  constructor(private readonly identity: EchoIdentity) {
-    this.http = createHttpServer((request, response) => this.answer(request, response))
+  constructor(identity: EchoIdentity) {
+    this.#identity = identity
+    this.#http = createHttpServer((request, response) => this.#answer(request, response))
   }
 
   /** Opens every port on every address, or none: a port that cannot be opened closes the others and throws. */
@@ -42,8 +44,8 @@ export class EchoServer {
     try {
       for (const address of addresses) {
         for (const { protocol, port } of ports) {
-          if (protocol === 'UDP') await this.listenUdp(address, port)
-          else await this.listenTcp(address, port)
+          if (protocol === 'UDP') await this.#listenUdp(address, port)
+          else await this.#listenTcp(address, port)
         }
       }
     } catch (error) {
@@ -52,28 +54,28 @@ export class EchoServer {
     }
   }
 
-  private async listenTcp(address: string, port: number): Promise<void> {
-    const server = createServer((socket) => this.serve(socket))
-    this.tcp.push(server)
+  async #listenTcp(address: string, port: number): Promise<void> {
+    const server = createServer((socket) => this.#serve(socket))
+    this.#tcp.push(server)
     server.listen(port, address)
     await once(server, 'listening')
   }
 
-  private async listenUdp(address: string, port: number): Promise<void> {
+  async #listenUdp(address: string, port: number): Promise<void> {
     const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4')
-    this.udp.push(socket)
+    this.#udp.push(socket)
     socket.bind(port, address)
     await once(socket, 'listening')
     socket.on('message', (message, client) => {
-      const text = `${this.identity.pod}: ${message.toString('utf8')}`
+      const text = `${this.#identity.pod}: ${message.toString('utf8')}`
       socket.send(text, client.port, client.address, () => {})
     })
     socket.on('error', () => {})
   }
 
-  private serve(socket: Socket): void {
-    this.sockets.add(socket)
-    socket.on('close', () => this.sockets.delete(socket))
+  #serve(socket: Socket): void {
+    this.#sockets.add(socket)
+    socket.on('close', () => this.#sockets.delete(socket))
     socket.on('error', () => socket.destroy())
     let seen = Buffer.alloc(0)
     const decide = (chunk: Buffer) => {
@@ -84,31 +86,31 @@ export class EchoServer {
       socket.off('end', finish)
       socket.pause()
       socket.unshift(seen)
-      if (httpStart.test(text)) this.http.emit('connection', socket)
-      else this.echoLines(socket)
+      if (httpStart.test(text)) this.#http.emit('connection', socket)
+      else this.#echoLines(socket)
       socket.resume()
     }
-    const finish = () => socket.end(seen.length > 0 ? `${this.identity.pod}: ${seen.toString('utf8')}\n` : '')
+    const finish = () => socket.end(seen.length > 0 ? `${this.#identity.pod}: ${seen.toString('utf8')}\n` : '')
     socket.on('data', decide)
     socket.on('end', finish)
   }
 
-  private echoLines(socket: Socket): void {
+  #echoLines(socket: Socket): void {
     let rest = ''
     socket.on('data', (chunk) => {
       const lines = (rest + chunk.toString('utf8')).split('\n')
       rest = lines.pop() ?? ''
-      const answer = lines.map((line) => `${this.identity.pod}: ${line}\n`).join('')
+      const answer = lines.map((line) => `${this.#identity.pod}: ${line}\n`).join('')
       if (answer !== '' && !socket.write(answer)) {
         socket.pause()
         socket.once('drain', () => socket.resume())
       }
     })
-    socket.on('end', () => socket.end(rest === '' ? '' : `${this.identity.pod}: ${rest}\n`))
+    socket.on('end', () => socket.end(rest === '' ? '' : `${this.#identity.pod}: ${rest}\n`))
   }
 
-  private answer(request: IncomingMessage, response: ServerResponse): void {
-    const { pod, namespace, node } = this.identity
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const { pod, namespace, node } = this.#identity
     const { remoteAddress, remotePort } = request.socket
     const client = `${remoteAddress}:${remotePort}`
     const path = request.url ?? '/'
@@ -124,18 +126,18 @@ export class EchoServer {
   }
 
   async close(): Promise<void> {
-    const closing = this.tcp.filter((server) => server.listening).map((server) => once(server, 'close'))
-    for (const server of this.tcp) server.close()
-    for (const socket of this.sockets) socket.destroy()
-    for (const socket of this.udp) {
+    const closing = this.#tcp.filter((server) => server.listening).map((server) => once(server, 'close'))
+    for (const server of this.#tcp) server.close()
+    for (const socket of this.#sockets) socket.destroy()
+    for (const socket of this.#udp) {
       try {
         socket.close()
       } catch {
         // It was never bound.
       }
     }
-    this.tcp.length = 0
-    this.udp.length = 0
+    this.#tcp.length = 0
+    this.#udp.length = 0
     await Promise.all(closing)
   }
 }

@@ -61,57 +61,58 @@ export function bindProblem(error: unknown, address: string): string {
 
 /** Runs the pods of every node: an echo server each, its readiness, and its end after the grace period. */
 export class Kubelet implements Controller {
-  private readonly queue: WorkQueue
-  private readonly leave: () => void
-  private readonly store: Store
-  private readonly sandboxes = new Map<string, Sandbox>()
+  readonly #queue: WorkQueue
+  readonly #leave: () => void
+  readonly #store: Store
+  readonly #sandboxes = new Map<string, Sandbox>()
+  readonly #context: ControllerContext
+  readonly #options: KubeletOptions
 
-  constructor(
-    private readonly context: ControllerContext,
-    private readonly options: KubeletOptions,
-  ) {
-    this.store = context.registry.store
-    this.queue = new WorkQueue(component, (key) => this.sync(key), context.log)
-    this.leave = this.store.subscribe('pods', ({ key }) => this.queue.add(key))
-    for (const { key, object } of this.store.list('pods')) {
+  constructor(context: ControllerContext, options: KubeletOptions) {
+    this.#context = context
+    this.#options = options
+    this.#store = context.registry.store
+    this.#queue = new WorkQueue(component, (key) => this.#sync(key), context.log)
+    this.#leave = this.#store.subscribe('pods', ({ key }) => this.#queue.add(key))
+    for (const { key, object } of this.#store.list('pods')) {
       // Pods of an earlier run keep their addresses; none may go to a pod that is started before them.
       const had = ((object as Pod).status?.podIPs ?? []).map(({ ip }) => ip)
       if (had.length > 0) options.addresses.take(key, had)
-      this.queue.add(key)
+      this.#queue.add(key)
     }
   }
 
-  private sync(key: string): void {
-    const pod = this.store.get('pods', key)?.object as Pod | undefined
-    const sandbox = this.sandboxes.get(key)
+  #sync(key: string): void {
+    const pod = this.#store.get('pods', key)?.object as Pod | undefined
+    const sandbox = this.#sandboxes.get(key)
     if (!pod || (sandbox && sandbox.uid !== pod.metadata.uid)) {
-      if (sandbox) this.stop(key, sandbox)
-      if (pod) this.queue.add(key)
+      if (sandbox) this.#stop(key, sandbox)
+      if (pod) this.#queue.add(key)
       return
     }
     if (!pod.spec.nodeName || pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') return
-    if (pod.metadata.deletionTimestamp) this.drain(key, pod, sandbox)
-    else if (!sandbox) this.start(key, pod)
-    else if (sandbox.state === 'running') this.report(key, pod, sandbox)
+    if (pod.metadata.deletionTimestamp) this.#drain(key, pod, sandbox)
+    else if (!sandbox) this.#start(key, pod)
+    else if (sandbox.state === 'running') this.#report(key, pod, sandbox)
   }
 
-  private start(key: string, pod: Pod): void {
+  #start(key: string, pod: Pod): void {
     const { name, namespace } = splitKey(key)
     const had = (pod.status?.podIPs ?? []).map(({ ip }) => ip)
-    const addresses = this.options.addresses.take(key, had)
+    const addresses = this.#options.addresses.take(key, had)
     const echo = new EchoServer({ pod: name, namespace, node: pod.spec.nodeName ?? '' })
-    const readyAt = Date.now() + this.options.readyDelayMs
+    const readyAt = Date.now() + this.#options.readyDelayMs
     const sandbox: Sandbox = { uid: pod.metadata.uid ?? '', addresses, echo, state: 'starting', readyAt }
-    this.sandboxes.set(key, sandbox)
-    this.open(key, pod, sandbox, had.length === 0).then(
-      () => this.started(key, pod, sandbox),
-      (error: unknown) => this.failed(key, sandbox, error),
+    this.#sandboxes.set(key, sandbox)
+    this.#open(key, pod, sandbox, had.length === 0).then(
+      () => this.#started(key, pod, sandbox),
+      (error: unknown) => this.#failed(key, sandbox, error),
     )
   }
 
   /** Opens the ports. An address where another process has the port (a second playground, say) is left for the next one. */
-  private async open(key: string, pod: Pod, sandbox: Sandbox, mayMove: boolean): Promise<void> {
-    const { addresses } = this.options
+  async #open(key: string, pod: Pod, sandbox: Sandbox, mayMove: boolean): Promise<void> {
+    const { addresses } = this.#options
     for (let tries = 1; ; tries++) {
       try {
         await sandbox.echo.listen(sandbox.addresses, echoPorts(pod))
@@ -125,57 +126,57 @@ export class Kubelet implements Controller {
     }
   }
 
-  private started(key: string, pod: Pod, sandbox: Sandbox): void {
+  #started(key: string, pod: Pod, sandbox: Sandbox): void {
     if (sandbox.state === 'stopped') {
       // Deleted while its ports were being opened.
       void sandbox.echo.close().finally(() => {
-        if (!this.sandboxes.has(key)) this.options.addresses.release(key)
+        if (!this.#sandboxes.has(key)) this.#options.addresses.release(key)
       })
       return
     }
     sandbox.state = 'running'
     const ports = echoPorts(pod).map(({ port, protocol }) => `${port}/${protocol}`)
-    this.context.events.record(
+    this.#context.events.record(
       pod,
       'Normal',
       'Started',
       `The echo server answers on ${sandbox.addresses.join(', ')}, ports ${ports.join(', ')}`,
       component,
     )
-    this.queue.add(key)
-    if (this.options.readyDelayMs > 0) this.queue.after(this.options.readyDelayMs, key)
+    this.#queue.add(key)
+    if (this.#options.readyDelayMs > 0) this.#queue.after(this.#options.readyDelayMs, key)
   }
 
-  private failed(key: string, sandbox: Sandbox, error: unknown): void {
-    const pod = this.store.get('pods', key)?.object as Pod | undefined
+  #failed(key: string, sandbox: Sandbox, error: unknown): void {
+    const pod = this.#store.get('pods', key)?.object as Pod | undefined
     const why = bindProblem(error, sandbox.addresses[0] ?? '')
-    this.stop(key, sandbox)
+    this.#stop(key, sandbox)
     if (!pod || pod.metadata.uid !== sandbox.uid) return
     const message = `The pod ${key} cannot listen: ${why}.`
-    this.context.log.warn('A pod cannot listen', { pod: key, error, message: why })
-    this.context.events.record(pod, 'Warning', 'FailedToListen', message, component)
-    this.write(key, pod, failedStatus(pod, 'FailedToListen', message))
+    this.#context.log.warn('A pod cannot listen', { pod: key, error, message: why })
+    this.#context.events.record(pod, 'Warning', 'FailedToListen', message, component)
+    this.#write(key, pod, failedStatus(pod, 'FailedToListen', message))
   }
 
-  private report(key: string, pod: Pod, sandbox: Sandbox): void {
-    const node = this.store.get('nodes', pod.spec.nodeName ?? '')?.object as Node | undefined
+  #report(key: string, pod: Pod, sandbox: Sandbox): void {
+    const node = this.#store.get('nodes', pod.spec.nodeName ?? '')?.object as Node | undefined
     const hostIp = node?.status?.addresses?.find(({ type }) => type === 'InternalIP')?.address ?? '127.0.0.1'
-    this.write(key, pod, runningStatus(pod, sandbox.addresses, hostIp, Date.now() >= sandbox.readyAt))
+    this.#write(key, pod, runningStatus(pod, sandbox.addresses, hostIp, Date.now() >= sandbox.readyAt))
   }
 
-  private write(key: string, pod: Pod, status: PodStatus): void {
+  #write(key: string, pod: Pod, status: PodStatus): void {
     if (equal(pod.status, status)) return
-    this.store.put('pods', key, { ...clone(pod), status })
+    this.#store.put('pods', key, { ...clone(pod), status })
   }
 
   /** A pod that was deleted serves on until its grace period is over; then the object goes too. */
-  private drain(key: string, pod: Pod, sandbox: Sandbox | undefined): void {
+  #drain(key: string, pod: Pod, sandbox: Sandbox | undefined): void {
     const end = Date.parse(pod.metadata.deletionTimestamp ?? '')
     // Timestamps are whole seconds, cut off: the grace period itself is what was promised.
     const grace = (pod.metadata.deletionGracePeriodSeconds ?? 0) * 1000
     if (sandbox && sandbox.stopAt === undefined) {
       sandbox.stopAt = Date.now() + grace
-      this.context.events.record(
+      this.#context.events.record(
         pod,
         'Normal',
         'Killing',
@@ -185,22 +186,22 @@ export class Kubelet implements Controller {
     }
     const left = (sandbox?.stopAt ?? end) - Date.now()
     if (left > 0) {
-      this.queue.after(left, key)
+      this.#queue.after(left, key)
       return
     }
-    if (sandbox) this.stop(key, sandbox)
-    if (!pod.metadata.finalizers?.length) this.store.remove('pods', key)
+    if (sandbox) this.#stop(key, sandbox)
+    if (!pod.metadata.finalizers?.length) this.#store.remove('pods', key)
   }
 
-  private stop(key: string, sandbox: Sandbox): void {
+  #stop(key: string, sandbox: Sandbox): void {
     sandbox.state = 'stopped'
-    this.sandboxes.delete(key)
-    void sandbox.echo.close().finally(() => this.options.addresses.release(key))
+    this.#sandboxes.delete(key)
+    void sandbox.echo.close().finally(() => this.#options.addresses.release(key))
   }
 
   async close(): Promise<void> {
-    this.leave()
-    this.queue.close()
-    await Promise.all([...this.sandboxes.values()].map(({ echo }) => echo.close()))
+    this.#leave()
+    this.#queue.close()
+    await Promise.all([...this.#sandboxes.values()].map(({ echo }) => echo.close()))
   }
 }

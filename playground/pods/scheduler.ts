@@ -46,31 +46,33 @@ export function chooseNode(pod: Pod, nodes: readonly Node[], podsOn: (node: stri
 
 /** Gives each pod without a node one. */
 export class Scheduler implements Controller {
-  private readonly queue: WorkQueue
-  private readonly leave: (() => void)[]
-  private readonly store: Store
+  readonly #queue: WorkQueue
+  readonly #leave: (() => void)[]
+  readonly #store: Store
+  readonly #context: ControllerContext
 
-  constructor(private readonly context: ControllerContext) {
-    this.store = context.registry.store
-    this.queue = new WorkQueue('scheduler', (key) => this.schedule(key), context.log)
+  constructor(context: ControllerContext) {
+    this.#context = context
+    this.#store = context.registry.store
+    this.#queue = new WorkQueue('scheduler', (key) => this.#schedule(key), context.log)
     const waiting = () => {
-      for (const { key, object } of this.store.list('pods')) if (!(object as Pod).spec.nodeName) this.queue.add(key)
+      for (const { key, object } of this.#store.list('pods')) if (!(object as Pod).spec.nodeName) this.#queue.add(key)
     }
-    this.leave = [
-      this.store.subscribe('pods', ({ key, after, deleted }) => {
-        if (!deleted && !(after.object as Pod).spec.nodeName) this.queue.add(key)
+    this.#leave = [
+      this.#store.subscribe('pods', ({ key, after, deleted }) => {
+        if (!deleted && !(after.object as Pod).spec.nodeName) this.#queue.add(key)
       }),
-      this.store.subscribe('nodes', waiting),
+      this.#store.subscribe('nodes', waiting),
     ]
     waiting()
   }
 
-  private schedule(key: string): void {
-    const pod = this.store.get('pods', key)?.object as Pod | undefined
+  #schedule(key: string): void {
+    const pod = this.#store.get('pods', key)?.object as Pod | undefined
     if (!pod || pod.spec.nodeName || pod.metadata.deletionTimestamp) return
-    const nodes = this.store.list('nodes').map(({ object }) => object as Node)
+    const nodes = this.#store.list('nodes').map(({ object }) => object as Node)
     const counts = new Map<string, number>()
-    for (const { object } of this.store.list('pods')) {
+    for (const { object } of this.#store.list('pods')) {
       const node = (object as Pod).spec.nodeName
       if (node) counts.set(node, (counts.get(node) ?? 0) + 1)
     }
@@ -81,16 +83,17 @@ export class Scheduler implements Controller {
     placed.status = { ...placed.status, conditions: scheduledCondition(pod, node !== undefined, message) }
     if (node !== undefined) placed.spec.nodeName = node
     if (equal(placed, pod)) return
-    this.store.put('pods', key, placed)
-    if (node === undefined) this.context.events.record(pod, 'Warning', 'FailedScheduling', message, 'default-scheduler')
+    this.#store.put('pods', key, placed)
+    if (node === undefined)
+      this.#context.events.record(pod, 'Warning', 'FailedScheduling', message, 'default-scheduler')
     else {
       const done = `Successfully assigned ${namespace}/${name} to ${node}`
-      this.context.events.record(pod, 'Normal', 'Scheduled', done, 'default-scheduler')
+      this.#context.events.record(pod, 'Normal', 'Scheduled', done, 'default-scheduler')
     }
   }
 
   close(): void {
-    for (const way of this.leave) way()
-    this.queue.close()
+    for (const way of this.#leave) way()
+    this.#queue.close()
   }
 }

@@ -2,7 +2,7 @@ import { apiVersionOf, type Kind } from '../kinds/kind.js'
 import { isObject, type KubeObject } from '../objects/types.js'
 import { definitions } from '../schema/definitions.js'
 import { checkSchema } from '../schema/strict.js'
-import { badRequest } from '../server/status.js'
+import { badRequest } from '../status/status.js'
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
 

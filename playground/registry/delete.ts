@@ -1,9 +1,9 @@
-import { type Kind, keyOf, resourceOf } from '../kinds/kind.js'
+import { type Kind, resourceOf } from '../kinds/kind.js'
 import { clone } from '../objects/json.js'
 import type { Namespace, Pod } from '../objects/kinds.js'
 import { timestamp } from '../objects/time.js'
-import type { KubeObject } from '../objects/types.js'
-import { conflict, forbidden } from '../server/status.js'
+import { type KubeObject, keyOf } from '../objects/types.js'
+import { conflict, forbidden } from '../status/status.js'
 import type { Registry } from './registry.js'
 
 export interface DeleteOptions {

@@ -7,7 +7,7 @@ import type { Writer } from '../patch/managed-fields.js'
 import { mergePatch } from '../patch/merge.js'
 import { strategicPatch } from '../patch/strategic.js'
 import { definitions } from '../schema/definitions.js'
-import { badRequest, invalid, unsupportedMediaType } from '../server/status.js'
+import { badRequest, invalid, unsupportedMediaType } from '../status/status.js'
 import { decode, type FieldValidation } from './decode.js'
 import type { Registry, WriteOptions } from './registry.js'
 

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import type { Kinds } from '../kinds/index.js'
-import { apiVersionOf, type Kind, keyOf, resourceOf } from '../kinds/kind.js'
-import { checkMeta } from '../kinds/names.js'
+import { apiVersionOf, type Kind, resourceOf } from '../kinds/kind.js'
 import { clone, equal } from '../objects/json.js'
 import type { Namespace } from '../objects/kinds.js'
 import { timestamp } from '../objects/time.js'
-import type { KubeObject } from '../objects/types.js'
+import { type KubeObject, keyOf } from '../objects/types.js'
 import { trackUpdate, type Writer } from '../patch/managed-fields.js'
 import { definitions } from '../schema/definitions.js'
-import { alreadyExists, badRequest, conflict, forbidden, invalid, modified, notFound } from '../server/status.js'
+import { alreadyExists, badRequest, conflict, forbidden, invalid, modified, notFound } from '../status/status.js'
 import type { Store } from '../storage/store.js'
+import { checkMeta } from '../validation/names.js'
 
 export interface WriteOptions {
   /** Go through all checks, store nothing. */
@@ -50,18 +50,18 @@ export class Registry {
     const object = clone(kind.storedAs ? kind.storedAs.toStored(input) : input)
     const meta = object.metadata
     if (meta.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created')
-    if (kind.namespaced) this.placeIn(kind, object, namespace)
+    if (kind.namespaced) this.#placeIn(kind, object, namespace)
     if (!meta.name && meta.generateName) meta.name = meta.generateName.slice(0, 58) + randomSuffix()
     for (const name of ['deletionTimestamp', 'deletionGracePeriodSeconds', 'managedFields'] as const) delete meta[name]
     meta.uid = randomUUID()
     meta.creationTimestamp = timestamp()
     if (kind.countsGenerations) meta.generation = 1
     kind.strategy.prepare?.(object)
-    this.check(kind, object)
+    this.#check(kind, object)
     const key = keyOf(meta.namespace, meta.name)
     if (this.store.get(resourceOf(kind), key)) throw alreadyExists(kind, meta.name)
-    this.track(kind, object, undefined, options)
-    this.take(kind, object)
+    this.#track(kind, object, undefined, options)
+    this.#take(kind, object)
     return options.dryRun ? object : this.store.put(resourceOf(kind), key, object).object
   }
 
@@ -74,12 +74,12 @@ export class Registry {
   ): KubeObject {
     const old = this.get(kind, namespace, name)
     const object = clone(kind.storedAs ? kind.storedAs.toStored(input) : input)
-    this.checkIdentity(kind, object, old)
-    this.keepWhatIsNotWritten(kind, object, old, options.subresource ?? '')
+    this.#checkIdentity(kind, object, old)
+    this.#keepWhatIsNotWritten(kind, object, old, options.subresource ?? '')
     kind.strategy.prepare?.(object, old)
-    this.check(kind, object, old)
-    this.track(kind, object, old, options)
-    this.take(kind, object, old)
+    this.#check(kind, object, old)
+    this.#track(kind, object, old, options)
+    this.#take(kind, object, old)
     if (unchanged(object, old)) return old
     if (kind.countsGenerations && desiredChanged(object, old)) {
       object.metadata.generation = (old.metadata.generation ?? 0) + 1
@@ -87,17 +87,17 @@ export class Registry {
     if (options.dryRun) return object
     const key = keyOf(namespace, name)
     const stored = this.store.put(resourceOf(kind), key, object).object
-    return this.goesNow(stored) ? (this.store.remove(resourceOf(kind), key)?.object ?? stored) : stored
+    return this.#goesNow(stored) ? (this.store.remove(resourceOf(kind), key)?.object ?? stored) : stored
   }
 
   /** The last finalizer of an object that was to be deleted is gone. */
-  private goesNow({ metadata, ...object }: KubeObject): boolean {
+  #goesNow({ metadata, ...object }: KubeObject): boolean {
     if (!metadata.deletionTimestamp || metadata.finalizers?.length) return false
     const own = (object as unknown as Namespace).spec?.finalizers
     return (metadata.deletionGracePeriodSeconds ?? 0) === 0 && !own?.length
   }
 
-  private placeIn(kind: Kind, object: KubeObject, namespace: string | undefined): void {
+  #placeIn(kind: Kind, object: KubeObject, namespace: string | undefined): void {
     const meta = object.metadata
     if (meta.namespace && namespace && meta.namespace !== namespace) {
       throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
@@ -115,7 +115,7 @@ export class Registry {
     throw forbidden(kind, meta.name ?? '', why, [cause])
   }
 
-  private checkIdentity(kind: Kind, { metadata }: KubeObject, old: KubeObject): void {
+  #checkIdentity(kind: Kind, { metadata }: KubeObject, old: KubeObject): void {
     const { name, namespace, uid, resourceVersion } = old.metadata
     if (metadata.name !== undefined && metadata.name !== name) {
       throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${name})`)
@@ -134,7 +134,7 @@ export class Registry {
   }
 
   /** Each door writes its own part: the main one all but status, the status one only that. */
-  private keepWhatIsNotWritten(kind: Kind, object: KubeObject, old: KubeObject, subresource: string): void {
+  #keepWhatIsNotWritten(kind: Kind, object: KubeObject, old: KubeObject, subresource: string): void {
     const { managedFields = old.metadata.managedFields } = object.metadata
     if (subresource === 'status') {
       const { status } = object
@@ -150,7 +150,7 @@ export class Registry {
     object.metadata = clone({ ...object.metadata, ...fixed, deletionGracePeriodSeconds, managedFields })
   }
 
-  private check(kind: Kind, object: KubeObject, old?: KubeObject): void {
+  #check(kind: Kind, object: KubeObject, old?: KubeObject): void {
     const causes = checkMeta(object.metadata, kind.nameRule, kind.namespaced)
     causes.push(...(kind.strategy.validate?.(object, old) ?? []))
     if (old?.metadata.deletionTimestamp) {
@@ -164,12 +164,12 @@ export class Registry {
     if (causes.length > 0) throw invalid(kind.group, kind.kind, object.metadata.name ?? '', causes)
   }
 
-  private take(kind: Kind, object: KubeObject, old?: KubeObject): void {
+  #take(kind: Kind, object: KubeObject, old?: KubeObject): void {
     const causes = kind.strategy.allocate?.(object, old) ?? []
     if (causes.length > 0) throw invalid(kind.group, kind.kind, object.metadata.name, causes)
   }
 
-  private track(kind: Kind, object: KubeObject, old: KubeObject | undefined, options: WriteOptions): void {
+  #track(kind: Kind, object: KubeObject, old: KubeObject | undefined, options: WriteOptions): void {
     if (options.track) options.track(object)
     if (options.track || !options.fieldManager || kind.storedAs) return
     const writer: Writer = {

@@ -2,7 +2,7 @@ import type { Kind } from '../kinds/kind.js'
 import { clone } from '../objects/json.js'
 import type { Deployment } from '../objects/kinds.js'
 import { isObject, type KubeObject } from '../objects/types.js'
-import { badRequest } from '../server/status.js'
+import { badRequest } from '../status/status.js'
 import type { Registry, WriteOptions } from './registry.js'
 
 /** The `scale` subresource: one number of a larger object. */

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../objects/types.js'
-import { badRequest } from '../server/status.js'
+import { badRequest } from '../status/status.js'
 import { resolve } from './definitions.js'
 import type { Definition, Field } from './parse.js'
 

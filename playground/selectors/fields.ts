@@ -1,5 +1,5 @@
 import type { KubeObject } from '../objects/types.js'
-import { badRequest } from '../server/status.js'
+import { badRequest } from '../status/status.js'
 
 export interface FieldRequirement {
   field: string

@@ -1,4 +1,4 @@
-import { badRequest } from '../server/status.js'
+import { badRequest } from '../status/status.js'
 
 export type Labels = Readonly<Record<string, string>>
 

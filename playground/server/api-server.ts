@@ -7,36 +7,37 @@ import type { Certificate } from '../tls/certificates.js'
 
 /** The HTTPS listener. It can go away and come back on the same port, with the same certificate. */
 export class ApiServer {
-  private server: Server | undefined
-  private readonly sockets = new Set<Socket>()
-  private boundPort: number
+  #server: Server | undefined
+  readonly #sockets = new Set<Socket>()
+  #boundPort: number
+  readonly #address: string
+  readonly #certificate: Certificate
+  readonly #handle: RequestListener
 
-  constructor(
-    private readonly address: string,
-    port: number,
-    private readonly certificate: Certificate,
-    private readonly handle: RequestListener,
-  ) {
-    this.boundPort = port
+  constructor(address: string, port: number, certificate: Certificate, handle: RequestListener) {
+    this.#address = address
+    this.#certificate = certificate
+    this.#handle = handle
+    this.#boundPort = port
   }
 
   get port(): number {
-    return this.boundPort
+    return this.#boundPort
   }
 
   async listen(): Promise<void> {
-    const { certPem: cert, keyPem: key } = this.certificate
-    const server = createServer({ cert, key }, this.handle)
+    const { certPem: cert, keyPem: key } = this.#certificate
+    const server = createServer({ cert, key }, this.#handle)
     // A watch may be silent for an hour; only the client decides when it has waited long enough.
     server.requestTimeout = 0
     server.keepAliveTimeout = 65_000
     server.on('connection', (socket: Socket) => {
-      this.sockets.add(socket)
-      socket.on('close', () => this.sockets.delete(socket))
+      this.#sockets.add(socket)
+      socket.on('close', () => this.#sockets.delete(socket))
     })
     // A client that does not trust the certificate, or speaks plain HTTP, is its own problem.
     server.on('tlsClientError', (_error, socket) => socket.destroy())
-    server.listen(this.boundPort, this.address)
+    server.listen(this.#boundPort, this.#address)
     await Promise.race([
       once(server, 'listening'),
       once(server, 'error').then(([error]) => {
@@ -45,23 +46,23 @@ export class ApiServer {
           cause.code === 'EADDRINUSE'
             ? 'is already in use; choose another port, or 0 for a free one'
             : `cannot be opened: ${cause.message}`
-        throw new KpngError('unavailable', `The playground's API address ${this.address}:${this.boundPort} ${why}.`, {
+        throw new KpngError('unavailable', `The playground's API address ${this.#address}:${this.#boundPort} ${why}.`, {
           cause,
         })
       }),
     ])
-    this.boundPort = (server.address() as AddressInfo).port
-    this.server = server
+    this.#boundPort = (server.address() as AddressInfo).port
+    this.#server = server
   }
 
   /** Closes the listener and every connection, abruptly. */
   async close(): Promise<void> {
-    const { server } = this
-    this.server = undefined
+    const server = this.#server
+    this.#server = undefined
     if (!server) return
     const closed = once(server, 'close')
     server.close()
-    for (const socket of this.sockets) socket.destroy()
+    for (const socket of this.#sockets) socket.destroy()
     await closed
   }
 

@@ -74,6 +74,25 @@ describe('bad input is refused in a sentence, and loses nothing', () => {
   ])('%s %s → %s', async (method, path, expected) => {
     expect((await call(playground, method, path)).code).toBe(expected)
   })
+  it.each(['application/merge-patch+json', 'application/strategic-merge-patch+json', 'application/json-patch+json'])(
+    '%s with __proto__ is refused',
+    async (type) => {
+      const bodies = type.startsWith('application/json-patch')
+        ? [JSON.stringify([{ op: 'add', path: '/__proto__/polluted', value: 1 }])]
+        : ['{"metadata":{"__proto__":{"polluted":1}}}', '{"\\u005f_proto__":{"polluted":1}}']
+      for (const body of bodies) {
+        const { code } = await call(
+          playground,
+          'PATCH',
+          '/api/v1/namespaces/default/services/kubernetes',
+          Buffer.from(body),
+          { 'content-type': type },
+        )
+        expect([400, 422]).toContain(code)
+        expect(({} as { polluted?: unknown }).polluted).toBeUndefined()
+      }
+    },
+  )
   it('a body of another format names those that are read', async () => {
     const { code, body } = await call(
       playground,

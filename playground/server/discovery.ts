@@ -60,7 +60,7 @@ const reviewsOf = (group: string): Resource[] =>
 
 /** What this server has, in the three ways clients ask for it. */
 export class Discovery {
-  private readonly groupVersions: (GroupVersion & { resources: Resource[] })[]
+  readonly #groupVersions: (GroupVersion & { resources: Resource[] })[]
 
   constructor(kinds: Kinds) {
     const stored = kinds.groupVersions.map(({ group, version, kinds: own }) => ({
@@ -73,7 +73,7 @@ export class Discovery {
       version: 'v1',
       resources: reviewsOf(group),
     }))
-    this.groupVersions = [...stored, ...reviews]
+    this.#groupVersions = [...stored, ...reviews]
   }
 
   /** The answer to a discovery path; undefined when it is none. */
@@ -81,21 +81,21 @@ export class Discovery {
     const aggregated = /application\/json;[^,]*g=apidiscovery\.k8s\.io[^,]*/.exec(accept)?.[0]
     if (pathname === '/api' || pathname === '/apis') {
       const legacy = pathname === '/api'
-      if (aggregated) return this.aggregated(legacy, /v=(\w+)/.exec(aggregated)?.[1] ?? 'v2')
-      return legacy ? legacyVersions(address) : { kind: 'APIGroupList', apiVersion: 'v1', groups: this.groups() }
+      if (aggregated) return this.#aggregated(legacy, /v=(\w+)/.exec(aggregated)?.[1] ?? 'v2')
+      return legacy ? legacyVersions(address) : { kind: 'APIGroupList', apiVersion: 'v1', groups: this.#groups() }
     }
     const [root, group = '', version, extra] = pathname.slice(1).split('/')
-    if (root === 'api' && group === 'v1' && version === undefined) return this.resourceList('', 'v1')
+    if (root === 'api' && group === 'v1' && version === undefined) return this.#resourceList('', 'v1')
     if (root !== 'apis' || extra !== undefined) return undefined
     if (version === undefined) {
-      const found = this.groups().find(({ name }) => name === group)
+      const found = this.#groups().find(({ name }) => name === group)
       return found && { kind: 'APIGroup', apiVersion: 'v1', ...found }
     }
-    return this.resourceList(group, version)
+    return this.#resourceList(group, version)
   }
 
-  private groups() {
-    return this.groupVersions
+  #groups() {
+    return this.#groupVersions
       .filter(({ group }) => group !== '')
       .map(({ group, version }) => {
         const preferred = { groupVersion: `${group}/${version}`, version }
@@ -103,8 +103,8 @@ export class Discovery {
       })
   }
 
-  private resourceList(group: string, version: string): unknown {
-    const found = this.groupVersions.find((item) => item.group === group && item.version === version)
+  #resourceList(group: string, version: string): unknown {
+    const found = this.#groupVersions.find((item) => item.group === group && item.version === version)
     if (!found) return undefined
     const resources = found.resources.map(({ group: own, version: ownVersion, ...resource }) =>
       // Only a kind of another group needs to say which.
@@ -113,8 +113,8 @@ export class Discovery {
     return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: apiVersionOf({ group, version }), resources }
   }
 
-  private aggregated(legacy: boolean, apiVersion: string) {
-    const items = this.groupVersions
+  #aggregated(legacy: boolean, apiVersion: string) {
+    const items = this.#groupVersions
       .filter(({ group }) => (group === '') === legacy)
       .map(({ group, version, resources }) => ({
         metadata: { name: group, creationTimestamp: null },

@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Kinds } from '../kinds/index.js'
 import { openApiV3, openApiV3Index } from '../schema/openapi.js'
 import { openApiV2, openApiV2Protobuf } from '../schema/openapi-v2.js'
+import { methodNotAllowed, unknownResource } from '../status/status.js'
 import { Discovery, reviewKinds } from './discovery.js'
 import { readBody, sendJson, sendText } from './respond.js'
-import { methodNotAllowed, unknownResource } from './status.js'
 
 export const serverVersion = { major: '1', minor: '34', gitVersion: 'v1.34.0+kpng' }
 
@@ -13,10 +13,12 @@ const openApiV2Type = 'application/com.github.proto-openapi.spec.v2.v1.0+protobu
 
 /** Everything that is not about stored objects: health, version, discovery, OpenAPI, and what the user may do. */
 export class Documents {
-  private readonly discovery: Discovery
+  readonly #discovery: Discovery
+  readonly #kinds: Kinds
 
-  constructor(private readonly kinds: Kinds) {
-    this.discovery = new Discovery(kinds)
+  constructor(kinds: Kinds) {
+    this.#kinds = kinds
+    this.#discovery = new Discovery(kinds)
   }
 
   /** What is answered without a token; false when the path is something else. */
@@ -36,19 +38,19 @@ export class Documents {
     const accept = request.headers.accept ?? ''
     const [, root, version, ...rest] = url.pathname.split('/')
     if (root === 'openapi' && version === 'v2') {
-      if (accept.includes('protobuf')) sendText(response, 200, openApiV2Protobuf(this.kinds), openApiV2Type)
-      else sendJson(response, 200, openApiV2(this.kinds))
+      if (accept.includes('protobuf')) sendText(response, 200, openApiV2Protobuf(this.#kinds), openApiV2Type)
+      else sendJson(response, 200, openApiV2(this.#kinds))
       return true
     }
     if (root === 'openapi' && version === 'v3') {
       const [api, first = '', second = ''] = rest
       const [group, groupVersion] = api === 'api' ? ['', first] : [first, second]
-      const document = rest.length === 0 ? openApiV3Index(this.kinds) : openApiV3(this.kinds, group, groupVersion)
+      const document = rest.length === 0 ? openApiV3Index(this.#kinds) : openApiV3(this.#kinds, group, groupVersion)
       if (!document) throw unknownResource()
       sendJson(response, 200, document)
       return true
     }
-    const answer = this.discovery.answer(url.pathname.replace(/\/$/, ''), accept, request.headers.host ?? '')
+    const answer = this.#discovery.answer(url.pathname.replace(/\/$/, ''), accept, request.headers.host ?? '')
     if (answer === undefined) return false
     sendText(response, 200, JSON.stringify(answer), Discovery.contentType(answer))
     return true

@@ -2,13 +2,14 @@ import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Log } from '@kpng/api'
 import type { Faults } from '../faults.js'
-import { apiVersionOf, keyOf, resourceOf } from '../kinds/kind.js'
-import type { KubeObject } from '../objects/types.js'
+import { apiVersionOf, resourceOf } from '../kinds/kind.js'
+import { type KubeObject, keyOf } from '../objects/types.js'
 import { patchTypes } from '../registry/patch.js'
 import type { Registry } from '../registry/registry.js'
 import { scaleOf } from '../registry/scale.js'
 import { definitions } from '../schema/definitions.js'
 import type { Definition } from '../schema/parse.js'
+import { methodNotAllowed, unauthorized, unknownResource, unsupportedMediaType } from '../status/status.js'
 import { Stored } from '../storage/store.js'
 import { Documents } from './documents.js'
 import { selectionOf } from './filter.js'
@@ -17,7 +18,6 @@ import { openWatch, type WatchSettings } from './open-watch.js'
 import { type Representation, representationFor } from './representation.js'
 import { parseBody, readBody, sendError, sendJson, sendList, sendObject } from './respond.js'
 import { type Route, routeOf } from './route.js'
-import { methodNotAllowed, unauthorized, unknownResource, unsupportedMediaType } from './status.js'
 import type { IncludeObject } from './table.js'
 import { create, deletedStatus, patch, remove, removeAll, replace, type WriteRequest, type Written } from './write.js'
 
@@ -34,40 +34,42 @@ const bodyTypes = ['application/json', 'application/vnd.kubernetes.protobuf'] as
 
 /** Answers one request after the other; knows HTTP, leaves every decision on objects to the registry. */
 export class Handler {
-  private readonly documents: Documents
+  readonly #documents: Documents
+  readonly #options: HandlerOptions
 
-  constructor(private readonly options: HandlerOptions) {
-    this.documents = new Documents(options.registry.kinds)
+  constructor(options: HandlerOptions) {
+    this.#options = options
+    this.#documents = new Documents(options.registry.kinds)
   }
 
   readonly handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
       const url = new URL(request.url ?? '/', 'https://playground')
-      if (this.documents.answerPublic(url, response)) return
-      this.authenticate(request)
-      await this.options.faults.beforeAnswer(request.method ?? 'GET', url)
-      if (this.documents.answer(request, url, response)) return
-      await this.answer(request, url, response)
+      if (this.#documents.answerPublic(url, response)) return
+      this.#authenticate(request)
+      await this.#options.faults.beforeAnswer(request.method ?? 'GET', url)
+      if (this.#documents.answer(request, url, response)) return
+      await this.#answer(request, url, response)
     } catch (error) {
-      this.options.log.detail(3, 'A request was refused', { method: request.method, url: request.url, error })
+      this.#options.log.detail(3, 'A request was refused', { method: request.method, url: request.url, error })
       sendError(response, error)
     }
   }
 
-  private authenticate(request: IncomingMessage): void {
+  #authenticate(request: IncomingMessage): void {
     const given = Buffer.from(request.headers.authorization ?? '')
-    const expected = Buffer.from(`Bearer ${this.options.token}`)
+    const expected = Buffer.from(`Bearer ${this.#options.token}`)
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw unauthorized()
   }
 
-  private async answer(request: IncomingMessage, url: URL, response: ServerResponse): Promise<void> {
-    const route = routeOf(url.pathname, this.options.registry.kinds)
-    if (!route) return this.documents.answerReview(request, url, response)
+  async #answer(request: IncomingMessage, url: URL, response: ServerResponse): Promise<void> {
+    const route = routeOf(url.pathname, this.#options.registry.kinds)
+    if (!route) return this.#documents.answerReview(request, url, response)
     checkSubresource(route)
     const query = url.searchParams
     const include = (query.get('includeObject') || 'Metadata') as IncludeObject
     const form = representationFor(route.kind, request.headers.accept ?? '', include)
-    if (request.method === 'GET') return this.read(route, query, form, response)
+    if (request.method === 'GET') return this.#read(route, query, form, response)
     const body = await readBody(request)
     const contentType = (request.headers['content-type'] ?? 'application/json').split(';')[0]?.trim() ?? ''
     const accepted = request.method === 'PATCH' ? patchTypes : bodyTypes
@@ -79,16 +81,11 @@ export class Handler {
       userAgent: request.headers['user-agent'] ?? '',
       body: body.length === 0 ? undefined : parseBody(body, bodyDefinition(request.method, route)),
     }
-    this.write(request.method ?? '', write, form, response)
+    this.#write(request.method ?? '', write, form, response)
   }
 
-  private async read(
-    route: Route,
-    query: URLSearchParams,
-    form: Representation,
-    response: ServerResponse,
-  ): Promise<void> {
-    const { registry, faults, watchSettings } = this.options
+  async #read(route: Route, query: URLSearchParams, form: Representation, response: ServerResponse): Promise<void> {
+    const { registry, faults, watchSettings } = this.#options
     const { kind, namespace, name, subresource } = route
     const watches = query.get('watch') === 'true' || query.get('watch') === '1'
     if (name !== undefined && !watches) {
@@ -103,25 +100,25 @@ export class Handler {
     faults.follow(watch, (listener) => response.on('close', listener))
   }
 
-  private write(method: string, request: WriteRequest, form: Representation, response: ServerResponse): void {
-    const { registry } = this.options
+  #write(method: string, request: WriteRequest, form: Representation, response: ServerResponse): void {
+    const { registry } = this.#options
     if (method === 'POST') sendWritten(create(registry, request), form, response)
     else if (method === 'PUT') sendWritten(replace(registry, request), form, response)
     else if (method === 'PATCH') sendWritten(patch(registry, request), form, response)
     else if (method !== 'DELETE') throw methodNotAllowed()
-    else if (request.route.name === undefined) this.deleteCollection(request, response)
-    else this.deleteOne(request, form, response)
+    else if (request.route.name === undefined) this.#deleteCollection(request, response)
+    else this.#deleteOne(request, form, response)
   }
 
-  private deleteOne(request: WriteRequest, form: Representation, response: ServerResponse): void {
-    const { registry, maxGracePeriodSeconds } = this.options
+  #deleteOne(request: WriteRequest, form: Representation, response: ServerResponse): void {
+    const { registry, maxGracePeriodSeconds } = this.#options
     const { object, gone } = remove(registry, request, maxGracePeriodSeconds)
     if (gone) sendJson(response, 200, deletedStatus(request.route, object))
     else sendWritten({ code: 200, object, warnings: [] }, form, response)
   }
 
-  private deleteCollection(request: WriteRequest, response: ServerResponse): void {
-    const { registry, maxGracePeriodSeconds } = this.options
+  #deleteCollection(request: WriteRequest, response: ServerResponse): void {
+    const { registry, maxGracePeriodSeconds } = this.#options
     const { route, query } = request
     const { items, meta } = listPage(registry.store, route, query, selectionOf(route, query))
     const keys = items.map(({ key }) => key)

@@ -1,9 +1,9 @@
 import { resourceOf } from '../kinds/kind.js'
+import { badRequest, expired, invalid, tooLargeResourceVersion } from '../status/status.js'
 import type { Store, Stored } from '../storage/store.js'
 import type { Selection } from './filter.js'
 import type { ListMeta } from './representation.js'
 import type { Route } from './route.js'
-import { badRequest, expired, invalid, tooLargeResourceVersion } from './status.js'
 
 export interface Page {
   items: readonly Stored[]

@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http'
 import { resourceOf } from '../kinds/kind.js'
+import { expired, invalid, type StatusError, tooLargeResourceVersion } from '../status/status.js'
 import type { Store } from '../storage/store.js'
 import type { Filter } from './filter.js'
 import { versionOf } from './list.js'
 import type { Representation } from './representation.js'
 import type { Route } from './route.js'
-import { expired, invalid, type StatusError, tooLargeResourceVersion } from './status.js'
 import { Watch } from './watch.js'
 
 /** How a server treats `sendInitialEvents`: as one that has it, refuses it (1.27 and later with it switched off), or does not know it. */

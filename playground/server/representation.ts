@@ -1,8 +1,8 @@
 import type { Kind } from '../kinds/kind.js'
 import { apiVersionOf } from '../kinds/kind.js'
 import type { KubeObject } from '../objects/types.js'
+import { notAcceptable } from '../status/status.js'
 import { Stored } from '../storage/store.js'
-import { notAcceptable } from './status.js'
 import { type IncludeObject, partialOf, rowOf, tableOf } from './table.js'
 
 export interface ListMeta {

@@ -1,6 +1,6 @@
 import type { Kinds } from '../kinds/index.js'
 import type { Kind } from '../kinds/kind.js'
-import { badRequest } from './status.js'
+import { badRequest } from '../status/status.js'
 
 function decoded(part: string): string {
   try {

@@ -1,8 +1,8 @@
 import type { KubeObject } from '../objects/types.js'
+import type { Status } from '../status/status.js'
 import { type Change, Stored } from '../storage/store.js'
 import type { Filter } from './filter.js'
 import type { Representation } from './representation.js'
-import type { Status } from './status.js'
 
 const frame = (type: string, object: string): Buffer => Buffer.from(`{"type":"${type}","object":${object}}\n`)
 

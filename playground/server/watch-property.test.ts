@@ -9,27 +9,31 @@ const selector = 'labelSelector=seen%3Dyes'
 /** The simplest correct client: keeps objects by name, resumes at the last version, lists again after 410. */
 class Mirror {
   readonly state = new Map<string, KubeObject>()
-  private version = ''
-  constructor(private readonly playground: Playground) {}
+  #version = ''
+  readonly #playground: Playground
+
+  constructor(playground: Playground) {
+    this.#playground = playground
+  }
 
   async list(): Promise<void> {
-    const { body } = await call(this.playground, 'GET', `${path}?${selector}`)
+    const { body } = await call(this.#playground, 'GET', `${path}?${selector}`)
     this.state.clear()
     for (const item of body.items as KubeObject[]) this.state.set(item.metadata.name, item)
-    this.version = body.metadata.resourceVersion
+    this.#version = body.metadata.resourceVersion
   }
 
   /** Follows until the bookmark that comes when the watch ends, or the watch is cut. */
   async follow(): Promise<void> {
     const watch = await TestWatch.open(
-      this.playground,
-      `${path}?watch=true&resourceVersion=${this.version}&${selector}`,
+      this.#playground,
+      `${path}?watch=true&resourceVersion=${this.#version}&${selector}`,
     )
     for (let event = await watch.next(150); event; event = await watch.next(150)) {
       if (event.type === 'ERROR') return this.list()
       const { name, resourceVersion = '' } = event.object.metadata
-      expect(Number(resourceVersion)).toBeGreaterThan(Number(this.version))
-      this.version = resourceVersion
+      expect(Number(resourceVersion)).toBeGreaterThan(Number(this.#version))
+      this.#version = resourceVersion
       if (event.type === 'DELETED') expect(this.state.delete(name)).toBe(true)
       else {
         expect(this.state.has(name)).toBe(event.type === 'MODIFIED')

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
+import type { StatusError } from '../status/status.js'
 import type { Change, Store } from '../storage/store.js'
 import type { Filter } from './filter.js'
 import type { Representation } from './representation.js'
-import type { StatusError } from './status.js'
 import { bookmarkFrame, changeFrame, errorFrame, initialFrame } from './watch-frames.js'
 
 /** A client that does not read would make us keep everything for it; it is cut off at this many unsent events. */
@@ -16,70 +16,83 @@ const writeSize = 64 * 1024
 
 /** One watch of one client: a queue of events, written as fast as the client reads. Encoding waits until an event is written. */
 export class Watch {
-  private readonly queue: (() => Buffer | undefined)[] = []
-  private readonly timers: NodeJS.Timeout[] = []
-  private unsubscribe = () => {}
-  private position = 0
-  private blocked = false
-  private ended = false
-  private hung = false
-  private scheduled = false
-  private sentRevision = 0
+  readonly #queue: (() => Buffer | undefined)[] = []
+  readonly #timers: NodeJS.Timeout[] = []
+  #unsubscribe = () => {}
+  #position = 0
+  #blocked = false
+  #ended = false
+  #hung = false
+  #scheduled = false
+  #sentRevision = 0
+  readonly #store: Store
+  readonly #resource: string
+  readonly #filter: Filter
+  readonly #form: Representation
+  readonly #response: ServerResponse
+  readonly #bookmarks: boolean
 
   constructor(
-    private readonly store: Store,
-    private readonly resource: string,
-    private readonly filter: Filter,
-    private readonly form: Representation,
-    private readonly response: ServerResponse,
-    private readonly bookmarks: boolean,
-  ) {}
+    store: Store,
+    resource: string,
+    filter: Filter,
+    form: Representation,
+    response: ServerResponse,
+    bookmarks: boolean,
+  ) {
+    this.#store = store
+    this.#resource = resource
+    this.#filter = filter
+    this.#form = form
+    this.#response = response
+    this.#bookmarks = bookmarks
+  }
 
   start(changes: readonly Change[]): void {
-    this.open()
-    for (const change of changes) if (change.resource === this.resource) this.see(change)
-    this.pump()
+    this.#open()
+    for (const change of changes) if (change.resource === this.#resource) this.#see(change)
+    this.#pump()
   }
 
   /** First every object there is, then what happens; with `announceEnd` a marked bookmark in between. */
   startWithState(announceEnd: boolean): void {
-    this.open()
-    for (const stored of this.store.list(this.resource)) {
-      if (this.filter(stored)) this.queue.push(() => initialFrame(stored, this.form))
+    this.#open()
+    for (const stored of this.#store.list(this.#resource)) {
+      if (this.#filter(stored)) this.#queue.push(() => initialFrame(stored, this.#form))
     }
-    const { revision } = this.store
-    if (announceEnd) this.queue.push(() => bookmarkFrame(revision, this.form, true))
-    this.pump()
+    const { revision } = this.#store
+    if (announceEnd) this.#queue.push(() => bookmarkFrame(revision, this.#form, true))
+    this.#pump()
   }
 
-  private open(): void {
-    this.response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-cache, private' })
-    this.response.flushHeaders()
-    this.response.on('drain', () => {
-      this.blocked = false
-      this.pump()
+  #open(): void {
+    this.#response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-cache, private' })
+    this.#response.flushHeaders()
+    this.#response.on('drain', () => {
+      this.#blocked = false
+      this.#pump()
     })
-    this.response.on('close', () => this.stop())
-    this.unsubscribe = this.store.subscribe(this.resource, (change) => {
-      this.see(change)
-      this.pumpSoon()
+    this.#response.on('close', () => this.#stop())
+    this.#unsubscribe = this.#store.subscribe(this.#resource, (change) => {
+      this.#see(change)
+      this.#pumpSoon()
     })
   }
 
   /** Changes made in one turn go out together: one write instead of many. */
-  private pumpSoon(): void {
-    if (this.scheduled) return
-    this.scheduled = true
+  #pumpSoon(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
     process.nextTick(() => {
-      this.scheduled = false
-      this.pump()
+      this.#scheduled = false
+      this.#pump()
     })
   }
 
   /** Ends the watch after its time, as every API server does; zero: in 30 to 60 minutes. */
   schedule(timeoutSeconds: number, bookmarkIntervalMs: number): void {
     const seconds = timeoutSeconds > 0 ? timeoutSeconds : 1800 * (1 + Math.random())
-    this.timers.push(
+    this.#timers.push(
       setTimeout(
         () => {
           this.bookmark()
@@ -88,68 +101,68 @@ export class Watch {
         Math.min(seconds * 1000, longestTimer),
       ),
     )
-    if (this.bookmarks) this.timers.push(setInterval(() => this.bookmark(), bookmarkIntervalMs))
-    for (const timer of this.timers) timer.unref()
+    if (this.#bookmarks) this.#timers.push(setInterval(() => this.bookmark(), bookmarkIntervalMs))
+    for (const timer of this.#timers) timer.unref()
   }
 
-  private see(change: Change): void {
-    this.queue.push(() => changeFrame(change, this.filter, this.form))
-    if (this.queue.length - this.position > maximumUnsent) this.drop()
+  #see(change: Change): void {
+    this.#queue.push(() => changeFrame(change, this.#filter, this.#form))
+    if (this.#queue.length - this.#position > maximumUnsent) this.drop()
   }
 
   bookmark(): void {
-    const { revision } = this.store
-    if (!this.bookmarks || revision === this.sentRevision) return
-    this.sentRevision = revision
-    this.queue.push(() => bookmarkFrame(revision, this.form, false))
-    this.pump()
+    const { revision } = this.#store
+    if (!this.#bookmarks || revision === this.#sentRevision) return
+    this.#sentRevision = revision
+    this.#queue.push(() => bookmarkFrame(revision, this.#form, false))
+    this.#pump()
   }
 
-  private pump(): void {
-    while (!this.blocked && !this.hung && !this.ended && this.position < this.queue.length) {
+  #pump(): void {
+    while (!this.#blocked && !this.#hung && !this.#ended && this.#position < this.#queue.length) {
       const frames: Buffer[] = []
       let size = 0
-      while (size < writeSize && this.position < this.queue.length) {
-        const frame = this.queue[this.position++]?.()
+      while (size < writeSize && this.#position < this.#queue.length) {
+        const frame = this.#queue[this.#position++]?.()
         if (!frame) continue
         frames.push(frame)
         size += frame.length
       }
       const [only] = frames
-      if (only) this.blocked = !this.response.write(frames.length === 1 ? only : Buffer.concat(frames))
+      if (only) this.#blocked = !this.#response.write(frames.length === 1 ? only : Buffer.concat(frames))
     }
-    if (this.position === this.queue.length || this.position > 1024) {
-      this.queue.splice(0, this.position)
-      this.position = 0
+    if (this.#position === this.#queue.length || this.#position > 1024) {
+      this.#queue.splice(0, this.#position)
+      this.#position = 0
     }
   }
 
   /** Says why inside the watch, then ends it. */
   fail(error: StatusError): void {
-    this.queue.push(() => errorFrame(error.status))
-    this.pump()
+    this.#queue.push(() => errorFrame(error.status))
+    this.#pump()
     this.end()
   }
 
   /** From now on not a byte more, but the connection stays: what a dead network path looks like. */
   hang(): void {
-    this.hung = true
+    this.#hung = true
   }
 
   /** Cuts the connection without a word. */
   drop(): void {
-    this.response.socket?.destroy()
-    this.stop()
+    this.#response.socket?.destroy()
+    this.#stop()
   }
 
   end(): void {
-    if (!this.hung) this.response.end()
-    this.stop()
+    if (!this.#hung) this.#response.end()
+    this.#stop()
   }
 
-  private stop(): void {
-    this.ended = true
-    this.unsubscribe()
-    for (const timer of this.timers) clearTimeout(timer)
+  #stop(): void {
+    this.#ended = true
+    this.#unsubscribe()
+    for (const timer of this.#timers) clearTimeout(timer)
   }
 }

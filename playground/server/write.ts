@@ -6,8 +6,8 @@ import { type DeleteOptions, type Deletion, deleteObject } from '../registry/del
 import { patchObject } from '../registry/patch.js'
 import type { Registry, WriteOptions } from '../registry/registry.js'
 import { scaleOf, writeScale } from '../registry/scale.js'
+import { badRequest, invalid, methodNotAllowed, type Status } from '../status/status.js'
 import type { Route } from './route.js'
-import { badRequest, invalid, methodNotAllowed, type Status } from './status.js'
 
 export interface WriteRequest {
   route: Route

@@ -1,8 +1,8 @@
-import { forbiddenValue, invalidValue } from '../kinds/causes.js'
-import { keyOf } from '../kinds/kind.js'
-import { familyOf } from '../kinds/names.js'
+import { parseIp } from '@kpng/api'
 import type { IpFamily, Service } from '../objects/kinds.js'
-import type { Cause } from '../server/status.js'
+import { keyOf } from '../objects/types.js'
+import type { Cause } from '../status/status.js'
+import { forbiddenValue, invalidValue } from '../validation/causes.js'
 import { isHeadless, needsClusterIp, needsHealthCheckPort, needsNodePort } from './defaults.js'
 import type { ServiceNetwork } from './network.js'
 
@@ -31,7 +31,7 @@ function familyProblems({ spec }: Service, configured: readonly IpFamily[]): Cau
       causes.push(invalidValue(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster'))
     }
     const address = spec.clusterIPs?.[index]
-    const actual = address === undefined ? undefined : familyOf(address)
+    const actual = address === undefined ? undefined : parseIp(address)?.family
     if (actual && actual !== family) {
       const why = `expected an ${family} value as indicated by \`ipFamilies[${index}]\``
       causes.push(invalidValue(`spec.clusterIPs[${index}]`, spec.clusterIPs, why))
@@ -46,7 +46,7 @@ function decideFamilies(service: Service, configured: readonly IpFamily[]): Caus
   const { spec } = service
   const families: IpFamily[] = [...(spec.ipFamilies ?? [])]
   for (const [index, address] of (spec.clusterIPs ?? []).entries()) {
-    const family = familyOf(address)
+    const family = parseIp(address)?.family
     if (family && families[index] === undefined) families[index] = family
   }
   const selectorless = isHeadless(spec) && Object.keys(spec.selector ?? {}).length === 0

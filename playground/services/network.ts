@@ -1,6 +1,7 @@
+import { parseIp } from '@kpng/api'
 import type { IpFamily, Service, ServiceCidr } from '../objects/kinds.js'
 import type { Change, Store } from '../storage/store.js'
-import { addressToNumber, type Cidr, contains, numberToAddress, parseCidr } from './cidr.js'
+import { type Cidr, contains, numberToAddress, parseCidr } from './cidr.js'
 
 export interface NodePortRange {
   readonly first: number
@@ -12,25 +13,27 @@ export interface NodePortRange {
  * run, takes nothing, and a deleted Service gives back by itself.
  */
 export class ServiceNetwork {
-  private readonly addresses = new Map<string, string>()
-  private readonly ports = new Map<number, string>()
-  private cidrs: Cidr[] = []
-  private readonly nextAddress = new Map<string, bigint>()
-  private nextPort: number
+  readonly #addresses = new Map<string, string>()
+  readonly #ports = new Map<number, string>()
+  #cidrs: Cidr[] = []
+  readonly #nextAddress = new Map<string, bigint>()
+  #nextPort: number
+  readonly #store: Store
 
   constructor(
-    private readonly store: Store,
+    store: Store,
     readonly nodePorts: NodePortRange,
   ) {
-    this.nextPort = nodePorts.first + portBand(nodePorts)
-    for (const stored of store.list('services')) this.take(stored.key, stored.object as Service)
-    this.readCidrs()
-    store.subscribe('services', (change) => this.follow(change))
-    store.subscribe('servicecidrs.networking.k8s.io', () => this.readCidrs())
+    this.#store = store
+    this.#nextPort = nodePorts.first + portBand(nodePorts)
+    for (const stored of store.list('services')) this.#take(stored.key, stored.object as Service)
+    this.#readCidrs()
+    store.subscribe('services', (change) => this.#follow(change))
+    store.subscribe('servicecidrs.networking.k8s.io', () => this.#readCidrs())
   }
 
-  private readCidrs(): void {
-    this.cidrs = this.store
+  #readCidrs(): void {
+    this.#cidrs = this.#store
       .list('servicecidrs.networking.k8s.io')
       .map(({ object }) => object as ServiceCidr)
       .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
@@ -39,46 +42,46 @@ export class ServiceNetwork {
       .flatMap((text) => parseCidr(text) ?? [])
   }
 
-  private follow(change: Change): void {
+  #follow(change: Change): void {
     const before = change.before?.object as Service | undefined
-    for (const address of before ? addressesOf(before) : []) this.addresses.delete(address)
-    for (const port of before ? nodePortsOf(before) : []) this.ports.delete(port)
-    if (!change.deleted) this.take(change.key, change.after.object as Service)
+    for (const address of before ? addressesOf(before) : []) this.#addresses.delete(address)
+    for (const port of before ? nodePortsOf(before) : []) this.#ports.delete(port)
+    if (!change.deleted) this.#take(change.key, change.after.object as Service)
   }
 
-  private take(key: string, service: Service): void {
-    for (const address of addressesOf(service)) this.addresses.set(address, key)
-    for (const port of nodePortsOf(service)) this.ports.set(port, key)
+  #take(key: string, service: Service): void {
+    for (const address of addressesOf(service)) this.#addresses.set(address, key)
+    for (const port of nodePortsOf(service)) this.#ports.set(port, key)
   }
 
   /** The IP families of the cluster, the default one first. */
   get families(): IpFamily[] {
-    return [...new Set(this.cidrs.map(({ family }) => family))]
+    return [...new Set(this.#cidrs.map(({ family }) => family))]
   }
 
   /** Why a Service may not have this address; undefined when it may. */
   addressProblem(key: string, address: string): string | undefined {
-    if (!this.cidrs.some((cidr) => contains(cidr, address))) {
-      const ranges = this.cidrs.map(({ text }) => text).join(', ')
+    if (!this.#cidrs.some((cidr) => contains(cidr, address))) {
+      const ranges = this.#cidrs.map(({ text }) => text).join(', ')
       return `failed to allocate IP ${address}: the provided IP (${address}) is not in the valid range. The range of valid IPs is ${ranges}`
     }
-    const owner = this.addresses.get(canonical(address))
+    const owner = this.#addresses.get(canonical(address))
     if (owner === undefined || owner === key) return undefined
     return `failed to allocate IP ${address}: provided IP is already allocated`
   }
 
   /** A free address of a family. Like the API server it leaves the low addresses of a range to people. */
   freeAddress(family: IpFamily): string | undefined {
-    for (const cidr of this.cidrs) {
+    for (const cidr of this.#cidrs) {
       if (cidr.family !== family) continue
       const reserved = lowBand(cidr)
       const count = cidr.size - (family === 'IPv4' ? 1n : 0n)
-      let next = this.nextAddress.get(cidr.text) ?? reserved + 1n
+      let next = this.#nextAddress.get(cidr.text) ?? reserved + 1n
       for (let tried = 1n; tried < count; tried++, next++) {
         if (next >= count) next = 1n
         const address = numberToAddress(cidr.first + next, family)
-        if (this.addresses.has(address)) continue
-        this.nextAddress.set(cidr.text, next + 1n)
+        if (this.#addresses.has(address)) continue
+        this.#nextAddress.set(cidr.text, next + 1n)
         return address
       }
     }
@@ -90,15 +93,15 @@ export class ServiceNetwork {
     if (port < first || port > last) {
       return `provided port is not in the valid range. The range of valid ports is ${first}-${last}`
     }
-    const owner = this.ports.get(port)
+    const owner = this.#ports.get(port)
     return owner === undefined || owner === key ? undefined : 'provided port is already allocated'
   }
 
   freePort(except: ReadonlySet<number>): number | undefined {
     const { first, last } = this.nodePorts
-    for (let tried = first; tried <= last; tried++, this.nextPort++) {
-      if (this.nextPort > last) this.nextPort = first
-      if (!this.ports.has(this.nextPort) && !except.has(this.nextPort)) return this.nextPort++
+    for (let tried = first; tried <= last; tried++, this.#nextPort++) {
+      if (this.#nextPort > last) this.#nextPort = first
+      if (!this.#ports.has(this.#nextPort) && !except.has(this.#nextPort)) return this.#nextPort++
     }
     return undefined
   }
@@ -107,8 +110,9 @@ export class ServiceNetwork {
   usesOnly(cidrs: readonly string[]): boolean {
     const going = cidrs.flatMap((text) => parseCidr(text) ?? [])
     // Those that are going are not among them any more; the same range may stand in another object that stays.
-    return [...this.addresses.keys()].some(
-      (address) => going.some((cidr) => contains(cidr, address)) && !this.cidrs.some((cidr) => contains(cidr, address)),
+    return [...this.#addresses.keys()].some(
+      (address) =>
+        going.some((cidr) => contains(cidr, address)) && !this.#cidrs.some((cidr) => contains(cidr, address)),
     )
   }
 }
@@ -127,8 +131,7 @@ function lowBand(cidr: Cidr): bigint {
   return band < cidr.size / 2n ? band : 1n
 }
 
-const canonical = (address: string): string =>
-  address.includes(':') ? numberToAddress(addressToNumber(address) ?? 0n, 'IPv6') : address
+const canonical = (address: string): string => parseIp(address)?.text ?? address
 
 export const addressesOf = (service: Service): string[] =>
   (service.spec.clusterIPs ?? []).filter((address) => address !== 'None' && address !== '').map(canonical)

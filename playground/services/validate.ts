@@ -1,7 +1,8 @@
-import { duplicateValue, forbiddenValue, invalidValue, requiredValue, unsupportedValue } from '../kinds/causes.js'
-import { checkAddress, checkLabels, checkName, checkPort, familyOf } from '../kinds/names.js'
+import { parseIp } from '@kpng/api'
 import type { Service, ServicePort, ServiceSpec } from '../objects/kinds.js'
-import type { Cause } from '../server/status.js'
+import type { Cause } from '../status/status.js'
+import { duplicateValue, forbiddenValue, invalidValue, requiredValue, unsupportedValue } from '../validation/causes.js'
+import { checkAddress, checkLabels, checkName, checkPort } from '../validation/names.js'
 import { parseCidr } from './cidr.js'
 import { isExternal, isHeadless, needsClusterIp, needsHealthCheckPort, needsNodePort } from './defaults.js'
 
@@ -83,7 +84,7 @@ function checkClusterIps(spec: ServiceSpec): Cause[] {
     if (address !== '') causes.push(...checkAddress(`spec.clusterIPs[${index}]`, address))
   }
   if (addresses.length > 2) causes.push(invalidValue('spec.clusterIPs', addresses, 'may only hold up to 2 values'))
-  if (addresses.length === 2 && familyOf(addresses[0] ?? '') === familyOf(addresses[1] ?? '')) {
+  if (addresses.length === 2 && parseIp(addresses[0] ?? '')?.family === parseIp(addresses[1] ?? '')?.family) {
     const why = 'may specify no more than one IP for each IP family'
     causes.push(invalidValue('spec.clusterIPs', addresses, why))
   }

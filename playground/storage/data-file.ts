@@ -31,30 +31,29 @@ const format = { 'kpng-playground': 1 }
  * A last line that a crash has cut off is ignored; a snapshot replaces the file in one step.
  */
 export class DataFile {
-  private readonly path: string
-  private readonly lockPath: string
-  private descriptor = -1
-  private waiting: string[] = []
-  private scheduled = false
-  private written = 0
+  readonly #path: string
+  readonly #lockPath: string
+  #descriptor = -1
+  #waiting: string[] = []
+  #scheduled = false
+  #written = 0
+  readonly #store: Store
 
-  constructor(
-    folder: string,
-    private readonly store: Store,
-  ) {
+  constructor(folder: string, store: Store) {
+    this.#store = store
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-    this.path = join(folder, 'objects.jsonl')
-    this.lockPath = join(folder, 'lock')
-    this.lock(folder)
-    this.load()
-    this.snapshot()
-    store.subscribe(undefined, (change) => this.append(change))
+    this.#path = join(folder, 'objects.jsonl')
+    this.#lockPath = join(folder, 'lock')
+    this.#lock(folder)
+    this.#load()
+    this.#snapshot()
+    store.subscribe(undefined, (change) => this.#append(change))
   }
 
   /** Two playgrounds in one folder would overwrite each other. */
-  private lock(folder: string): void {
-    if (existsSync(this.lockPath)) {
-      const owner = Number(readFileSync(this.lockPath, 'utf8'))
+  #lock(folder: string): void {
+    if (existsSync(this.#lockPath)) {
+      const owner = Number(readFileSync(this.#lockPath, 'utf8'))
       if (isAlive(owner)) {
         throw new KpngError(
           'unavailable',
@@ -62,17 +61,17 @@ export class DataFile {
         )
       }
     }
-    writeFileSync(this.lockPath, String(process.pid), { mode: 0o600 })
+    writeFileSync(this.#lockPath, String(process.pid), { mode: 0o600 })
   }
 
-  private load(): void {
-    if (!existsSync(this.path)) return
-    const lines = readFileSync(this.path, 'utf8').split('\n')
-    const header = this.parse(lines[0] ?? '', 1) as { revision?: number } & Partial<typeof format>
+  #load(): void {
+    if (!existsSync(this.#path)) return
+    const lines = readFileSync(this.#path, 'utf8').split('\n')
+    const header = this.#parse(lines[0] ?? '', 1) as { revision?: number } & Partial<typeof format>
     if (header['kpng-playground'] !== 1) {
       throw new KpngError(
         'invalid',
-        `The file ${this.path} is not a playground's; move it away, or choose another data folder.`,
+        `The file ${this.#path} is not a playground's; move it away, or choose another data folder.`,
       )
     }
     const objects = new Map<string, { resource: string; stored: Stored }>()
@@ -80,71 +79,71 @@ export class DataFile {
     for (const [index, text] of lines.entries()) {
       // The text after the last line feed is empty, or the beginning of a line that was never finished.
       if (index === 0 || index === lines.length - 1 || text === '') continue
-      const line = this.parse(text, index + 1) as Line
+      const line = this.#parse(text, index + 1) as Line
       revision = Math.max(revision, line.revision)
       const id = `${line.resource} ${line.key}`
       if (!line.object) objects.delete(id)
       else
         objects.set(id, { resource: line.resource, stored: new Stored(line.key, line.revision, freeze(line.object)) })
     }
-    this.store.load(revision, objects.values())
+    this.#store.load(revision, objects.values())
   }
 
-  private parse(text: string, number: number): unknown {
+  #parse(text: string, number: number): unknown {
     try {
       return JSON.parse(text)
     } catch (cause) {
       throw new KpngError(
         'invalid',
-        `Line ${number} of ${this.path} is not JSON; restore the file, or delete it to start empty.`,
+        `Line ${number} of ${this.#path} is not JSON; restore the file, or delete it to start empty.`,
         { cause },
       )
     }
   }
 
   /** Writes everything as one new file, and goes on behind it. */
-  private snapshot(): void {
-    const temporary = `${this.path}.new`
+  #snapshot(): void {
+    const temporary = `${this.#path}.new`
     const descriptor = openSync(temporary, 'w', 0o600)
-    writeSync(descriptor, `${JSON.stringify({ ...format, revision: this.store.revision })}\n`)
-    this.written = 0
-    for (const { resource, stored } of this.store.entries()) {
+    writeSync(descriptor, `${JSON.stringify({ ...format, revision: this.#store.revision })}\n`)
+    this.#written = 0
+    for (const { resource, stored } of this.#store.entries()) {
       writeSync(
         descriptor,
         lineOf({ resource, key: stored.key, revision: stored.revision, object: stored.object as KubeObject }),
       )
     }
     fsyncSync(descriptor)
-    renameSync(temporary, this.path)
-    if (this.descriptor >= 0) closeSync(this.descriptor)
-    this.descriptor = descriptor
+    renameSync(temporary, this.#path)
+    if (this.#descriptor >= 0) closeSync(this.#descriptor)
+    this.#descriptor = descriptor
   }
 
-  private append({ resource, key, revision, after, deleted }: Change): void {
+  #append({ resource, key, revision, after, deleted }: Change): void {
     const line: Line = deleted
       ? { resource, key, revision }
       : { resource, key, revision, object: after.object as KubeObject }
-    this.waiting.push(lineOf(line))
-    if (this.scheduled) return
-    this.scheduled = true
-    setImmediate(() => this.flush())
+    this.#waiting.push(lineOf(line))
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => this.#flush())
   }
 
-  private flush(): void {
-    this.scheduled = false
-    if (this.descriptor < 0 || this.waiting.length === 0) return
-    this.written += this.waiting.length
-    writeSync(this.descriptor, this.waiting.join(''))
-    this.waiting = []
+  #flush(): void {
+    this.#scheduled = false
+    if (this.#descriptor < 0 || this.#waiting.length === 0) return
+    this.#written += this.#waiting.length
+    writeSync(this.#descriptor, this.#waiting.join(''))
+    this.#waiting = []
     // The file would grow with every change; rewriting it now and then keeps it near the size of the state.
-    if (this.written > 20_000) this.snapshot()
+    if (this.#written > 20_000) this.#snapshot()
   }
 
   close(): void {
-    this.flush()
-    if (this.descriptor >= 0) closeSync(this.descriptor)
-    this.descriptor = -1
-    rmSync(this.lockPath, { force: true })
+    this.#flush()
+    if (this.#descriptor >= 0) closeSync(this.#descriptor)
+    this.#descriptor = -1
+    rmSync(this.#lockPath, { force: true })
   }
 }
 

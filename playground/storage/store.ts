@@ -3,7 +3,7 @@ import type { KubeObject } from '../objects/types.js'
 
 /** One version of an object. Its JSON is made once, when first needed, and shared by every list and watch. */
 export class Stored {
-  private encoded: string | undefined
+  #encoded: string | undefined
 
   constructor(
     readonly key: string,
@@ -12,13 +12,13 @@ export class Stored {
   ) {}
 
   get json(): string {
-    this.encoded ??= JSON.stringify(this.object)
-    return this.encoded
+    this.#encoded ??= JSON.stringify(this.object)
+    return this.#encoded
   }
 
   /** A version that is no longer the current one is rarely asked for again; its text need not be kept. */
   forgetJson(): void {
-    this.encoded = undefined
+    this.#encoded = undefined
   }
 
   /** As an item of a list, where the API server leaves out what the list already says. */
@@ -51,45 +51,48 @@ export interface StoreOptions {
  * read-check-write in one turn of the event loop is a transaction.
  */
 export class Store {
-  private readonly objects = new Map<string, Map<string, Stored>>()
-  private readonly sorted = new Map<string, readonly Stored[]>()
-  private readonly listeners = new Map<string, Set<Listener>>()
-  private readonly everyone = new Set<Listener>()
-  private log: Change[] = []
-  private current = 1
-  private oldest = 1
+  readonly #objects = new Map<string, Map<string, Stored>>()
+  readonly #sorted = new Map<string, readonly Stored[]>()
+  readonly #listeners = new Map<string, Set<Listener>>()
+  readonly #everyone = new Set<Listener>()
+  #log: Change[] = []
+  #current = 1
+  #oldest = 1
+  readonly #options: StoreOptions
 
-  constructor(private readonly options: StoreOptions) {}
+  constructor(options: StoreOptions) {
+    this.#options = options
+  }
 
   get revision(): number {
-    return this.current
+    return this.#current
   }
 
   /** Versions older than this cannot be read or watched from any more. */
   get compactedRevision(): number {
-    return this.oldest
+    return this.#oldest
   }
 
   get(resource: string, key: string): Stored | undefined {
-    return this.objects.get(resource)?.get(key)
+    return this.#objects.get(resource)?.get(key)
   }
 
   /** All objects of a resource, in the order of their keys. */
   list(resource: string): readonly Stored[] {
-    let all = this.sorted.get(resource)
+    let all = this.#sorted.get(resource)
     if (!all) {
-      all = [...(this.objects.get(resource)?.values() ?? [])].sort((a, b) => (a.key < b.key ? -1 : 1))
-      this.sorted.set(resource, all)
+      all = [...(this.#objects.get(resource)?.values() ?? [])].sort((a, b) => (a.key < b.key ? -1 : 1))
+      this.#sorted.set(resource, all)
     }
     return all
   }
 
   /** As `list` was at an earlier revision: today's state with the later changes taken back. Undefined when compacted. */
   listAt(resource: string, revision: number): readonly Stored[] | undefined {
-    if (revision < this.oldest) return undefined
+    if (revision < this.#oldest) return undefined
     const later = this.since(revision).filter((change) => change.resource === resource)
     if (later.length === 0) return this.list(resource)
-    const state = new Map(this.objects.get(resource))
+    const state = new Map(this.#objects.get(resource))
     for (const change of later.reverse()) {
       if (change.before) state.set(change.key, change.before)
       else state.delete(change.key)
@@ -100,27 +103,27 @@ export class Store {
   /** The changes after a revision that is not compacted. */
   since(revision: number): Change[] {
     let low = 0
-    let high = this.log.length
+    let high = this.#log.length
     while (low < high) {
       const middle = (low + high) >> 1
-      if ((this.log[middle]?.revision ?? 0) <= revision) low = middle + 1
+      if ((this.#log[middle]?.revision ?? 0) <= revision) low = middle + 1
       else high = middle
     }
-    return this.log.slice(low)
+    return this.#log.slice(low)
   }
 
   /** Stores a new version; the store gives it its resourceVersion. */
   put(resource: string, key: string, object: KubeObject): Stored {
-    return this.append(resource, key, object, false)
+    return this.#append(resource, key, object, false)
   }
 
   remove(resource: string, key: string): Stored | undefined {
     const last = this.get(resource, key)
-    return last && this.append(resource, key, last.object, true)
+    return last && this.#append(resource, key, last.object, true)
   }
 
-  private append(resource: string, key: string, object: KubeObject, deleted: boolean): Stored {
-    const revision = ++this.current
+  #append(resource: string, key: string, object: KubeObject, deleted: boolean): Stored {
+    const revision = ++this.#current
     const before = this.get(resource, key)
     const { kind, apiVersion, metadata, ...rest } = object
     // `itemJson` counts on kind and apiVersion coming first.
@@ -129,29 +132,29 @@ export class Store {
     const change: Change = { revision, resource, key, after, deleted, ...(before ? { before } : {}) }
     this.replay(change)
     before?.forgetJson()
-    for (const listener of this.everyone) listener(change)
-    for (const listener of this.listeners.get(resource) ?? []) listener(change)
+    for (const listener of this.#everyone) listener(change)
+    for (const listener of this.#listeners.get(resource) ?? []) listener(change)
     return after
   }
 
   /** Takes a change as it is, also one read from a file. */
   replay(change: Change): void {
     const { resource, key, revision } = change
-    const byKey = this.objects.get(resource) ?? new Map<string, Stored>()
-    this.objects.set(resource, byKey)
+    const byKey = this.#objects.get(resource) ?? new Map<string, Stored>()
+    this.#objects.set(resource, byKey)
     if (change.deleted) byKey.delete(key)
     else byKey.set(key, change.after)
-    this.resort(change)
-    this.current = Math.max(this.current, revision)
-    this.log.push(change)
+    this.#resort(change)
+    this.#current = Math.max(this.#current, revision)
+    this.#log.push(change)
     // Trimmed in steps: shifting the array on each change would cost its length each time.
-    if (this.log.length > this.options.logSize * 1.25)
-      this.compact(this.log[this.log.length - this.options.logSize - 1]?.revision)
+    if (this.#log.length > this.#options.logSize * 1.25)
+      this.compact(this.#log[this.#log.length - this.#options.logSize - 1]?.revision)
   }
 
   /** Lists are handed out, so a changed one is a copy; copying pointers is far cheaper than sorting again. */
-  private resort({ resource, key, after, deleted }: Change): void {
-    const all = this.sorted.get(resource)
+  #resort({ resource, key, after, deleted }: Change): void {
+    const all = this.#sorted.get(resource)
     if (!all) return
     let low = 0
     let high = all.length
@@ -161,18 +164,18 @@ export class Store {
       else high = middle
     }
     const known = all[low]?.key === key ? 1 : 0
-    this.sorted.set(resource, deleted ? all.toSpliced(low, known) : all.toSpliced(low, known, after))
+    this.#sorted.set(resource, deleted ? all.toSpliced(low, known) : all.toSpliced(low, known, after))
   }
 
   /** Forgets the changes up to a revision (default: all); lists and watches from before it are answered with 410. */
-  compact(revision = this.current): void {
-    this.log = this.since(revision)
-    this.oldest = Math.max(this.oldest, revision)
+  compact(revision = this.#current): void {
+    this.#log = this.since(revision)
+    this.#oldest = Math.max(this.#oldest, revision)
   }
 
   /** Everything, for a snapshot. */
   *entries(): Iterable<{ resource: string; stored: Stored }> {
-    for (const [resource, byKey] of this.objects) for (const stored of byKey.values()) yield { resource, stored }
+    for (const [resource, byKey] of this.#objects) for (const stored of byKey.values()) yield { resource, stored }
   }
 
   /** Sets the state a file remembered; what was before is not watchable. */
@@ -180,14 +183,14 @@ export class Store {
     for (const { resource, stored } of entries) {
       this.replay({ revision: stored.revision, resource, key: stored.key, after: stored, deleted: false })
     }
-    this.current = Math.max(this.current, revision)
+    this.#current = Math.max(this.#current, revision)
     this.compact()
   }
 
   /** Calls back on each change of one resource, or of all (`undefined`), in the turn it happens. Returns the way out. */
   subscribe(resource: string | undefined, listener: Listener): () => void {
-    const own = resource === undefined ? this.everyone : (this.listeners.get(resource) ?? new Set())
-    if (resource !== undefined) this.listeners.set(resource, own)
+    const own = resource === undefined ? this.#everyone : (this.#listeners.get(resource) ?? new Set())
+    if (resource !== undefined) this.#listeners.set(resource, own)
     own.add(listener)
     return () => own.delete(listener)
   }

@@ -29,7 +29,7 @@ function open(target: Target, method: string, path: string, headers: Headers, bo
   })
 }
 
-/** One request; a body that is not JSON comes back as text. */
+/** One request. A Buffer is sent as it is, anything else as JSON; an answer that is not JSON is returned as text. */
 export async function call(
   target: Target,
   method: string,
@@ -43,7 +43,7 @@ export async function call(
     method,
     path,
     { ...content, ...headers },
-    body === undefined ? undefined : JSON.stringify(body),
+    Buffer.isBuffer(body) ? body.toString() : body === undefined ? undefined : JSON.stringify(body),
   )
   let text = ''
   for await (const chunk of response) text += chunk
@@ -58,46 +58,49 @@ export async function call(
 /** A watch whose events are taken one by one. */
 export class TestWatch {
   readonly code: number
-  private readonly events: WatchEvent[] = []
-  private waiting: ((event: WatchEvent | undefined) => void) | undefined
+  readonly #events: WatchEvent[] = []
+  #waiting: ((event: WatchEvent | undefined) => void) | undefined
   /** Resolves with how it ended. */
   readonly ended: Promise<'end' | 'cut'>
 
-  private constructor(private readonly response: IncomingMessage) {
+  readonly #response: IncomingMessage
+
+  constructor(response: IncomingMessage) {
+    this.#response = response
     this.code = response.statusCode ?? 0
     let rest = ''
     response.setEncoding('utf8').on('data', (text: string) => {
       const lines = (rest + text).split('\n')
       rest = lines.pop() ?? ''
-      for (const line of lines) this.see(JSON.parse(line) as WatchEvent)
+      for (const line of lines) this.#see(JSON.parse(line) as WatchEvent)
     })
     this.ended = new Promise((resolve) => {
       response.on('end', () => resolve('end'))
       response.on('error', () => resolve('cut'))
       response.on('aborted', () => resolve('cut'))
     })
-    void this.ended.then(() => this.waiting?.(undefined))
+    void this.ended.then(() => this.#waiting?.(undefined))
   }
 
   static async open(target: Target, path: string, headers: Headers = {}): Promise<TestWatch> {
     return new TestWatch(await open(target, 'GET', path, headers))
   }
 
-  private see(event: WatchEvent): void {
-    if (!this.waiting) this.events.push(event)
-    this.waiting?.(event)
-    this.waiting = undefined
+  #see(event: WatchEvent): void {
+    if (!this.#waiting) this.#events.push(event)
+    this.#waiting?.(event)
+    this.#waiting = undefined
   }
 
   /** The next event; undefined when none came within the time, or the watch ended. */
   next(timeoutMs = 2000): Promise<WatchEvent | undefined> {
-    const event = this.events.shift()
+    const event = this.#events.shift()
     if (event) return Promise.resolve(event)
     return new Promise((resolve) => {
-      const timer = setTimeout(() => this.waiting?.(undefined), timeoutMs)
-      this.waiting = (found) => {
+      const timer = setTimeout(() => this.#waiting?.(undefined), timeoutMs)
+      this.#waiting = (found) => {
         clearTimeout(timer)
-        this.waiting = undefined
+        this.#waiting = undefined
         resolve(found)
       }
     })
@@ -114,7 +117,7 @@ export class TestWatch {
   }
 
   close(): void {
-    this.response.destroy()
+    this.#response.destroy()
   }
 }
 

@@ -25,13 +25,16 @@ export function findKubectl(): string | undefined {
 
 /** kubectl with a playground's kubeconfig and a cache of its own. */
 export class Kubectl {
-  private readonly folder = mkdtempSync(join(tmpdir(), 'kpng-kubectl-'))
+  readonly #folder = mkdtempSync(join(tmpdir(), 'kpng-kubectl-'))
+  readonly #playground: Playground
 
-  constructor(private readonly playground: Playground) {}
+  constructor(playground: Playground) {
+    this.#playground = playground
+  }
 
   start(args: readonly string[], environment: Record<string, string> = {}): ChildProcess {
-    const env = { ...process.env, KUBECONFIG: this.playground.kubeconfigPath, ...environment }
-    return spawn(program, ['--cache-dir', join(this.folder, 'cache'), ...args], { env })
+    const env = { ...process.env, KUBECONFIG: this.#playground.kubeconfigPath, ...environment }
+    return spawn(program, ['--cache-dir', join(this.#folder, 'cache'), ...args], { env })
   }
 
   /** Runs to the end; `input` goes to standard input (`-f -`). */
@@ -68,6 +71,6 @@ export class Kubectl {
   }
 
   close(): void {
-    rmSync(this.folder, { recursive: true, force: true })
+    rmSync(this.#folder, { recursive: true, force: true })
   }
 }

@@ -28,7 +28,7 @@ async function pod(name: string, serve?: (socket: Socket) => void): Promise<Test
 }
 
 const at = (server: TestServer) => endpoint('127.20.0.1', server.port)
-const [ip, port] = ['127.10.0.1', 8080]
+const [ip, port] = ['127.40.0.1', 8080]
 
 describe('TCP on the service address', () => {
   it('takes endpoints in turn', async () => {
@@ -153,7 +153,7 @@ describe('TCP on the service address', () => {
         .map((line) => line.trim().split(/\s+/))
         .some((words) => words[column] === address && words[3] === '01' && words[5]?.startsWith('02:'))
     const hex = (number: number) => number.toString(16).toUpperCase().padStart(4, '0')
-    await until('the connection from the client is', () => keptAlive(1, `01000A7F:${hex(port)}`))
+    await until('the connection from the client is', () => keptAlive(1, `0100287F:${hex(port)}`))
     await until('the connection to the pod is', () => keptAlive(2, `0100147F:${hex(server.port)}`))
   })
 
@@ -239,7 +239,7 @@ describe('endpoints that go', () => {
   it('resets connections through an address that went, and no others', async () => {
     const { cluster } = await start({ drainSeconds: 0.1 })
     const slow = await pod('slow', () => {})
-    const [stays, goes] = ['127.10.0.2', '127.10.0.3']
+    const [stays, goes] = ['127.40.0.2', '127.40.0.3']
     await cluster.set('web', { ips: { clusterIps: { v4: [stays] }, externalIps: { v4: [goes] } } }, [at(slow)])
     const [one, other] = [await connected(slow, stays), await connected(slow, goes)]
     await cluster.set('web', { ips: { clusterIps: { v4: [stays] } } }, [at(slow)])

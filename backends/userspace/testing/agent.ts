@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { textLog } from '@kpng/api'
+import { textLog } from '@kpng/client'
 import { answerRequests } from '@kpng/linux/testing'
 import { type UserspaceBackend, userspaceBackend } from '../backend.js'
 import type { Capture } from '../capture/capture.js'

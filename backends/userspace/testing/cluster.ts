@@ -16,7 +16,7 @@ export const service = (name: string, init: Exclude<ServiceInit, localv1.Service
     namespace: 'default',
     name,
     type: 'ClusterIP',
-    ips: { clusterIps: { v4: ['127.10.0.1'] } },
+    ips: { clusterIps: { v4: ['127.40.0.1'] } },
     ports: [{ name: 'http', protocol: TCP, port: 8080, targetPort: 8080 }],
     ...init,
   } as ServiceInit)

@@ -32,7 +32,7 @@ async function client(ip = '127.0.0.1') {
 
 const at = ({ port }: TestServer) => endpoint('127.20.0.1', port)
 const ports = [{ name: 'http', protocol: UDP, port: 8053, targetPort: 8053 }]
-const [ip, port] = ['127.10.0.1', 8053]
+const [ip, port] = ['127.40.0.1', 8053]
 
 describe('UDP on the service address', () => {
   it('keeps a client at its endpoint and spreads clients', async () => {

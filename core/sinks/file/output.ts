@@ -5,14 +5,14 @@ import { basename, dirname, join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { KpngError, messageOf } from '@kpng/api'
 
-/** Where the state goes. */
+/** Where the state is written to. */
 export interface Output {
-  /** Whether a failure can be over at the next try. */
+  /** Whether a retry can succeed after a failure. */
   readonly canRecover: boolean
   write(parts: readonly string[]): Promise<void>
 }
 
-/** Makes the output for a path. Rejects at once when nothing can be written there. */
+/** The output for a path. Rejects if nothing can be written there. */
 export async function outputFor(path: string, standardOutput: Writable): Promise<Output> {
   if (path === '-' || path === '/dev/stdout') return streamOutput(standardOutput)
   const target = await existing(path)
@@ -22,7 +22,7 @@ export async function outputFor(path: string, standardOutput: Writable): Promise
       `${path} is a folder. Give the name of the file to write, for instance ${join(path, 'state.yaml')}.`,
     )
   }
-  // A device or a pipe is written to; a rename would put a file in its place.
+  // A device or a pipe is opened and written. A rename would replace it with a file.
   const isFile = target === undefined || target.isFile()
   if (isFile) await mustBeWritable(dirname(await finalPath(path)))
   return {
@@ -41,12 +41,12 @@ async function existing(path: string): Promise<Stats | undefined> {
   return stat(path).catch(() => undefined)
 }
 
-/** A link stays a link: what it leads to is replaced. */
+/** A link stays a link: its target is replaced. */
 const finalPath = (path: string): Promise<string> => realpath(path).catch(() => path)
 
 async function mustBeWritable(folder: string): Promise<void> {
   try {
-    // Tried, not asked: a read-only file system, or rights that were dropped, only show when something is written.
+    // Try it: only a write shows that a file system is read-only or that privileges were dropped.
     const probe = temporaryIn(folder)
     await (await open(probe, 'wx')).close()
     await rm(probe, { force: true })
@@ -59,10 +59,10 @@ async function mustBeWritable(folder: string): Promise<void> {
   }
 }
 
-/** A name that is hidden from whoever reads the folder. */
+/** A hidden name, so that programs that read the folder skip it. */
 const temporaryIn = (folder: string, name = 'kpng') => join(folder, `.${name}.${randomBytes(6).toString('hex')}.tmp`)
 
-/** Readers see the old file or the new one, whole, never a part. */
+/** Readers see the whole old file or the whole new one, never a part. */
 async function replaceFile(path: string, parts: readonly string[]): Promise<void> {
   const temporary = temporaryIn(dirname(path), basename(path))
   try {
@@ -78,7 +78,7 @@ async function writeTo(path: string, flags: string, parts: readonly string[]): P
   const handle = await open(path, flags, 0o644)
   try {
     await handle.writeFile(parts.join(''))
-    // Without this a crash of the machine could leave the new name on an empty file. Devices and pipes do not know it.
+    // Without it, a crash of the machine could leave an empty file under the new name. Devices and pipes cannot be synced.
     if (flags === 'wx') await handle.sync()
   } finally {
     await handle.close()

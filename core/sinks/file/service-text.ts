@@ -2,8 +2,8 @@ import type { localv1 } from '@kpng/api'
 import type { EndpointPort, EndpointRecord, ServiceEntry } from '../../store/index.js'
 import { listOf, mapOf, textOf } from './yaml-text.js'
 
-// Field names and order of Go kpng's structs in lower case. What Go does not have (its reader refuses unknown fields) is written
-// only where it says something: a cluster that does not use it gives a file that Go kpng reads.
+// Field names and order of Go kpng's structs, in lower case. Go kpng's reader rejects fields that it does not know, so fields that
+// kpng added are written only if they are set. A cluster that does not use them gives a file that Go kpng can read.
 
 /** One item of `services:`. */
 export function serviceText(entry: ServiceEntry & { readonly service: localv1.Service }): string {
@@ -31,7 +31,7 @@ export function serviceText(entry: ServiceEntry & { readonly service: localv1.Se
   ].join('')
 }
 
-/** Unset is null, which is not the same as empty to those who print what they get. */
+/** A missing set is null: clients that print what they receive show the difference between missing and empty. */
 function ipSetText(indent: string, key: string, set: localv1.IPSet | undefined): string {
   if (!set) return `${indent}${key}: null\n`
   return `${indent}${key}:\n${listOf(`${indent}  `, 'v4', set.v4)}${listOf(`${indent}  `, 'v6', set.v6)}`
@@ -91,7 +91,6 @@ function endpointText(record: EndpointRecord, source: string, service: ServiceEn
     `    sourcename: ${textOf(source)}\n`,
     `    servicename: ${textOf(service.name)}\n`,
     `    podname: ${textOf(record.podName)}\n`,
-    // Go's reader refuses a field that it does not know, so it is there only where it says something.
     record.ports?.length === 0 ? '    noports: true\n' : '',
     '    endpoint:\n',
     `      hostname: ${textOf(record.hostname)}\n`,

@@ -3,8 +3,7 @@ import { globalv1, localv1 } from '@kpng/api'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { keptKeys } from '../../kubernetes/index.js'
-import { readPlainYaml } from '../../sources/file/plain-yaml.js'
-import { readContent } from '../../sources/file/read-file.js'
+import { readContent } from '../../sources/file/read.js'
 import { type ClusterState, conditionsOf, type EndpointPort, type EndpointRecord, Store } from '../../store/index.js'
 import { StateText } from './state-text.js'
 
@@ -301,23 +300,6 @@ describe('what is written reads back as the same state', () => {
         expect(new StateText().render(storeOf(content)).join('')).toBe(text)
       }),
       { numRuns: 300 },
-    )
-  })
-
-  it('and quickly: it is plain YAML', () => {
-    const simple = fc.string({ unit: fc.constantFrom('a', 'ä', '"', '\\', ':', ' ', '#', '\n'), maxLength: 6 })
-    fc.assert(
-      fc.property(simple, simple, (zone, hostname) => {
-        const service = create(localv1.ServiceSchema, {
-          namespace: 'default',
-          name: 'web',
-          labels: { [zone]: hostname },
-        })
-        const endpoints = [
-          { namespace: 'default', name: 's', service: 'web', endpoints: [{ ...endpoint, zone, hostname }] },
-        ]
-        expect(readPlainYaml(render({ ...nothing, services: [service], endpoints }))).toBeDefined()
-      }),
     )
   })
 })

@@ -4,11 +4,11 @@ import { serviceText } from './service-text.js'
 import { listOf, mapOf, textOf } from './yaml-text.js'
 
 /**
- * Renders the whole state. The texts of the services are kept for the next time, and entries that did not change are the same
- * object then: so a change costs the rendering of what changed.
+ * Renders the whole state. It keeps the text of each service entry. An entry that did not change is the same object the next time,
+ * so only the services that changed are rendered again.
  */
 export class StateText {
-  /** Those of the last state only: a text must not live as long as its entry, since the log of changes holds many old ones. */
+  /** Those of the last state only. Not a WeakMap: the change log holds many old entries, and their texts would stay in memory. */
   #services: ReadonlyMap<ServiceEntry, string> = new Map()
 
   /** The parts of the file, in order. */
@@ -22,7 +22,7 @@ export class StateText {
       ...nodes.map(nodeText),
       services.length === 0 ? 'services: []\n' : 'services:\n',
       ...this.#services.values(),
-      // Go's reader refuses a field that it does not know.
+      // Written only if needed: Go kpng's reader rejects fields that it does not know.
       ...(cidrs.length === 0 ? [] : ['servicecidrs:\n']),
       ...cidrs.map(cidrText),
     ]
@@ -31,7 +31,7 @@ export class StateText {
 
 type ServedEntry = ServiceEntry & { readonly service: localv1.Service }
 
-/** Endpoints whose service is not known yet have no place in the file. */
+/** Endpoints whose service is not known are not written. */
 const hasService = (entry: ServiceEntry): entry is ServedEntry => entry.service !== undefined
 
 const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)

@@ -4,16 +4,17 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { create } from '@bufbuild/protobuf'
-import { formatLine, type Log, localv1 } from '@kpng/api'
+import { localv1 } from '@kpng/api'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { watchFile } from '../../sources/file/index.js'
 import { Store } from '../../store/index.js'
+import { poll, recordingLog } from '../../testing/until.js'
 import { withoutRoot } from '../../testing/without-root.js'
 import { type WriteStateFileOptions, writeStateFile } from './write-state-file.js'
 
 let folder: string
 let file: string
-let lines: string[]
+let recorded: ReturnType<typeof recordingLog>
 let stop: AbortController
 let store: Store
 let running: Promise<void>[]
@@ -21,7 +22,7 @@ let running: Promise<void>[]
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'kpng-to-file-'))
   file = join(folder, 'state.yaml')
-  lines = []
+  recorded = recordingLog()
   stop = new AbortController()
   store = new Store()
   running = []
@@ -33,13 +34,17 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-const collect = (severity: string) => (message: string, fields?: object) => {
-  lines.push(`${severity} ${formatLine(message, { ...fields })}`)
-}
-const log: Log = { error: collect('E'), warn: collect('W'), info: collect('I'), detail: () => {}, shows: () => false }
+const lines = () => recorded.lines.filter((line) => /^[EWI]/.test(line))
 
 function start(options: Partial<WriteStateFileOptions> = {}): Promise<void> {
-  const promise = writeStateFile({ store, path: file, log, signal: stop.signal, minIntervalMs: 20, ...options })
+  const promise = writeStateFile({
+    store,
+    path: file,
+    log: recorded.log,
+    signal: stop.signal,
+    minIntervalMs: 20,
+    ...options,
+  })
   promise.catch(() => {})
   running.push(promise)
   return promise
@@ -48,12 +53,6 @@ function start(options: Partial<WriteStateFileOptions> = {}): Promise<void> {
 const set = (name: string) =>
   store.update((transaction) => transaction.setService(create(localv1.ServiceSchema, { namespace: 'default', name })))
 const sync = () => store.update((transaction) => transaction.setSynced('services', 'endpoints', 'nodes'))
-
-async function eventually(read: () => unknown, expected: unknown, withinMs = 3000): Promise<void> {
-  const end = Date.now() + withinMs
-  while ((await read()) !== expected && Date.now() < end) await sleep(5)
-  expect(await read()).toBe(expected)
-}
 
 const names = (text: string) => (text.match(/^ {4}name: .*$/gm) ?? []).map((line) => line.slice(10)).join()
 const written = () => readFile(file, 'utf8').then(names, () => 'no file')
@@ -65,37 +64,41 @@ describe('writing', () => {
     await sleep(60)
     expect(await written()).toBe('no file')
     sync()
-    await eventually(written, 'a')
+    await expect.poll(written, poll).toBe('a')
     set('b')
-    await eventually(written, 'a,b')
+    await expect.poll(written, poll).toBe('a,b')
     store.update((transaction) => transaction.deleteService('default', 'a'))
-    await eventually(written, 'b')
+    await expect.poll(written, poll).toBe('b')
   })
 
   it('changes that come close together are written together, the last one too', async () => {
     let writes = 0
+    let text = ''
     const standardOutput = new Writable({
-      write(_chunk, _encoding, done) {
+      write(chunk, _encoding, done) {
         writes++
+        text = String(chunk)
         done()
       },
     })
-    start({ path: '-', standardOutput, minIntervalMs: 100 })
+    const minIntervalMs = 100
+    start({ path: '-', standardOutput, minIntervalMs })
     sync()
-    await eventually(() => writes, 1)
+    await expect.poll(() => writes, poll).toBe(1)
+    const started = performance.now()
     for (let count = 0; count < 50; count++) {
       set(`s${count}`)
       await sleep(1)
     }
-    await sleep(250)
+    await expect.poll(() => text.includes('name: s49\n'), poll).toBe(true)
     expect(writes).toBeGreaterThan(1)
-    expect(writes).toBeLessThan(8)
+    expect(writes).toBeLessThan((performance.now() - started) / minIntervalMs + 3)
   })
 
   it('what was not written yet is written when it is stopped', async () => {
     const done = start({ minIntervalMs: 60_000 })
     sync()
-    await eventually(written, '')
+    await expect.poll(written, poll).toBe('')
     set('late')
     await sleep(30)
     expect(await written()).toBe('')
@@ -108,7 +111,7 @@ describe('writing', () => {
     start()
     set('a')
     sync()
-    await eventually(written, 'a')
+    await expect.poll(written, poll).toBe('a')
     const before = (await stat(file)).ino
     const source = { namespace: 'default', name: 's', service: 'nobody', endpoints: [] }
     store.update((transaction) => transaction.setEndpoints(source))
@@ -119,7 +122,7 @@ describe('writing', () => {
   it('is atomic: whoever reads sees a whole file, and nothing else stays in the folder', async () => {
     start({ minIntervalMs: 0 })
     sync()
-    await eventually(written, '')
+    await expect.poll(written, poll).toBe('')
     const counts = new Set<number>()
     for (let round = 0; round < 40; round++) {
       store.update((transaction) => {
@@ -143,7 +146,7 @@ describe('writing', () => {
     try {
       start()
       sync()
-      await eventually(written, '')
+      await expect.poll(written, poll).toBe('')
       expect((await stat(file)).mode & 0o777).toBe(0o640)
     } finally {
       process.umask(before)
@@ -157,7 +160,7 @@ describe('writing', () => {
     start()
     set('a')
     sync()
-    await eventually(written, 'a')
+    await expect.poll(written, poll).toBe('a')
     expect(await readlink(file)).toBe(join('real', 'x.yaml'))
   })
 })
@@ -199,19 +202,19 @@ describe('failures', () => {
     start({ path, retryMs: 60_000 })
     set('a')
     sync()
-    await eventually(now, 'a')
+    await expect.poll(now, poll).toBe('a')
     await rm(join(folder, 'sub'), { recursive: true })
     set('b')
-    await eventually(() => lines.length, 1)
-    expect(lines[0]).toContain(path)
+    await expect.poll(() => lines().length, poll).toBe(1)
+    expect(lines()[0]).toContain(path)
     set('c')
     await sleep(80)
-    expect(lines).toHaveLength(1)
+    expect(lines()).toHaveLength(1)
     await mkdir(join(folder, 'sub'))
     set('d')
-    await eventually(now, 'a,b,c,d')
-    await eventually(() => lines.length, 2)
-    expect(lines[1]).toContain('can be written again')
+    await expect.poll(now, poll).toBe('a,b,c,d')
+    await expect.poll(() => lines().length, poll).toBe(2)
+    expect(lines()[1]).toContain('can be written again')
   })
 
   it('without another change it tries again after a while', async () => {
@@ -220,12 +223,12 @@ describe('failures', () => {
     const now = () => readFile(path, 'utf8').then(names, () => 'no file')
     start({ path, retryMs: 30 })
     sync()
-    await eventually(now, '')
+    await expect.poll(now, poll).toBe('')
     await rm(join(folder, 'sub'), { recursive: true })
     set('b')
-    await eventually(() => lines.length, 1)
+    await expect.poll(() => lines().length, poll).toBe(1)
     await mkdir(join(folder, 'sub'))
-    await eventually(now, 'b')
+    await expect.poll(now, poll).toBe('b')
   })
 })
 
@@ -240,9 +243,9 @@ describe('standard output', () => {
     })
     start({ path: '/dev/stdout', standardOutput })
     sync()
-    await eventually(() => text, 'nodes: []\nservices: []\n')
+    await expect.poll(() => text, poll).toBe('nodes: []\nservices: []\n')
     set('a')
-    await eventually(() => names(text), 'a')
+    await expect.poll(() => names(text), poll).toBe('a')
     expect(text.startsWith('nodes: []\nservices: []\n---\nnodes: []\nservices:\n')).toBe(true)
   })
 
@@ -259,9 +262,16 @@ it('to-file → file: another store follows', async () => {
   start()
   set('a')
   sync()
-  await eventually(written, 'a')
+  await expect.poll(written, poll).toBe('a')
   running.push(
-    watchFile({ path: file, store: follower, log, signal: stop.signal, settleMs: 10, pollIntervalMs: 60_000 }),
+    watchFile({
+      path: file,
+      store: follower,
+      log: recorded.log,
+      signal: stop.signal,
+      settleMs: 10,
+      pollIntervalMs: 60_000,
+    }),
   )
   const followed = () =>
     follower
@@ -269,8 +279,8 @@ it('to-file → file: another store follows', async () => {
       .map(({ name }) => name)
       .sort()
       .join()
-  await eventually(followed, 'a')
+  await expect.poll(followed, poll).toBe('a')
   set('b')
-  await eventually(followed, 'a,b')
+  await expect.poll(followed, poll).toBe('a,b')
   expect(follower.revision).toBe(2)
 })

@@ -6,22 +6,22 @@ import { StateText } from './state-text.js'
 
 export interface WriteStateFileOptions {
   readonly store: Store
-  /** The file, replaced as a whole. `-` or `/dev/stdout`: standard output, one YAML document a change. */
+  /** The file, replaced as a whole. `-` or `/dev/stdout`: standard output, one YAML document per change. */
   readonly path: string
   readonly log: Log
-  /** Ends it; what has not been written by then is written first. */
+  /** Aborting it ends the sink, after changes that are not written yet have been written. */
   readonly signal: AbortSignal
-  /** Changes that come sooner are written together. Default 1000. */
+  /** The least time between two writes. Changes in between are written together. Default 1000. */
   readonly minIntervalMs?: number
-  /** After a failure it tries again at the next change, or when so much time has passed. Default 10,000. */
+  /** After a failure it retries at the next change, at the latest after this time. Default 10,000. */
   readonly retryMs?: number
   /** Default: the process's own. */
   readonly standardOutput?: Writable
 }
 
 /**
- * Keeps a file equal to the store, in the layout of Go kpng's state file, until the signal is aborted. Nothing is written before the
- * store is synced. Rejects when the file cannot be written at all; once it could, failures are logged and it goes on trying.
+ * Keeps a file equal to the store, in the format of Go kpng's state file, until the signal is aborted. Nothing is written before the
+ * store is synced. Rejects if the first write fails; later failures are logged and retried.
  */
 export async function writeStateFile(options: WriteStateFileOptions): Promise<void> {
   const { store, path, log, signal, minIntervalMs = 1000, retryMs = 10_000 } = options
@@ -38,7 +38,7 @@ export async function writeStateFile(options: WriteStateFileOptions): Promise<vo
         failing = false
       } catch (error) {
         if (!output.canRecover || !writer.everWrote) throw error
-        if (!failing) log.error('The state file could not be written. It will be tried again', { error })
+        if (!failing) log.error('The state file cannot be written; retrying', { error })
         failing = true
       }
       if (signal.aborted) return
@@ -69,7 +69,7 @@ class Writer {
     return this.#written !== undefined
   }
 
-  /** Returns false when the file says it all already: endpoints without a service, for instance, are not in it. */
+  /** Returns false if the file is up to date already: endpoints without a service, for instance, are not in it. */
   async write(): Promise<boolean> {
     if (!this.#store.synced) return false
     this.#tried = this.#store.revision
@@ -82,7 +82,7 @@ class Writer {
   }
 }
 
-/** Waits for changes of the store, without missing those that come while nobody waits. */
+/** Waits for changes of the store. */
 class Changes {
   readonly #signal: AbortSignal
   readonly #stop: () => void
@@ -99,10 +99,10 @@ class Changes {
     }
   }
 
-  /** Returns when it is so, when the time is over, or at the end. */
-  async until(isSo: () => boolean, timeoutMs?: number): Promise<void> {
-    const end = timeoutMs === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeoutMs
-    while (!isSo() && !this.#signal.aborted && Date.now() < end) await this.#woken(end)
+  /** Returns when the condition holds, when the time is over, or when the signal is aborted. */
+  async until(holds: () => boolean, timeoutMs?: number): Promise<void> {
+    const end = timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs
+    while (!holds() && !this.#signal.aborted && performance.now() < end) await this.#woken(end)
   }
 
   async pause(timeMs: number): Promise<void> {
@@ -115,7 +115,7 @@ class Changes {
 
   #woken(end: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = Number.isFinite(end) ? setTimeout(resolve, Math.max(1, end - Date.now())) : undefined
+      const timer = Number.isFinite(end) ? setTimeout(resolve, Math.max(1, end - performance.now())) : undefined
       this.#wake = () => {
         clearTimeout(timer)
         resolve()

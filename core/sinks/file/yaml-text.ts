@@ -1,9 +1,9 @@
-// The few kinds of scalars that a state file has, written so that YAML 1.1 (Go's yaml.v2) and 1.2 readers agree on them: a text
-// stays without quotes only when no reader could take it for anything else.
+// Writes the few kinds of scalars that a state file has so that YAML 1.1 readers (Go's yaml.v2) and YAML 1.2 readers agree on them. A
+// text is written without quotes only if no reader could take it for anything else.
 
 const plain = /^(?:[a-z][a-z0-9]*(?:[-._/][a-z0-9]+)*|\d{1,3}(?:\.\d{1,3}){3})$/i
 const words = new Set(['null', 'true', 'false', 'yes', 'no', 'on', 'off', 'y', 'n'])
-/** What JSON leaves as it is and YAML wants escaped. */
+/** Characters that must be escaped in YAML but not in JSON. */
 const unprintable = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g
 
 export function textOf(value: string): string {
@@ -13,13 +13,13 @@ export function textOf(value: string): string {
   })
 }
 
-/** `key: []`, or the key and one line an item. */
+/** `key: []`, or the key and one line per item. */
 export function listOf(indent: string, key: string, values: readonly string[]): string {
   if (values.length === 0) return `${indent}${key}: []\n`
   return `${indent}${key}:\n${values.map((value) => `${indent}- ${textOf(value)}\n`).join('')}`
 }
 
-/** `key: {}`, or the key and one line an entry, sorted. */
+/** `key: {}`, or the key and one line per entry, sorted. */
 export function mapOf(indent: string, key: string, values: Readonly<Record<string, string>>): string {
   const names = Object.keys(values).sort()
   if (names.length === 0) return `${indent}${key}: {}\n`

@@ -1,1 +1,1 @@
-export { type WatchFileOptions, watchFile } from './watch-file.js'
+export { type WatchFileOptions, watchFile } from './watch.js'

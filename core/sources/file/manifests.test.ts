@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { keptKeys } from '../../kubernetes/index.js'
-import { readContent } from './read-file.js'
+import { readContent } from './read.js'
 
 const read = (text: string, serviceProxyName = '') =>
   readContent('m.yaml', text, {
@@ -109,7 +109,7 @@ describe('which services', () => {
     const { services, skipped } = read('kind: Service\nmetadata: { name: web }\nspec: { ports: [ { port: 80 } ] }\n')
     expect(services).toEqual([])
     expect(skipped).toEqual([
-      { object: 'Service default/web', reason: expect.stringContaining('no API server here to allocate one') },
+      { object: 'Service default/web', reason: expect.stringContaining('no API server to allocate one') },
     ])
   })
 })

@@ -1,7 +1,7 @@
 import { isFields, type Place, pathOf, shown } from '../../kubernetes/fields.js'
 
-// What a file must look like before its values are read: which fields, and of which kind. Own code and no schema library, since it
-// must say where a mistake is (for line and column), let unknown fields pass but tell them, and be quick on a million values.
+// What a file must look like before its values are read: which fields it may have, and of which kind. This is not done with a
+// schema library, because it must say where a mistake is (for line and column) and be fast on a million values.
 
 export type Shape =
   | 'text'
@@ -27,33 +27,64 @@ export type ValueOf<S> = S extends 'text'
             ? { readonly [Name in keyof Fields]?: ValueOf<Fields[Name]> | null }
             : unknown
 
-/** A value is of another kind than its place asks for. */
-export class WrongKind extends Error {
+/** A document does not have the shape that it must have. The message names the field. */
+export class ShapeError extends Error {
   readonly place: Place
-  readonly #expected: string
-  readonly #value: unknown
+  /** Whether the mistake is the value at `place`, or the key that it belongs to. */
+  readonly part: 'key' | 'value'
+  readonly #describe: (path: string) => string
 
-  /** @param is what the value is, as it can stand in a sentence */
-  constructor(place: Place, expected: string, value: unknown, is = shown(value)) {
-    super(`${pathOf(place) || 'The document'} is ${is}; ${expected} was expected.`)
+  constructor(place: Place, part: 'key' | 'value', describe: (path: string) => string) {
+    super(describe(pathOf(place) || 'The document'))
     this.place = place
-    this.#expected = expected
-    this.#value = value
+    this.part = part
+    this.#describe = describe
   }
 
-  /** The same, said by somebody who knows that the checked value is itself inside another. */
-  below(outer: Place): WrongKind {
-    return new WrongKind([...outer, ...this.place], this.#expected, this.#value)
+  /** The same error for a value that is itself inside of another one. */
+  below(outer: Place): ShapeError {
+    return new ShapeError([...outer, ...this.place], this.part, this.#describe)
   }
 }
 
-/** Checks kinds, not values. Throws WrongKind; fields that the shape does not have are told to `onUnknown`. */
-export function check<S extends Shape>(
-  value: unknown,
-  shape: S,
-  onUnknown: (place: Place) => void,
-): ValueOf<S> | null | undefined {
-  walk(value, shape, [], onUnknown)
+/** @param is how the value is called in the message */
+export const wrongKind = (place: Place, expected: string, value: unknown, is = shown(value)): ShapeError =>
+  new ShapeError(place, 'value', (path) => `${path} is ${is}; ${expected} was expected.`)
+
+function unknownField(place: Place, known: readonly string[]): ShapeError {
+  const near = nearestName(String(place.at(-1)), known)
+  const hint = near === undefined ? `Known here: ${known.join(', ')}.` : `Did you mean ${near}?`
+  return new ShapeError(place, 'key', (path) => `${path} is not a field of a state file. ${hint}`)
+}
+
+/** The known name that a mistyped one most likely stands for, or undefined if none is near. */
+export function nearestName(given: string, known: readonly string[]): string | undefined {
+  const word = given.toLowerCase()
+  const mostEdits = word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3))
+  const [best] = known
+    .map((name) => ({ name, edits: editsBetween(word, name.toLowerCase()) }))
+    .filter(({ edits }) => edits <= mostEdits)
+    .sort((a, b) => a.edits - b.edits)
+  return best?.name
+}
+
+/** Levenshtein distance. */
+function editsBetween(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (const [index, letter] of [...a].entries()) {
+    const next = [index + 1]
+    for (const [at, other] of [...b].entries()) {
+      const replaced = (row[at] ?? 0) + (letter === other ? 0 : 1)
+      next.push(Math.min(replaced, (row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row.at(-1) ?? 0
+}
+
+/** Checks which fields there are and of which kind they are, but not their values. Throws ShapeError. */
+export function check<S extends Shape>(value: unknown, shape: S): ValueOf<S> | null | undefined {
+  walk(value, shape, [])
   return value as ValueOf<S> | null | undefined
 }
 
@@ -63,32 +94,26 @@ const scalarKinds = {
   flag: { type: 'boolean', expected: 'true or false' },
 } as const
 
-function walk(value: unknown, shape: Shape, path: (string | number)[], onUnknown: (place: Place) => void): void {
+function walk(value: unknown, shape: Shape, path: (string | number)[]): void {
   if (value === undefined || value === null || shape === 'any') return
   if (typeof shape === 'string') {
     const { type, expected } = scalarKinds[shape]
-    if (typeof value !== type) throw new WrongKind([...path], expected, value)
+    if (typeof value !== type) throw wrongKind([...path], expected, value)
   } else if ('list' in shape) {
-    if (!Array.isArray(value)) throw new WrongKind([...path], 'a list', value)
-    for (let index = 0; index < value.length; index++) step(value[index], shape.list, index, path, onUnknown)
+    if (!Array.isArray(value)) throw wrongKind([...path], 'a list', value)
+    for (let index = 0; index < value.length; index++) step(value[index], shape.list, index, path)
   } else {
-    if (!isFields(value)) throw new WrongKind([...path], 'a map', value)
+    if (!isFields(value)) throw wrongKind([...path], 'a map', value)
     for (const name of Object.keys(value)) {
-      if ('texts' in shape) step(value[name], 'text', name, path, onUnknown)
-      else if (Object.hasOwn(shape.fields, name)) step(value[name], shape.fields[name] as Shape, name, path, onUnknown)
-      else if (shape.others !== 'allowed') onUnknown([...path, name])
+      if ('texts' in shape) step(value[name], 'text', name, path)
+      else if (Object.hasOwn(shape.fields, name)) step(value[name], shape.fields[name] as Shape, name, path)
+      else if (shape.others !== 'allowed') throw unknownField([...path, name], Object.keys(shape.fields))
     }
   }
 }
 
-function step(
-  value: unknown,
-  shape: Shape,
-  name: string | number,
-  path: (string | number)[],
-  onUnknown: (place: Place) => void,
-): void {
+function step(value: unknown, shape: Shape, name: string | number, path: (string | number)[]): void {
   path.push(name)
-  walk(value, shape, path, onUnknown)
+  walk(value, shape, path)
   path.pop()
 }

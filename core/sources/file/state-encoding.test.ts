@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { keptKeys } from '../../kubernetes/index.js'
 import type { FileContent } from './content.js'
-import { readContent } from './read-file.js'
+import { readContent } from './read.js'
 
 // What is taken of a state file goes to every node: a value that cannot be encoded must not get past the door.
 

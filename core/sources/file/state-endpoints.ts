@@ -1,45 +1,44 @@
 import { isPort, nameProblem, type Report, shown } from '../../kubernetes/fields.js'
 import { conditionsOf, type EndpointPort, type EndpointRecord, type Hints, none } from '../../store/index.js'
-import { ipsOf } from './state-ips.js'
-import type { StateEndpoint } from './state-shape.js'
+import { addressesIn, type StateEndpoint } from './state-format.js'
 
-/** The endpoints of one service of a state file, by the name of their source. */
+/** The endpoints of one service of a state file, by the name of their slice (`sourcename`). */
 export function endpointsFromState(
   given: readonly (StateEndpoint | null)[],
   service: string,
   report: Report,
 ): Map<string, EndpointRecord[]> {
-  const sources = new Map<string, EndpointRecord[]>()
+  const slices = new Map<string, EndpointRecord[]>()
   const seen = new Set<string>()
   const share = new Sharing()
   for (const [index, item] of given.entries()) {
     const where = `endpoints[${index}]`
-    const source = item?.sourcename || service
-    const problem = nameProblem(source)
+    const slice = item?.sourcename || service
+    const problem = nameProblem(slice)
     const record = item && endpointIn(item, where, share, report)
     if (!record) continue
     if (problem !== undefined) {
-      report(`${where}.sourcename is ${shown(source)}, which is no name: ${problem}. The endpoint is left out.`)
+      report(`${where}.sourcename is ${shown(slice)}, which is not a valid name: ${problem}. The endpoint is skipped.`)
       continue
     }
-    const key = `${source} ${record.v4.join()} ${record.v6.join()}`
+    const key = `${slice} ${record.v4.join()} ${record.v6.join()}`
     if (seen.has(key)) {
-      report(`${where} has the addresses of an earlier endpoint. It is left out.`)
+      report(`${where} has the addresses of an earlier endpoint. It is skipped.`)
       continue
     }
     seen.add(key)
-    const records = sources.get(source)
+    const records = slices.get(slice)
     if (records) records.push(record)
-    else sources.set(source, [record])
+    else slices.set(slice, [record])
   }
-  return sources
+  return slices
 }
 
-/** All addresses of an endpoint, of both families, stay one record: it is one endpoint to those who wrote the file. */
+/** All addresses of an endpoint, of both families, are one record, as in the file. */
 function endpointIn(given: StateEndpoint, where: string, share: Sharing, report: Report): EndpointRecord | undefined {
-  const { v4, v6 } = ipsOf(given.endpoint?.ips, `${where}.endpoint.ips`, report)
+  const { v4, v6 } = addressesIn(given.endpoint?.ips, `${where}.endpoint.ips`, report)
   if (v4.length + v6.length === 0) {
-    report(`${where} has no usable IP address. The endpoint is left out.`)
+    report(`${where} has no usable IP address. The endpoint is skipped.`)
     return undefined
   }
   const { conditions, topology } = given
@@ -57,8 +56,8 @@ function endpointIn(given: StateEndpoint, where: string, share: Sharing, report:
 }
 
 /**
- * Go's files know `ready` alone, and an endpoint that is not ready is mostly not serving either; so here a missing `serving` is what
- * `ready` is, and kpng writes it only where it differs: Go's reader refuses fields that it does not know.
+ * Go kpng's files have `ready` only, and an endpoint that is not ready usually does not serve either. So a missing `serving` is the
+ * same as `ready`. kpng writes `serving` only if it differs, because Go kpng's reader rejects fields that it does not know.
  */
 function conditionsIn(given: StateEndpoint['conditions']): EndpointRecord['conditions'] {
   const ready = given?.ready ?? true
@@ -69,11 +68,11 @@ function podNameIn(given: StateEndpoint, where: string, report: Report): string 
   const name = given.podname ?? ''
   const problem = name === '' ? undefined : nameProblem(name)
   if (problem === undefined) return name
-  report(`${where}.podname is ${shown(name)}, which is no name: ${problem}. It is ignored.`)
+  report(`${where}.podname is ${shown(name)}, which is not a valid name: ${problem}. It is ignored.`)
   return ''
 }
 
-/** Go writes an empty list where it has none; then the target ports of the service count, unless `noports` says otherwise. */
+/** Go kpng writes an empty list if an endpoint has no ports of its own. Then the service's target ports count, unless `noports` is set. */
 function portsIn(given: StateEndpoint, where: string, report: Report): EndpointRecord['ports'] {
   const overrides = given.endpoint?.portoverrides
   if (!overrides || overrides.length === 0) return given.noports ? none : undefined
@@ -81,8 +80,8 @@ function portsIn(given: StateEndpoint, where: string, report: Report): EndpointR
   for (const [index, item] of overrides.entries()) {
     const name = item?.name ?? ''
     const field = `${where}.endpoint.portoverrides[${index}]`
-    if (!isPort(item?.port)) report(`${field}.port is ${shown(item?.port)}; a port is 1 to 65535. It is left out.`)
-    else if (ports.has(name)) report(`${field} has the name ${shown(name)} of an earlier port. It is left out.`)
+    if (!isPort(item?.port)) report(`${field}.port is ${shown(item?.port)}; a port is 1 to 65535. It is skipped.`)
+    else if (ports.has(name)) report(`${field} has the name ${shown(name)} of an earlier port. It is skipped.`)
     else ports.set(name, { name, port: item.port })
   }
   return [...ports.values()]
@@ -91,7 +90,7 @@ function portsIn(given: StateEndpoint, where: string, report: Report): EndpointR
 const namesIn = (given: readonly (string | null)[] | null | undefined): readonly string[] =>
   given && given.length > 0 ? given.filter((name) => name !== null) : none
 
-/** The endpoints of a service mostly have the same ports and hints; equal ones become one object. */
+/** Most endpoints of a service have the same ports and hints. Equal ones become one object, which saves memory. */
 class Sharing {
   readonly #ports = new Map<string, readonly EndpointPort[]>()
   readonly #hints = new Map<string, Hints>()

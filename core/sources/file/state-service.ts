@@ -4,10 +4,9 @@ import { isPort, type Report, shown } from '../../kubernetes/fields.js'
 import { filtersByFamily } from '../../kubernetes/load-balancer.js'
 import { clientIpAffinity } from '../../kubernetes/service.js'
 import { protocolOf } from '../../kubernetes/service-ports.js'
-import { cidrsOf, ipSetIn } from './state-ips.js'
-import type { StatePort, StateService } from './state-shape.js'
+import { cidrsIn, ipSetIn, type StatePort, type StateService } from './state-format.js'
 
-/** A service of a state file, whose names have been checked. */
+/** Reads a service of a state file. Its name and namespace have been checked. */
 export function serviceFromState(
   given: StateService,
   { namespace, name }: { readonly namespace: string; readonly name: string },
@@ -48,7 +47,7 @@ function portsIn(given: StateService['ports'], report: Report): localv1.PortMapp
     if (!port) continue
     const keys = [`${port.protocol}/${port.port}`, ...(port.name === '' ? [] : [`name ${port.name}`])]
     if (keys.some((key) => taken.has(key))) {
-      report(`ports[${index}] has the name, or the protocol and number, of an earlier port. The port is left out.`)
+      report(`ports[${index}] has the name, or the protocol and number, of an earlier port. The port is skipped.`)
       continue
     }
     for (const key of keys) taken.add(key)
@@ -60,13 +59,13 @@ function portsIn(given: StateService['ports'], report: Report): localv1.PortMapp
 function portIn(given: StatePort, where: string, report: Report): localv1.PortMapping | undefined {
   const { port } = given
   if (!isPort(port)) {
-    report(`${where}.port is ${shown(port)}; a port is 1 to 65535. The port is left out.`)
+    report(`${where}.port is ${shown(port)}; a port is 1 to 65535. The port is skipped.`)
     return undefined
   }
   const protocol = protocolIn(given.protocol)
   if (protocol === undefined) {
     report(
-      `${where}.protocol is ${shown(given.protocol)}; 1 (TCP), 2 (UDP) or 3 (SCTP) was expected. The port is left out.`,
+      `${where}.protocol is ${shown(given.protocol)}; 1 (TCP), 2 (UDP) or 3 (SCTP) was expected. The port is skipped.`,
     )
     return undefined
   }
@@ -75,7 +74,7 @@ function portIn(given: StatePort, where: string, report: Report): localv1.PortMa
     protocol,
     port,
     nodePort: portOrNone(given.nodeport, `${where}.nodeport`, report),
-    // Left out it is the port itself; written as 0 it means "only what the endpoints say".
+    // If it is missing, it is the port itself. 0 means that only the endpoints' own ports count.
     targetPort:
       given.targetport === undefined && !given.targetportname
         ? port
@@ -104,13 +103,13 @@ function filtersIn(
   return (given ?? []).flatMap((filter, index) => {
     const field = `ipfilters[${index}]`
     const targetIps = ipSetIn(filter?.targetips, `${field}.targetips`, report)
-    let isAllRead = true
-    const sourceRanges = cidrsOf(filter?.sourceranges, `${field}.sourceranges`, (reason) => {
-      isAllRead = false
+    let allValid = true
+    const sourceRanges = cidrsIn(filter?.sourceranges, `${field}.sourceranges`, (reason) => {
+      allValid = false
       report(reason)
     })
-    if (isAllRead) return create(localv1.IPFilterSchema, { targetIps, sourceRanges })
-    // Whoever wrote the bad range wanted a restriction, and of which family is unknown: it lets nobody in, and restricts both.
+    if (allValid) return create(localv1.IPFilterSchema, { targetIps, sourceRanges })
+    // A range that cannot be read was meant to restrict access, and its family is unknown: it allows nobody, in both families.
     const hasTargets = targetIps !== undefined && targetIps.v4.length + targetIps.v6.length > 0
     return filtersByFamily(hasTargets ? targetIps : loadBalancerIps, sourceRanges, new Set(families))
   })

@@ -82,7 +82,7 @@ const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: 'x', inte
 const pem = Buffer.from('-----BEGIN').toString('base64')
 
 it.each([
-  ['no YAML', 'a: [1\nb: 2', /not YAML: \/home\/ada\/\.kube\/config:2:1: /],
+  ['no YAML', 'a: [1\nb: 2', /not valid YAML: \/home\/ada\/\.kube\/config:2:\d: /],
   ['a tab', 'clusters:\n\t- x', /config:2:1/],
   ['a manifest', 'kind: Service', /is a Service, not a kubeconfig/],
   ['a list', '[1]', /must be/],

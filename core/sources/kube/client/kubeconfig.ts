@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { KpngError, messageOf } from '@kpng/api'
 import * as v from 'valibot'
-import { LineCounter, parseDocument } from 'yaml'
+import { readDocuments } from '../../yaml.js'
 
 // Reads kubeconfig files and checks their shape. `context.ts` decides what the entries mean.
 
@@ -128,25 +128,16 @@ function firstByName<T>(entries: readonly Entry<T>[]): Map<string, Entry<T>> {
 }
 
 function parseYaml(file: string, source: string): unknown {
-  const lineCounter = new LineCounter()
-  // Not `prettyErrors`: those quote the source, and the source holds secrets.
-  const document = parseDocument(source, { lineCounter, prettyErrors: false })
-  const [problem] = document.errors
-  if (problem) {
-    const { line, col } = lineCounter.linePos(problem.pos[0])
-    const what = problem.message.replace(/:? ?["'`][\s\S]*$/, '')
-    throw new KpngError(
-      'invalid',
-      `The kubeconfig file ${file} is not YAML: ${file}:${line}:${col}: ${what}. Correct it.`,
-    )
-  }
+  let documents: unknown[]
   try {
-    return document.toJS()
+    documents = readDocuments(file, source)
   } catch (error) {
-    throw new KpngError('invalid', `The kubeconfig file ${file} cannot be read: it uses YAML aliases in a wrong way.`, {
-      cause: error,
-    })
+    // Without what the parser quotes, and without the cause: the file holds secrets.
+    const what = messageOf(error).replace(/:? ?["'`!][\s\S]*$|\.$/, '')
+    throw new KpngError('invalid', `The kubeconfig file ${file} is not valid YAML: ${what}. Correct it.`)
   }
+  if (documents.length <= 1) return documents[0]
+  throw new KpngError('invalid', `The kubeconfig file ${file} has several YAML documents. Keep one of them.`)
 }
 
 /** Names the field and what it must be, and never its value: that may be a secret. */

@@ -9,8 +9,9 @@ import {
   credentials,
   type ServiceError,
 } from '@grpc/grpc-js'
-import { formatLine, type Log } from '@kpng/api'
+import type { Log } from '@kpng/api'
 import { afterEach } from 'vitest'
+import { formatLine } from '../../../../../client/log.js'
 import type { Handler } from '../call.js'
 import { listen, type Server, type ServerOptions } from '../server.js'
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { keptKeys } from '../../kubernetes/index.js'
-import { mergeContents } from './merge.js'
-import { readContent } from './read-file.js'
+import { mergeContents } from './content.js'
+import { readContent } from './read.js'
 
 const named = (file: string, text: string) => ({
   file,
@@ -27,8 +27,8 @@ it('puts files together; the first object of a name stays, and the endpoints of 
   expect(endpoints.map(({ name }) => name)).toEqual(['s1', 's3'])
   expect(nodes).toHaveLength(1)
   expect(skipped).toEqual([
-    { object: 'b.yaml: Service default/web', reason: 'a.yaml has it already. This one is left out.' },
-    { object: 'b.yaml: Node n', reason: 'a.yaml has it already. This one is left out.' },
+    { object: 'b.yaml: Service default/web', reason: 'a.yaml defines it already. This one is skipped.' },
+    { object: 'b.yaml: Node n', reason: 'a.yaml defines it already. This one is skipped.' },
   ])
 })
 
@@ -42,6 +42,6 @@ it('a slice may be in another file than its service', () => {
 })
 
 it('names the file of what was skipped', () => {
-  const { skipped } = mergeContents([named('a.yaml', 'extra: 1\nservices: [ { service: { name: "a b" } } ]')])
-  expect(skipped.map(({ object }) => object)).toEqual(['a.yaml', 'a.yaml: services[0].service'])
+  const { skipped } = mergeContents([named('a.yaml', 'kind: Pod\n---\nservices: [ { service: { name: "a b" } } ]')])
+  expect(skipped.map(({ object }) => object)).toEqual(['a.yaml: objects of kind "Pod"', 'a.yaml: services[0].service'])
 })

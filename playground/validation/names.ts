@@ -1,6 +1,6 @@
-import { isIPv4, isIPv6 } from 'node:net'
+import { parseIp } from '@kpng/api'
 import type { ObjectMeta } from '../objects/types.js'
-import type { Cause } from '../server/status.js'
+import type { Cause } from '../status/status.js'
 import { forbiddenValue, invalidValue, requiredValue, tooLong } from './causes.js'
 
 const label = '[a-z0-9]([-a-z0-9]*[a-z0-9])?'
@@ -29,7 +29,7 @@ const rules = {
 
 export type NameRule = keyof typeof rules
 
-/** What is wrong with a name, in Kubernetes' words; undefined when nothing is. */
+/** What is wrong with a name, in Kubernetes' words, or undefined if nothing is. */
 export function nameProblem(rule: NameRule, value: string): string | undefined {
   const { pattern, limit, sentence } = rules[rule]
   if (value.length > limit) return `must be no more than ${limit} characters`
@@ -84,14 +84,8 @@ export function checkMeta(meta: ObjectMeta, rule: NameRule, namespaced: boolean)
   return causes
 }
 
-/** Decimal IPv4 without leading zeros, or IPv6 without a zone: what the API server takes. */
-export const familyOf = (address: string): 'IPv4' | 'IPv6' | undefined => {
-  if (isIPv4(address)) return 'IPv4'
-  return isIPv6(address) && !address.includes('%') ? 'IPv6' : undefined
-}
-
 export function checkAddress(field: string, address: string): Cause[] {
-  return familyOf(address)
+  return parseIp(address)
     ? []
     : [invalidValue(field, address, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)')]
 }

@@ -1,12 +1,12 @@
 import { KpngError } from '@kpng/api'
 import type { Kinds } from '../kinds/index.js'
-import { type Kind, keyOf, resourceOf } from '../kinds/kind.js'
-import { type DeleteOptions, deleteObject } from '../registry/delete.js'
-import type { Registry } from '../registry/registry.js'
+import { type Kind, resourceOf } from '../kinds/kind.js'
+import { clone } from '../objects/json.js'
+import { type KubeObject, keyOf } from '../objects/types.js'
 import { matchesLabels, parseLabelSelector } from '../selectors/labels.js'
-import { StatusError } from '../server/status.js'
-import { clone } from './json.js'
-import type { KubeObject } from './types.js'
+import { StatusError } from '../status/status.js'
+import { type DeleteOptions, deleteObject } from './delete.js'
+import type { Registry } from './registry.js'
 
 export interface ListOptions {
   /** Default: all namespaces. */
@@ -29,30 +29,33 @@ export interface Manifest {
  * returned is shared and frozen.
  */
 export class Objects {
-  constructor(
-    private readonly registry: Registry,
-    private readonly maxGracePeriodSeconds: number,
-  ) {}
+  readonly #registry: Registry
+  readonly #maxGracePeriodSeconds: number
+
+  constructor(registry: Registry, maxGracePeriodSeconds: number) {
+    this.#registry = registry
+    this.#maxGracePeriodSeconds = maxGracePeriodSeconds
+  }
 
   /** Creates the object, or replaces the one there is; a `status` in it is stored too. */
   apply<T extends KubeObject = KubeObject>(manifest: Manifest): Readonly<T> {
-    const kind = this.registry.kinds.byKind(manifest.apiVersion, manifest.kind)
-    if (!kind) throw unknownKind(`${manifest.kind} in ${manifest.apiVersion}`, this.registry.kinds)
+    const kind = this.#registry.kinds.byKind(manifest.apiVersion, manifest.kind)
+    if (!kind) throw unknownKind(`${manifest.kind} in ${manifest.apiVersion}`, this.#registry.kinds)
     const object = clone(manifest) as KubeObject
     const { name } = object.metadata
     const namespace = kind.namespaced ? (object.metadata.namespace ?? 'default') : undefined
     const { status } = object
-    const written = this.registry.find(kind, namespace, name)
-      ? this.registry.update(kind, namespace, name, object)
-      : this.registry.create(kind, namespace, object)
+    const written = this.#registry.find(kind, namespace, name)
+      ? this.#registry.update(kind, namespace, name, object)
+      : this.#registry.create(kind, namespace, object)
     if (status === undefined || !kind.hasStatus) return written as T
-    return this.registry.update(kind, namespace, name, { ...clone(written), status }, { subresource: 'status' }) as T
+    return this.#registry.update(kind, namespace, name, { ...clone(written), status }, { subresource: 'status' }) as T
   }
 
   /** Undefined when there is none. */
   get<T extends KubeObject = KubeObject>(kind: string, name: string, namespace = 'default'): Readonly<T> | undefined {
-    const found = this.kindCalled(kind)
-    return this.registry.find(found, found.namespaced ? namespace : undefined, name) as T | undefined
+    const found = this.#kindCalled(kind)
+    return this.#registry.find(found, found.namespaced ? namespace : undefined, name) as T | undefined
   }
 
   list<T extends KubeObject = KubeObject>(
@@ -60,8 +63,8 @@ export class Objects {
     { namespace, labelSelector = '' }: ListOptions = {},
   ): Readonly<T>[] {
     const requirements = parseLabelSelector(labelSelector)
-    return this.registry.store
-      .list(resourceOf(this.kindCalled(kind)))
+    return this.#registry.store
+      .list(resourceOf(this.#kindCalled(kind)))
       .map(({ object }) => object as T)
       .filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace)
       .filter(({ metadata }) => matchesLabels(requirements, metadata.labels))
@@ -69,10 +72,10 @@ export class Objects {
 
   /** False when there is none. */
   delete(kind: string, name: string, namespace = 'default', options: DeleteOptions = {}): boolean {
-    const found = this.kindCalled(kind)
+    const found = this.#kindCalled(kind)
     const home = found.namespaced ? namespace : undefined
-    if (!this.registry.find(found, home, name)) return false
-    deleteObject(this.registry, found, home, name, { maxGracePeriodSeconds: this.maxGracePeriodSeconds, ...options })
+    if (!this.#registry.find(found, home, name)) return false
+    deleteObject(this.#registry, found, home, name, { maxGracePeriodSeconds: this.#maxGracePeriodSeconds, ...options })
     return true
   }
 
@@ -83,7 +86,7 @@ export class Objects {
     wanted: (object: Readonly<T> | undefined) => boolean,
     { namespace = 'default', timeoutMs = 10_000 }: { namespace?: string; timeoutMs?: number } = {},
   ): Promise<Readonly<T> | undefined> {
-    const found = this.kindCalled(kind)
+    const found = this.#kindCalled(kind)
     const key = keyOf(found.namespaced ? namespace : undefined, name)
     return new Promise((resolve, reject) => {
       const look = () => {
@@ -92,7 +95,7 @@ export class Objects {
         done()
         resolve(object)
       }
-      const leave = this.registry.store.subscribe(resourceOf(found), (change) => {
+      const leave = this.#registry.store.subscribe(resourceOf(found), (change) => {
         if (change.key === key) look()
       })
       const timer = setTimeout(() => {
@@ -113,9 +116,9 @@ export class Objects {
     })
   }
 
-  private kindCalled(name: string): Kind {
-    const kind = this.registry.kinds.all.find((item) => item.kind === name && !item.storedAs)
-    if (!kind) throw unknownKind(name, this.registry.kinds)
+  #kindCalled(name: string): Kind {
+    const kind = this.#registry.kinds.all.find((item) => item.kind === name && !item.storedAs)
+    if (!kind) throw unknownKind(name, this.#registry.kinds)
     return kind
   }
 }

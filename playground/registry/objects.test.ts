@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { clone, equal, freeze } from './json.js'
-import { age, microTimestamp, timestamp } from './time.js'
+import { clone, equal, freeze } from '../objects/json.js'
+import { age, microTimestamp, timestamp } from '../objects/time.js'
 
 describe('ages are those of kubectl', () => {
   const now = Date.parse('2030-01-10T00:00:00Z')

@@ -1,14 +1,18 @@
+import { create } from '@bufbuild/protobuf'
+import { localv1, parseCidr, parseIp } from '@kpng/api'
+import { type Report, shown } from '../../kubernetes/fields.js'
 import type { ValueOf } from './shape.js'
 
-// Go kpng's state file: its structs as yaml.v2 writes them, which is the Go field names in lower case; what older versions
-// wrote and today means nothing (`topologykeys`, `hash`); and what this kpng adds, in the same manner.
+// The fields of a state file. Go kpng writes its structs with yaml.v2, which gives Go's field names in lower case. Fields that
+// only older versions wrote (`topologykeys`, `hash`) are accepted and have no effect. Fields that Go kpng does not have are
+// marked as added.
 
 const ips = { fields: { v4: { list: 'text' }, v6: { list: 'text' } } } as const
 
 const port = {
   fields: {
     name: 'text',
-    // A number, or its name. Checked where it is read.
+    // A number or a name. Checked where it is read.
     protocol: 'any',
     port: 'number',
     nodeport: 'number',
@@ -30,7 +34,7 @@ const service = {
         externalips: ips,
         loadbalancerips: ips,
         headless: 'flag',
-        // Ours: those with ipMode Proxy.
+        // Added: those with ipMode Proxy.
         loadbalancerproxyips: ips,
       },
     },
@@ -52,7 +56,7 @@ const endpoint = {
     servicename: 'text',
     podname: 'text',
     noports: 'flag',
-    // Before `topology` had a node.
+    // Older versions: today it is `topology.node`.
     nodename: 'text',
     endpoint: {
       fields: {
@@ -63,7 +67,7 @@ const endpoint = {
         scopes: 'any',
       },
     },
-    // Ours: serving and terminating.
+    // Added: serving and terminating.
     conditions: { fields: { ready: 'flag', serving: 'flag', terminating: 'flag' } },
     topology: {
       fields: {
@@ -74,7 +78,7 @@ const endpoint = {
         'topology.kubernetes.io/region': 'any',
       },
     },
-    // Ours: nodes.
+    // Added: nodes.
     hints: { fields: { zones: { list: 'text' }, nodes: { list: 'text' } } },
   },
 } as const
@@ -85,7 +89,7 @@ const node = {
     labels: { texts: true },
     annotations: { texts: true },
     topology: { fields: { node: 'text', zone: 'text' } },
-    // Ours, from here on.
+    // Added: the fields from here on.
     addresses: { list: 'text' },
     podcidrs: { list: 'text' },
     deleting: 'flag',
@@ -96,7 +100,7 @@ export const stateShape = {
   fields: {
     nodes: { list: node },
     services: { list: { fields: { service, endpoints: { list: endpoint }, topologykeys: 'any' } } },
-    // Ours.
+    // Added.
     servicecidrs: { list: { fields: { name: 'text', cidrs: { list: 'text' } } } },
   },
 } as const
@@ -107,3 +111,31 @@ export type StateIps = ValueOf<typeof ips>
 export type StatePort = ValueOf<typeof port>
 export type StateEndpoint = ValueOf<typeof endpoint>
 export type StateNode = ValueOf<typeof node>
+
+type Texts = readonly (string | null)[] | null | undefined
+
+/** The addresses in the order of the file, without duplicates. An address in the list of the wrong family is moved to its own. */
+export function addressesIn(given: StateIps | null | undefined, field: string, report: Report): localv1.IPSet {
+  const found = { IPv4: new Set<string>(), IPv6: new Set<string>() }
+  for (const text of [...(given?.v4 ?? []), ...(given?.v6 ?? [])]) {
+    const ip = parseIp(text ?? '')
+    if (ip) found[ip.family].add(ip.text)
+    else report(`${field} has ${shown(text)}, which is not an IP address. The address is skipped.`)
+  }
+  return create(localv1.IPSetSchema, { v4: [...found.IPv4], v6: [...found.IPv6] })
+}
+
+/** A set that is missing stays missing: clients that print what they receive show the difference between missing and empty. */
+export function ipSetIn(given: StateIps | null | undefined, field: string, report: Report): localv1.IPSet | undefined {
+  return given ? addressesIn(given, field, report) : undefined
+}
+
+export function cidrsIn(given: Texts, field: string, report: Report): string[] {
+  const found = new Set<string>()
+  for (const text of given ?? []) {
+    const cidr = parseCidr(text ?? '')
+    if (cidr) found.add(cidr.text)
+    else report(`${field} has ${shown(text)}, which is not a CIDR such as 10.0.0.0/8 or fd00::/8. It is skipped.`)
+  }
+  return [...found]
+}

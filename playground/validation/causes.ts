@@ -1,4 +1,4 @@
-import type { Cause } from '../server/status.js'
+import type { Cause } from '../status/status.js'
 
 /** The sentences of `k8s.io/apimachinery/pkg/util/validation/field`: people search for them word by word. */
 const shown = (value: unknown): string => JSON.stringify(value) ?? 'null'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { keptKeys } from '../../kubernetes/index.js'
-import { readContent } from './read-file.js'
+import { readContent } from './read.js'
 
 const read = (text: string, serviceProxyName = '') =>
   readContent('dir/state.yaml', text, {
@@ -31,14 +31,17 @@ describe('an empty state is valid', () => {
 
 describe('mistakes have file, line and column', () => {
   it.each([
-    ['services:\n- service:\n    name: "web\n', /^dir\/state\.yaml:\d+:\d+: This is not YAML: Missing closing "quote/],
+    [
+      'services:\n- service:\n    name: "web\n',
+      /^dir\/state\.yaml:\d+:\d+: This is not valid YAML: the quote is not closed/,
+    ],
     [
       'services:\n- service:\n   name: a\n  endpoints: []\n    x: 1\n',
-      /^dir\/state\.yaml:5:1: This is not YAML: All mapping items must start at the same column/,
+      /^dir\/state\.yaml:5:5: This is not valid YAML: bad indentation of a mapping entry/,
     ],
-    ['a: 1\na: 2\n', /^dir\/state\.yaml:2:1: This is not YAML: Map keys must be unique/],
-    ['services: *none', /^dir\/state\.yaml:1:\d+: This is not YAML: Unresolved alias/],
-    ['{"services": [}', /^dir\/state\.yaml:1:\d+: This is not YAML/],
+    ['a: 1\na: 2\n', /^dir\/state\.yaml:2:1: This is not valid YAML: duplicated mapping key/],
+    ['services: *none', /^dir\/state\.yaml:1:\d+: This is not valid YAML: unidentified alias/],
+    ['{"services": [}', /^dir\/state\.yaml:1:\d+: This is not valid YAML/],
   ])('not YAML: %j', (text, message) => expect(mistake(text)).toMatch(message))
 
   it.each([
@@ -59,18 +62,46 @@ describe('mistakes have file, line and column', () => {
       'services:\n- service: { name: web, ports: [ { port: "80" } ] }\n',
       'dir/state.yaml:2:42: services[0].service.ports[0].port is "80"; a number was expected.',
     ],
-    // Beyond the plain part of YAML, the full parser finds the place.
     [
       'services: &s\n- service:\n    name: web\n    mapip: |\n      text\n',
       'dir/state.yaml:4:12: services[0].service.mapip is "text\\n"; true or false was expected.',
     ],
-    ['nodes: []\n---\nservices:\n- 7\n', 'dir/state.yaml:4:1: services[0] is 7; a map was expected.'],
+    ['nodes: []\n---\nservices:\n- 7\n', 'dir/state.yaml:4:3: services[0] is 7; a map was expected.'],
     [
       '- a\n- b\n',
       'dir/state.yaml:1:1: The document is a list; a state file (with nodes: and services:) or a Kubernetes object (with kind:) was expected.',
     ],
     ['hello', 'dir/state.yaml:1:1: The document is "hello"; a state file'],
     ['colour: red', 'dir/state.yaml:1:1: The document is a map with colour; a state file'],
+    // A document with the wrong top-level field would serve nothing at all.
+    [
+      'servces:\n- service: { name: web }\n',
+      'dir/state.yaml:1:1: servces is not a field of a state file. Did you mean services?',
+    ],
+    [
+      'nodes: []\nServices: []\n',
+      'dir/state.yaml:2:1: Services is not a field of a state file. Did you mean services?',
+    ],
+    [
+      'nodes: []\nextra: 1\n',
+      'dir/state.yaml:2:1: extra is not a field of a state file. Known here: nodes, services, servicecidrs.',
+    ],
+    [
+      'services:\n- service:\n    name: a\n    clusterIPs: 10.0.0.1\n',
+      'dir/state.yaml:4:5: services[0].service.clusterIPs is not a field of a state file. Known here: namespace, name,',
+    ],
+    [
+      'services:\n- service: { name: a, port: [] }\n',
+      'dir/state.yaml:2:23: services[0].service.port is not a field of a state file. Did you mean ports?',
+    ],
+    [
+      'services:\n- service: { name: a }\n  endpoint:\n  - podname: x\n',
+      'dir/state.yaml:3:3: services[0].endpoint is not a field of a state file. Did you mean endpoints?',
+    ],
+    [
+      '{"services": [{"service": {"nmae": "a"}}]}',
+      'dir/state.yaml:1:28: services[0].service.nmae is not a field of a state file. Did you mean name?',
+    ],
     ['kind: List\nitems: 7\n', 'dir/state.yaml:2:8: items is 7; a list was expected.'],
     [
       'kind: List\nitems:\n- kind: Service\n  spec:\n    ports: http\n',
@@ -82,6 +113,20 @@ describe('mistakes have file, line and column', () => {
     ],
   ])('wrong kind of value: %j', (text, message) => expect(mistake(text)).toContain(message))
 })
+
+it.each([
+  ['lists', `${'['.repeat(100_000)}${']'.repeat(100_000)}`, 'dir/state.yaml:1:1: The document is a list'],
+  [
+    'a field',
+    `{"services":${'['.repeat(100_000)}${']'.repeat(100_000)}}`,
+    'dir/state.yaml:1:1: services[0] is a list; a map was',
+  ],
+  [
+    'Lists',
+    `${'{"kind":"List","items":['.repeat(10_000)}${']}'.repeat(10_000)}`,
+    'dir/state.yaml:1:1: Lists are nested too deep.',
+  ],
+])('JSON that is nested too deep, in %s', (_, text, message) => expect(mistake(text)).toContain(message))
 
 describe('anything that YAML can say', () => {
   it('anchors, block scalars, JSON', () => {
@@ -111,12 +156,12 @@ describe('long files', () => {
 
   it('mistakes have their place', () => {
     expect(mistake(long(20_000, '- service:\n    name: "x\n'))).toMatch(
-      /^dir\/state\.yaml:6000\d:\d+: This is not YAML: Missing/,
+      /^dir\/state\.yaml:60003:11: This is not valid YAML: the quote is not closed/,
     )
     expect(mistake(long(20_000, '- service:\n    ports: x\n'))).toContain(
       'dir/state.yaml:60003:12: services[20000].service.ports is "x"',
     )
-    expect(mistake(long(20_000, 'oops\n'))).toMatch(/^dir\/state\.yaml:60002:1: This is not YAML, or uses more/)
+    expect(mistake(long(20_000, 'oops\n'))).toMatch(/^dir\/state\.yaml:6000\d:\d+: This is not valid YAML/)
   })
 
   it('CRLF is a line end as any other', () => {

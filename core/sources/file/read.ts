@@ -1,13 +1,14 @@
+import { KpngError } from '@kpng/api'
 import { isFields } from '../../kubernetes/fields.js'
+import { locate, readDocuments } from '../yaml.js'
 import { ContentBuilder, type FileContent } from './content.js'
-import { readDocuments, wrongValue } from './documents.js'
 import { isManifest, type ManifestOptions, readManifest } from './manifests.js'
-import { WrongKind } from './shape.js'
+import { ShapeError, wrongKind } from './shape.js'
 import { isStateFile, readStateFile } from './state-file.js'
 
 /**
- * What a file says. Each of its documents is Go kpng's state file or a Kubernetes object; an empty file is an empty state. Throws a
- * KpngError with file, line and column when the file as a whole cannot be understood; single bad items are in `skipped`.
+ * Reads the text of a file. Each document in it is a state file or a Kubernetes object; an empty file is an empty state. Throws a
+ * KpngError with file, line and column if the file as a whole cannot be used; single items that cannot be used are in `skipped`.
  */
 export function readContent(file: string, text: string, options: ManifestOptions): FileContent {
   const content = new ContentBuilder()
@@ -15,8 +16,9 @@ export function readContent(file: string, text: string, options: ManifestOptions
     try {
       readDocument(document, options, content)
     } catch (error) {
-      if (!(error instanceof WrongKind)) throw error
-      throw wrongValue(file, text, index, error.place, error.message)
+      if (!(error instanceof ShapeError)) throw error
+      const { line, column } = locate(text, index, error.place, error.part)
+      throw new KpngError('invalid', `${file}:${line}:${column}: ${error.message}`)
     }
   }
   return content.build()
@@ -26,8 +28,8 @@ const expected = 'a state file (with nodes: and services:) or a Kubernetes objec
 
 function readDocument(document: unknown, options: ManifestOptions, content: ContentBuilder): void {
   if (document === null || document === undefined) return
-  if (!isFields(document)) throw new WrongKind([], expected, document)
+  if (!isFields(document)) throw wrongKind([], expected, document)
   if (isManifest(document)) readManifest(document, options, content)
-  else if (isStateFile(document) || Object.keys(document).length === 0) readStateFile(document, content)
-  else throw new WrongKind([], expected, document, `a map with ${Object.keys(document).slice(0, 5).join(', ')}`)
+  else if (isStateFile(document)) readStateFile(document, content)
+  else throw wrongKind([], expected, document, `a map with ${Object.keys(document).slice(0, 5).join(', ')}`)
 }
