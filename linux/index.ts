@@ -4,7 +4,6 @@ export { type InterfaceAddress, interfaceAddresses, isLinkLocal, reachableAddres
 export { type Libc, loadLibc } from './libc.js'
 export { lockName, type NameLock } from './name-lock.js'
 export { MessageBuffer } from './netlink/buffer.js'
-export { type ByteOrder, hostOrder } from './netlink/byte-order.js'
 export {
   errnoText,
   NETLINK_GENERIC,
@@ -26,7 +25,9 @@ export {
   acknowledgementIn,
   attributesIn,
   attributesOf,
+  type ByteOrder,
   findAttribute,
+  hostOrder,
   type Message,
   textOf,
 } from './netlink/messages.js'

@@ -56,7 +56,7 @@ async function load(): Promise<Libc> {
       close: library.func('int close(int)'),
       unshare: library.func('int unshare(int)'),
       setns: library.func('int setns(int, int)'),
-      errno: () => koffi.errno(),
+      errno: koffi.errno,
     }
   } catch (error) {
     throw new KpngError(

@@ -1,8 +1,9 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { formatLine } from '../client/log.js'
+import { type Log, silentLog } from '@kpng/api'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { formatLine } from '../client/log.js'
 import { applySetting, sysctlPath } from './sysctls.js'
 
 let root: string

@@ -1,6 +1,5 @@
-import { hostOrder } from './byte-order.js'
 import { NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END, NLA_F_NESTED, NLM_F_REQUEST } from './constants.js'
-import { align, netfilterHeaderLength, netlinkHeaderLength } from './messages.js'
+import { align, hostOrder, netfilterHeaderLength, netlinkHeaderLength } from './messages.js'
 
 const { readU16, writeU16, writeU32 } = hostOrder
 

@@ -1,7 +1,6 @@
 import { KpngError } from '@kpng/api'
-import { hostOrder } from './byte-order.js'
 import { errnoText, NLM_F_DUMP_INTR, NLMSG_DONE, NLMSG_ERROR } from './constants.js'
-import { acknowledgementIn, type Message } from './messages.js'
+import { acknowledgementIn, hostOrder, type Message } from './messages.js'
 import type { NetlinkSocket } from './socket.js'
 
 /**

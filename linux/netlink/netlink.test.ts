@@ -2,7 +2,6 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { type Libc, loadLibc } from '../libc.js'
 import { MessageBuffer } from './buffer.js'
-import { hostOrder } from './byte-order.js'
 import {
   EINVAL,
   ENOENT,
@@ -18,7 +17,7 @@ import {
   NLMSG_ERROR,
 } from './constants.js'
 import { dump } from './dump.js'
-import { acknowledgementIn, attributesOf, findAttribute, type Message, textOf } from './messages.js'
+import { acknowledgementIn, attributesOf, findAttribute, hostOrder, type Message, textOf } from './messages.js'
 import { AnswersLost, NetlinkSocket } from './socket.js'
 
 /** A kernel that answers with these datagrams; failing calls set this errno. */

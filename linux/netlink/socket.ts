@@ -1,7 +1,6 @@
 import { KpngError } from '@kpng/api'
 import { rightsAdvice } from '../capabilities.js'
 import type { Libc } from '../libc.js'
-import { hostOrder } from './byte-order.js'
 import {
   AF_NETLINK,
   EAGAIN,
@@ -22,7 +21,7 @@ import {
   SOL_NETLINK,
   SOL_SOCKET,
 } from './constants.js'
-import { type Message, messagesIn } from './messages.js'
+import { hostOrder, type Message, messagesIn } from './messages.js'
 
 /** More than this is sent on another thread, so that the process goes on while the kernel works. */
 const asyncFromBytes = 128 * 1024
