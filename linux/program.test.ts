@@ -14,6 +14,10 @@ function newFolder(): string {
   return folder
 }
 
+/** A loop of a shell until there is a file, or until the test is over and its folder is gone. */
+const waitFor = (folder: string, file: string): string =>
+  `while [ -d ${folder} ] && [ ! -e ${folder}/${file} ]; do sleep 0.05; done`
+
 const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
@@ -55,7 +59,7 @@ describe('a program', () => {
 
   test('is not waited for longer because something that it left running holds its pipes', async () => {
     const folder = newFolder()
-    const script = `echo done; (while [ ! -e ${folder}/stop ]; do sleep 0.05; done) & echo $! > ${folder}/pid`
+    const script = `echo done; (${waitFor(folder, 'stop')}) & echo $! > ${folder}/pid`
     expect(await runProgram('sh', ['-c', script], { limitMs })).toMatchObject({ code: 0, output: 'done\n' })
     expect(isAlive(Number(readFileSync(join(folder, 'pid'), 'utf8')))).toBe(true)
     writeFileSync(join(folder, 'stop'), '')
@@ -77,7 +81,7 @@ describe('a program that takes too long', () => {
   test('is ended, even if it ignores SIGTERM, and never counts as success', async () => {
     const folder = newFolder()
     // A loop of its own: a signal to the shell does not end what the shell waits for.
-    const script = `trap '' TERM; echo $$ > ${folder}/pid; while [ ! -e ${folder}/stop ]; do sleep 0.05; done; exit 0`
+    const script = `trap '' TERM; echo $$ > ${folder}/pid; ${waitFor(folder, 'stop')}; exit 0`
     const hanging = runProgram('sh', ['-c', script], { limitMs: 1000 })
     await expect(hanging).rejects.toThrow(/did not end within 1 s and was killed\. Run it by hand/)
     await expect(hanging).rejects.toBeInstanceOf(KpngError)
@@ -88,14 +92,14 @@ describe('a program that takes too long', () => {
   test('may clean up after SIGTERM; it still failed', async () => {
     const folder = newFolder()
     // Unlike a program that it waits for, `wait` lets the shell act on a signal at once.
-    const script = `trap ': > ${folder}/cleaned; exit 0' TERM; (while [ ! -e ${folder}/cleaned ]; do sleep 0.05; done) & wait`
+    const script = `trap ': > ${folder}/cleaned; exit 0' TERM; (${waitFor(folder, 'cleaned')}) & wait`
     await expect(runProgram('sh', ['-c', script], { limitMs: 1000 })).rejects.toThrow('did not end within 1 s')
     expect(existsSync(join(folder, 'cleaned'))).toBe(true)
   })
 
   test('is not waited for if something that it started holds its pipes', async () => {
     const folder = newFolder()
-    const script = `(while [ ! -e ${folder}/stop ]; do sleep 0.05; done) & wait`
+    const script = `(${waitFor(folder, 'stop')}) & wait`
     await expect(runProgram('sh', ['-c', script], { limitMs: 200 })).rejects.toThrow('did not end within 0.2 s')
     writeFileSync(join(folder, 'stop'), '')
   })
