@@ -209,6 +209,15 @@ describe('policies, affinity, health checks', () => {
 })
 
 describe('metadata', () => {
+  it.each([
+    ['true', true],
+    ['false', false],
+    [undefined, false],
+  ])('the annotation map-ip: %s', (value, mapIp) => {
+    const annotations = value === undefined ? {} : { 'kpng.sigs.k8s.io/map-ip': value }
+    expect(read({ clusterIP: '10.0.0.1' }, {}, { annotations }).service?.mapIp).toBe(mapIp)
+  })
+
   it('keeps the labels and annotations asked for, and defaults type and namespace', () => {
     const object = {
       metadata: { name: 'web', labels: { a: '1', b: '2' }, annotations: { c: '3', d: '4' } },

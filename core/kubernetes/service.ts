@@ -6,6 +6,9 @@ import { loadBalancerOf, sourceRangeFilters } from './load-balancer.js'
 import { readObject } from './metadata.js'
 import { portsOf } from './service-ports.js'
 
+/** On a Service: it gets all traffic to its addresses, whatever the protocol and port. Kubernetes itself has no field for it. */
+const mapIpAnnotation = 'kpng.sigs.k8s.io/map-ip'
+
 /**
  * A Service as kpng serves it, or undefined if a proxy has nothing to do for it (checklist 5). Headless Services are read:
  * whether they are served is the caller's decision (see selectionForProxy).
@@ -38,6 +41,7 @@ export function serviceFromKubernetes(object: unknown, kept: KeptKeys, report: R
       headless: cluster.headless,
       ...balancer,
     },
+    mapIp: metadata.annotations[mapIpAnnotation] === 'true',
     ports: portsOf(spec, report),
     externalTrafficToLocal,
     internalTrafficToLocal: isLocal(spec.internalTrafficPolicy, 'internalTrafficPolicy', report),
