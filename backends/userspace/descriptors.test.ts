@@ -97,11 +97,11 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
     const pod = await tcpServer('127.20.0.9', 'pod', {
       serve: (socket) => void socket.on('data', () => setTimeout(() => socket.end('served'), 200)),
     })
-    await proxy.startProxy({ capture: 'none', allowLoopbackEndpoints: true })
-    await proxy.setService('web', { ips: { clusterIps: { v4: ['127.10.0.9'] } } }, [['127.20.0.9', pod.port]])
+    await proxy.startProxy({ capture: 'none', allowLoopback: true })
+    await proxy.setService('web', { ips: { clusterIps: { v4: ['127.13.0.9'] } } }, [['127.20.0.9', pod.port]])
     const one = () =>
       new Promise<string>((resolve) => {
-        const socket = connect({ host: '127.10.0.9', port: 8080 }, () => socket.write('x'))
+        const socket = connect({ host: '127.13.0.9', port: 8080 }, () => socket.write('x'))
         socket.on('data', (text) => resolve(text.toString()))
         socket.on('error', () => resolve('error'))
         socket.on('close', () => resolve('closed'))
@@ -117,7 +117,7 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
     const [, counters] = (await proxy.counters())[0] ?? []
     expect(counters).toMatchObject({ connections: 50 + served + 5, active: 0 })
     await proxy.stopProxy()
-    expect(await outcome('127.10.0.9', 8080)).toBe('ECONNREFUSED')
+    expect(await outcome('127.13.0.9', 8080)).toBe('ECONNREFUSED')
     await pod.close()
     console.info(`   200 clients at once with 160 open files: ${served} served, the others turned away`)
   })
@@ -127,13 +127,13 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
     proxy?.child.kill('SIGKILL')
     proxy = startAgent(['prlimit', '--nofile=128'], join(folder, 'agent.mjs'))
     const pod = await tcpServer('127.20.0.9', 'pod', { serve: (socket) => void socket.resume() })
-    await proxy.startProxy({ capture: 'none', allowLoopbackEndpoints: true })
+    await proxy.startProxy({ capture: 'none', allowLoopback: true })
     const set = (name: string, ip: string) =>
       proxy?.setService(name, { ips: { clusterIps: { v4: [ip] } } }, [['127.20.0.9', pod.port]])
-    await set('web', '127.10.0.9')
-    const clients = Array.from({ length: 200 }, () => connect({ host: '127.10.0.9', port: 8080 }).on('error', () => {}))
+    await set('web', '127.13.0.9')
+    const clients = Array.from({ length: 200 }, () => connect({ host: '127.13.0.9', port: 8080 }).on('error', () => {}))
     await pause(300)
-    for (const last of [10, 11, 12]) await set(`later-${last}`, `127.10.0.${last}`)
+    for (const last of [10, 11, 12]) await set(`later-${last}`, `127.13.0.${last}`)
     expect(await proxy.failures()).toEqual([])
     expect(await proxy.run('echo', ['a program can be started'])).toBe('a program can be started\n')
     for (const client of clients) client.destroy()

@@ -64,7 +64,7 @@ async function proxy(
   onSync: () => void,
 ): Promise<void> {
   // The pods are on loopback, where no real proxy may lead: nothing but this playground allows it.
-  const backend = userspaceBackend({ log, allowLoopbackEndpoints: true })
+  const backend = userspaceBackend({ log, allowLoopback: true })
   await runBackend(backend, { changeSets: changeSetsOf(store), nodeName: playground.nodeName, log, signal, onSync })
 }
 

@@ -1,33 +1,12 @@
 import { KpngError, silentLog } from '@kpng/api'
 import { describe, expect, it } from 'vitest'
-import type { OpenPortal, Steering } from './capture.js'
+import { openPortal, type PortalInit, steeringOf as steering } from '../testing/open-portal.js'
+import type { Place } from './capture.js'
 import { forgetUdpFlows, movedPortals } from './conntrack.js'
 import { udpDestinations } from './udp-destinations.js'
 
-const open = (init: Partial<OpenPortal['portal']> = {}, place: Partial<OpenPortal['place']> = {}): OpenPortal => ({
-  portal: {
-    servicePort: 'default/dns:dns',
-    kind: 'cluster-ip',
-    family: 'v4',
-    protocol: 'udp',
-    ip: '10.96.0.10',
-    port: 53,
-    sourceRanges: undefined,
-    ...init,
-  },
-  place: { ip: '10.0.0.5', port: 40_000, ...place },
-  fates: { inside: 'forward', outside: 'forward' },
-})
-
-const steering = (rest: Partial<Steering>): Steering => ({
-  open: [],
-  added: [],
-  removed: [],
-  full: false,
-  insideCidrs: [],
-  nodeIps: { v4: undefined, v6: undefined },
-  ...rest,
-})
+const open = (init: PortalInit = {}, place: Partial<Place> = {}) =>
+  openPortal({ protocol: 'udp', address: '10.96.0.10', port: 53, ...init }, { ip: '10.0.0.5', ...place })
 
 /** A line as conntrack prints it: what the client sent, then how it is answered. */
 const flow = (dst: string, dport: number, proxyPort = 40_000) =>
@@ -51,15 +30,15 @@ describe('UDP flows of portals that moved', () => {
       const moved = open({}, place)
       expect(movedPortals(steering({ removed: [udp], added: [moved] }))).toEqual([udp, moved])
     }
-    const nodePort = open({ ip: '', port: 30_053 })
-    const six = open({ ip: '', port: 30_053, family: 'v6' })
+    const nodePort = open({ address: '', port: 30_053, kind: 'nodePort' })
+    const six = open({ address: '', port: 30_053, family: 'IPv6', kind: 'nodePort' })
     expect(movedPortals(steering({ removed: [nodePort], added: [six] }))).toEqual([nodePort, six])
   })
 
   it('an empty table costs one look, however many portals there are', async () => {
     const { calls, run } = fakeConntrack({})
-    const added = Array.from({ length: 800 }, (_, i) => open({ ip: `10.96.${i >> 8}.${i & 255}` }))
-    await forgetUdpFlows(steering({ added, full: true }), run, silentLog)
+    const added = Array.from({ length: 800 }, (_, i) => open({ address: `10.96.${i >> 8}.${i & 255}` }))
+    await forgetUdpFlows(steering({ added, extent: 'full' }), run, silentLog)
     expect(calls).toEqual(['-L -f ipv4 -p udp'])
   })
 
@@ -75,7 +54,11 @@ describe('UDP flows of portals that moved', () => {
       ].join(''),
       ipv6: flow('fd96::10', 53),
     })
-    const portals = [open(), open({ ip: '', port: 30_053 }), open({ ip: 'fd96::10', family: 'v6' })]
+    const portals = [
+      open(),
+      open({ address: '', port: 30_053, kind: 'nodePort' }),
+      open({ address: 'fd96::10', family: 'IPv6' }),
+    ]
     await forgetUdpFlows(steering({ added: portals }), run, silentLog)
     expect(calls).toEqual([
       '-L -f ipv4 -p udp',
@@ -90,7 +73,7 @@ describe('UDP flows of portals that moved', () => {
   it('TCP, and portals that stay where they are, need no look', async () => {
     const { calls, run } = fakeConntrack({})
     await forgetUdpFlows(steering({ added: [open({ protocol: 'tcp' })] }), run, silentLog)
-    await forgetUdpFlows(steering({ added: [open()], removed: [open()], full: true }), run, silentLog)
+    await forgetUdpFlows(steering({ added: [open()], removed: [open()], extent: 'full' }), run, silentLog)
     expect(calls).toEqual([])
   })
 

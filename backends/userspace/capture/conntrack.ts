@@ -1,10 +1,9 @@
-import { KpngError, type Log, messageOf } from '@kpng/api'
-import type { Family } from '../address.js'
+import { type Family, families, KpngError, type Log, messageOf } from '@kpng/api'
 import type { OpenPortal, Steering } from './capture.js'
 import type { RunProgram } from './program.js'
 import { toPortals, type UdpDestination, udpDestinations } from './udp-destinations.js'
 
-const familyWord = { v4: 'ipv4', v6: 'ipv6' } as const
+const familyWord = { IPv4: 'ipv4', IPv6: 'ipv6' } as const
 
 export const listArguments = (family: Family): string[] => ['-L', '-f', familyWord[family], '-p', 'udp']
 
@@ -21,9 +20,13 @@ let missing = false
  * packets to the proxy port it first chose, for as long as they keep sending. The kernel's table is read once for all portals: a
  * program for each would take longer than everything else together.
  */
-export async function forgetUdpFlows(steering: Steering, run: RunProgram, log: Log): Promise<void> {
+export async function forgetUdpFlows(
+  steering: Pick<Steering, 'removed' | 'added'>,
+  run: RunProgram,
+  log: Log,
+): Promise<void> {
   const moved = movedPortals(steering).filter(({ portal }) => portal.protocol === 'udp')
-  for (const family of ['v4', 'v6'] as const) {
+  for (const family of families) {
     const portals = moved.flatMap(({ portal }) => (portal.family === family ? [portal] : []))
     if (portals.length === 0 || missing) continue
     try {
@@ -51,9 +54,9 @@ async function forget(family: Family, destination: UdpDestination, run: RunProgr
 }
 
 /** Portals that were not open before at the same place: only their old flows lead nowhere. */
-export function movedPortals({ removed, added }: Steering): OpenPortal[] {
+export function movedPortals({ removed, added }: Pick<Steering, 'removed' | 'added'>): OpenPortal[] {
   const placeOf = ({ portal, place }: OpenPortal) =>
-    [portal.family, portal.ip, portal.port, portal.protocol, place.ip, place.port].join('|')
+    [portal.family, portal.address, portal.port, portal.protocol, place.ip, place.port].join('|')
   const before = new Set(removed.map(placeOf))
   const after = new Set(added.map(placeOf))
   return [...removed, ...added].filter((portal) => !(before.has(placeOf(portal)) && after.has(placeOf(portal))))

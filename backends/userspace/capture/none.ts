@@ -1,10 +1,10 @@
+import { families } from '@kpng/api'
 import type { Portal } from '../portal.js'
-import type { Capture, Place } from './capture.js'
+import type { Capture, NodeAddresses } from './capture.js'
 
-const anyAddress = { v4: '0.0.0.0', v6: '::' } as const
-
-/** Listens at a portal's own address; a node port on every address of the machine. */
-export const ownPlace = ({ ip, family, port }: Portal): Place => ({ ip: ip === '' ? anyAddress[family] : ip, port })
+/** A portal's own address; for a node port, the addresses of this node that serve node ports. */
+export const ownHosts = ({ kind, family, address }: Portal, { nodePortHosts }: NodeAddresses): readonly string[] =>
+  kind === 'nodePort' ? nodePortHosts[family] : [address]
 
 /**
  * No capture: the service's addresses must be this machine's already (loopback aliases, addresses that somebody else added).
@@ -15,9 +15,10 @@ export function noCapture(): Capture {
   return {
     name: 'none',
     listensOnPortals: true,
+    families,
     setup: nothing,
-    place: async (portal) => ownPlace(portal),
-    isRight: () => true,
+    hosts: ownHosts,
+    allocate: async ({ port }) => port,
     release: nothing,
     steer: nothing,
     cleanup: nothing,

@@ -16,7 +16,7 @@ export const service = (name: string, init: Exclude<ServiceInit, localv1.Service
     namespace: 'default',
     name,
     type: 'ClusterIP',
-    ips: { clusterIps: { v4: ['127.10.0.1'] } },
+    ips: { clusterIps: { v4: ['127.13.0.1'] } },
     ports: [{ name: 'http', protocol: TCP, port: 8080, targetPort: 8080 }],
     ...init,
   } as ServiceInit)
@@ -66,6 +66,12 @@ export class Cluster {
     if (after) this.services.set(path, after)
     else this.services.delete(path)
     await this.#sync(new Map([[path, { before, after }]]), false)
+  }
+
+  /** As after a failed sync, or on drift. */
+  async fullSync(): Promise<void> {
+    this.#first = true
+    await this.#sync(new Map(), false)
   }
 
   async #sync(
