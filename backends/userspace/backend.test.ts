@@ -1,6 +1,8 @@
+import { KpngError, silentLog } from '@kpng/api'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { userspaceBackend } from './backend.js'
+import { nftCapture } from './capture/nft.js'
 import type { UserspaceOptions } from './options.js'
 import { Cluster, endpoint, everywhere, SCTP, service, TCP, UDP } from './testing/cluster.js'
 import { fakeCapture } from './testing/fake-capture.js'
@@ -269,6 +271,21 @@ describe('what the capture is told', () => {
       { numRuns: 60 },
     )
   })
+})
+
+it('whose setup failed writes nothing when it is closed', async () => {
+  const calls: string[] = []
+  const capture = nftCapture({
+    log: silentLog,
+    run: async (program, args) => {
+      calls.push([program, ...args].join(' '))
+      throw new KpngError('refused', 'Operation not permitted')
+    },
+  })
+  const backend = userspaceBackend({ capture })
+  await expect(backend.setup({ requestFullSync: () => {} })).rejects.toThrow('run as root or with CAP_NET_ADMIN')
+  await backend.close()
+  expect(calls).toEqual(['nft list tables'])
 })
 
 describe('options', () => {

@@ -51,6 +51,7 @@ class Proxier implements UserspaceBackend {
   #checkTimer: NodeJS.Timeout | undefined
   /** Syncs and checks happen one after the other. */
   #last: Promise<unknown> = Promise.resolve()
+  #isSetUp = false
   #closed = false
 
   constructor(settings: Settings, options: UserspaceOptions) {
@@ -73,6 +74,7 @@ class Proxier implements UserspaceBackend {
   async setup(): Promise<void> {
     const { capture, syncPeriodMs, log } = this.#settings
     await capture.setup()
+    this.#isSetUp = true
     log.info('Proxying in user space', { capture: capture.name })
     if (syncPeriodMs === 0) return
     this.#checkTimer = setInterval(() => void this.#check(), syncPeriodMs)
@@ -101,6 +103,7 @@ class Proxier implements UserspaceBackend {
       this.#servicePorts.clear()
       this.#surroundings.descriptors.close()
       await this.#portals.closeAll()
+      if (this.#isSetUp) await this.#settings.capture.cleanup()
       // Sockets close a little later; who is told about connections is told about these too.
       await withinMs(closingMs, Promise.all(flows.map((some) => some.none())))
     })

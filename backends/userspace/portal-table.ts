@@ -95,12 +95,11 @@ export class PortalTable {
     await this.#steer('changes', false)
   }
 
-  /** Closes every socket and takes the portals away. */
+  /** Closes every socket. */
   async closeAll(): Promise<void> {
     this.#wanted.clear()
     for (const id of [...this.#open.keys()]) this.#retire(id)
     await this.#closeLeaving()
-    await this.#capture.cleanup()
   }
 
   /** Why portals that should be open are not. */

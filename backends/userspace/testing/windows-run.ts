@@ -19,10 +19,9 @@ const run = async (program: string, args: readonly string[]) => {
 }
 
 const capture = netshCapture({ log: silentLog, run, pollMs: 10 })
-const backend = userspaceBackend({ capture, allowLoopback: true, syncPeriodMs: 0 })
+const backend = userspaceBackend({ capture, allowLoopback: true, nodePortAddresses: ['all'], syncPeriodMs: 0 })
 await backend.setup({ requestFullSync: () => {} })
 const cluster = new Cluster(backend)
-await cluster.setNode({ addresses: ['127.0.0.1'] })
 const [pod, echo, dns] = [
   await tcpServer('127.0.0.1', 'pod'),
   await tcpServer('127.0.0.1', 'echo', { serve: (socket) => socket.pipe(socket) }),
