@@ -106,21 +106,23 @@ test('flags come before the file on /configz too, those of every command among t
 })
 
 test('what a backend does not use of the file is said by name, and is not shown as in force', async () => {
-  const { page, proxy } = await start('mode: ipvs\nclusterCIDR: 10.244.0.0/16\nnodePortAddresses: [ 10.0.0.0/8 ]\n')
+  const { page, proxy } = await start(
+    'mode: ipvs\nclusterCIDR: 10.244.0.0/16\nnodePortAddresses: [ 10.0.0.0/8 ]\niptables: { masqueradeAll: true }\n',
+  )
   expect(proxy.stderr).toContain('mode is set ("ipvs"), and has no effect here: the userspace mode does not use it')
-  expect(proxy.stderr).toContain('nodePortAddresses is set (["10.0.0.0/8"]), and has no effect here')
-  expect(proxy.stderr).not.toContain('clusterCIDR is set')
+  expect(proxy.stderr).toContain('masqueradeAll is set (true), and has no effect here')
+  expect(proxy.stderr).not.toMatch(/(?:clusterCIDR|nodePortAddresses) is set/)
   expect(JSON.parse(await page('/configz'))['kubeproxy.config.k8s.io']).toMatchObject({
     mode: 'userspace',
     clusterCIDR: '10.244.0.0/16',
-    nodePortAddresses: ['primary'],
+    nodePortAddresses: ['10.0.0.0/8'],
   })
 })
 
 test('it is ready once the first rules are written; a Node that is not there is said', async () => {
   const { health, proxy } = await start()
   expect(JSON.parse(await health('/readyz'))).toMatchObject({ healthy: true })
-  expect(proxy.stderr).toMatch(/The cluster has no Node of this name: .*node="node-of-the-file"/)
+  expect(proxy.stderr).toMatch(/There is no Node object of this name: .*node="node-of-the-file"/)
 })
 
 const folderWithState = () => {

@@ -10,6 +10,7 @@ export {
 } from './frontend.js'
 export { type FrontendBackend, type FrontendChange, type FrontendChanges, FrontendTable } from './frontend-table.js'
 export { isInside, type Machine, type NodeFacts, nodeFacts } from './node.js'
+export { nodePortHosts, wildcards } from './node-port-hosts.js'
 export { type DataplaneOptions, type DataplaneSettings, type DetectLocal, dataplaneSettings } from './settings.js'
 export { type FlowSelection, StaleFlowRemoval, type StaleFlowRemovalOptions } from './stale-flow-removal.js'
 export { allFlowChecks, type Flow, type FlowCheck, flowChecks, staleness } from './stale-flows.js'

@@ -2,9 +2,11 @@ import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { create } from '@bufbuild/protobuf'
 import { globalv1, localv1, silentLog } from '@kpng/api'
-import { type ChangeSet, type ChangeSetSource, runBackend } from '@kpng/client'
+import { type Backend, type ChangeSet, type ChangeSetSource, runBackend } from '@kpng/client'
+import { type FrontendBackend, FrontendTable } from '@kpng/dataplane'
+import { reachableAddresses } from '@kpng/linux'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { until } from '../core/testing/until.js'
+import { recordingLog, until } from '../core/testing/until.js'
 import { type NodeAgent, type NodeAgentOptions, startNodeAgent } from './agent.js'
 import { resolveSettings } from './config/index.js'
 import { endpointAt, serviceWith, syncReport, TestView } from './testing/views.js'
@@ -137,6 +139,19 @@ describe('the observer', () => {
     ])
   })
 
+  test('without a Node object it says what is used instead, once, and when the Node is there', async () => {
+    const { lines, log } = recordingLog()
+    const agent = await start({ log })
+    lines.length = 0
+    for (const given of [undefined, undefined, node(false)]) report(agent, given)
+    const own = reachableAddresses()
+    expect(lines.filter((line) => /Node/.test(line))).toEqual([
+      expect.stringMatching(/^W There is no Node object of this name: the addresses of this machine are used instead/),
+      expect.stringMatching(/^I The Node is there now/),
+    ])
+    expect(lines.join()).toContain(`"addresses":${JSON.stringify(own)}`)
+  })
+
   test('a sync that hangs or fails makes it unhealthy, one that succeeds healthy', async () => {
     const agent = await start({ file: { syncPeriodMs: 20, minSyncPeriodMs: 0 } })
     agent.observer.onQueued(view.change({}))
@@ -148,6 +163,39 @@ describe('the observer', () => {
     expect(agent.health.healthy).toBe(true)
     report(agent, undefined, new Error('no'))
     await until('it is late', () => !agent.health.healthy)
+  })
+})
+
+describe('what this node serves', () => {
+  const noLocalEndpoints = async (agent: NodeAgent) =>
+    /no_local_endpoints_total\{traffic_policy="internal",ip_family="IPv4"\} (\d)/.exec(
+      (await page(agent.ports.metrics, '/metrics')).text,
+    )?.[1]
+  const view = new TestView()
+  const elsewhere = endpointAt('10.0.0.1', { scopes: { cluster: true } })
+  const web = serviceWith({ name: 'web', internalTrafficToLocal: true }, [elsewhere])
+  const changes = view.change({ 'default/web': web }, { full: true })
+  const backend: Backend = {
+    setup: async () => {},
+    sync: async () => {},
+    cleanup: async () => {},
+    close: async () => {},
+  }
+
+  test('is worked out by the agent for a backend that has no table', async () => {
+    const agent = await start({ backend })
+    agent.observer.onSync(syncReport(view, changes))
+    expect(await noLocalEndpoints(agent)).toBe('1')
+  })
+
+  test('is read from the table of a backend that shows one', async () => {
+    const frontends = new FrontendTable()
+    const agent = await start({ backend: { ...backend, frontends } as FrontendBackend })
+    agent.observer.onSync(syncReport(view, changes))
+    expect(await noLocalEndpoints(agent)).toBe('0')
+    frontends.apply(view, changes, { families: ['IPv4'], addresses: [] })
+    agent.observer.onSync(syncReport(view, changes))
+    expect(await noLocalEndpoints(agent)).toBe('1')
   })
 })
 

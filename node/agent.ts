@@ -1,14 +1,9 @@
 import type { Family, Log } from '@kpng/api'
+import type { Backend } from '@kpng/client'
+import { type FrontendBackend, FrontendTable } from '@kpng/dataplane'
 import { configz, flagz, type ResolvedSettings } from './config/index.js'
 import { HealthCheckNodePorts, healthHandler, ProxyHealth } from './health/index.js'
-import {
-  type BackendHooks,
-  countHooks,
-  type MetricsMode,
-  ProxyMetrics,
-  type Readings,
-  type ServicePortCounters,
-} from './metrics/index.js'
+import { countObservations, type MetricsMode, ProxyMetrics, type Readings } from './metrics/index.js'
 import { NodeObserver } from './observer.js'
 import { listen, statusHandler, type Verbosity } from './server/index.js'
 import { EventRecorder } from './system/index.js'
@@ -27,10 +22,8 @@ export interface NodeAgentOptions {
   readonly verbosity?: Verbosity
   /** Numbers that others keep. Default none. */
   readonly readings?: Readings
-  /** Of a backend that carries traffic itself. */
-  readonly servicePortCounters?: ServicePortCounters
-  /** What it tells is counted, where it has hooks for that. */
-  readonly backend?: object & BackendHooks
+  /** Its observations become metrics, and its frontends are used if it shows them. */
+  readonly backend?: Backend
   /** Sends an object to the API server, for Events. Default: there are none. */
   readonly post?: (path: string, body: object) => Promise<unknown>
   /** The families that are served. Default both. */
@@ -56,29 +49,30 @@ const metricsMode = (mode: string): MetricsMode =>
  * cannot be opened and `bindAddressHardFail` is set.
  */
 export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAgent> {
-  const { resolved, nodeName, version, mode, log, signal, readings, servicePortCounters, families } = options
+  const { resolved, nodeName, version, mode, log, signal, readings, backend, families } = options
   const { settings } = resolved
   const forFamilies = families ? { families } : {}
   const events = options.post && new EventRecorder({ nodeName, post: options.post, log, signal })
   const health = new ProxyHealth({ timeoutMs: 2 * settings.syncPeriodMs, ...forFamilies })
+  const shared = (backend as Partial<FrontendBackend> | undefined)?.frontends
+  const frontends = shared ?? new FrontendTable({ nodePortAddresses: settings.nodePortAddresses })
   const metrics = new ProxyMetrics({
     mode: metricsMode(mode),
     version,
+    frontends,
     ...forFamilies,
     ...(readings ? { readings } : {}),
-    ...(servicePortCounters ? { servicePortCounters } : {}),
   })
-  if (options.backend) countHooks(options.backend, metrics)
-  const isWildcard = settings.bindAddress === '0.0.0.0' || settings.bindAddress === '::'
+  if (backend?.observations) countObservations(backend.observations, metrics)
   const healthCheckNodePorts = new HealthCheckNodePorts({
     health,
     nodeName,
     log,
-    nodePortAddresses: settings.nodePortAddresses,
-    nodeIps: isWildcard ? [] : [settings.bindAddress],
+    frontends,
     onEvent: (event) => void events?.serviceFailed(event),
   })
-  const observer = new NodeObserver({ health, metrics, healthCheckNodePorts, log })
+  const keepsTable = shared === undefined
+  const observer = new NodeObserver({ health, metrics, healthCheckNodePorts, frontends, keepsTable, log })
   const common = { log, signal, hardFail: settings.bindAddressHardFail }
   const startedMs = Date.now()
   // The verbosity may have been changed since.

@@ -1,5 +1,7 @@
-import { type Log, messageOf } from '@kpng/api'
+import { families, type Log, messageOf } from '@kpng/api'
 import type { Changes, SyncReport } from '@kpng/client'
+import type { FrontendTable } from '@kpng/dataplane'
+import { reachableAddresses } from '@kpng/linux'
 import type { HealthCheckNodePorts, ProxyHealth } from './health/index.js'
 import type { ProxyMetrics } from './metrics/index.js'
 
@@ -7,6 +9,10 @@ export interface NodeObserverOptions {
   readonly health: ProxyHealth
   readonly metrics: ProxyMetrics
   readonly healthCheckNodePorts: HealthCheckNodePorts
+  /** What this node serves. The others read it too. */
+  readonly frontends: FrontendTable
+  /** Whether the observer keeps the table up to date, because the backend does not. */
+  readonly keepsTable: boolean
   readonly log: Log
   /** Unix time in milliseconds. Default Date.now. */
   readonly now?: () => number
@@ -14,7 +20,7 @@ export interface NodeObserverOptions {
 
 const nodeWarningIntervalMs = 60_000
 
-/** Looks on while a runner syncs, and tells health, metrics and health-check node ports. Costs what changed. */
+/** Watches the syncs of a runner, and tells health, metrics and health-check node ports. Its cost is that of what changed. */
 export class NodeObserver {
   readonly #options: NodeObserverOptions
   readonly #now: () => number
@@ -27,7 +33,7 @@ export class NodeObserver {
     this.#now = options.now ?? Date.now
   }
 
-  /** Changes wait for a sync: those that are new, not those that wait already. A sync that hangs is found out by them alone. */
+  /** New changes wait for a sync. A sync that hangs is found by them alone. */
   onQueued(changes: Changes): void {
     this.#options.health.queued(this.#now())
     this.#options.metrics.recordQueued(changes)
@@ -35,8 +41,11 @@ export class NodeObserver {
 
   /** A sync has ended: `RunnerOptions.onSync`. */
   onSync(report: SyncReport): void {
-    const { health, metrics, healthCheckNodePorts, log } = this.#options
+    const { health, metrics, healthCheckNodePorts, frontends, keepsTable, log } = this.#options
     const { view, changes, durationMs, error } = report
+    if (keepsTable && error === undefined) {
+      frontends.apply(view, changes, { families, addresses: reachableAddresses() })
+    }
     metrics.recordSync(report)
     // A source without nodes says nothing about them; a node that was there and is not has been deleted.
     health.setNodeEligible(view.node ? !view.node.deleting : !this.#nodeKnown)
@@ -52,14 +61,14 @@ export class NodeObserver {
     })
   }
 
-  /** Without its Node a proxy looks well and is not: it does not know which addresses and which endpoints are its own. */
+  /** Without its Node object a proxy works, but not as its operator expects. */
   #noteNode({ node, nodeName }: SyncReport['view']): void {
     if (!node) {
       if (this.#nodeMissing && this.#now() - this.#nodeMissedAt < nodeWarningIntervalMs) return
       this.#nodeMissedAt = this.#now()
       this.#options.log.warn(
-        'The cluster has no Node of this name: node ports are closed and no endpoint counts as local. Give the name of the Node object with --node-name, NODE_NAME or hostnameOverride',
-        { node: nodeName },
+        'There is no Node object of this name: the addresses of this machine are used instead, and its zone and pod CIDRs are unknown. If the cluster has a Node object for it, give its name with --node-name, NODE_NAME or hostnameOverride',
+        { node: nodeName, addresses: this.#options.frontends.node.addresses },
       )
     } else if (this.#nodeMissing) this.#options.log.info('The Node is there now', { node: nodeName })
     this.#nodeMissing = !node

@@ -1,8 +1,10 @@
+import { KpngError, silentLog } from '@kpng/api'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { userspaceBackend } from './backend.js'
+import { nftCapture } from './capture/nft.js'
 import type { UserspaceOptions } from './options.js'
-import { Cluster, endpoint, everywhere, service, TCP, UDP } from './testing/cluster.js'
+import { Cluster, endpoint, everywhere, SCTP, service, TCP, UDP } from './testing/cluster.js'
 import { fakeCapture } from './testing/fake-capture.js'
 import { outcome, recordingLog, tcpServer, until } from './testing/peers.js'
 
@@ -13,7 +15,7 @@ afterEach(async () => {
 
 async function start(options: UserspaceOptions = {}) {
   const { lines, log } = recordingLog()
-  const backend = userspaceBackend({ log, allowLoopbackEndpoints: true, syncPeriodMs: 0, ...options })
+  const backend = userspaceBackend({ log, allowLoopback: true, syncPeriodMs: 0, ...options })
   await backend.setup({ requestFullSync: () => {} })
   closers.push(() => backend.close())
   return { backend, lines, cluster: new Cluster(backend) }
@@ -41,7 +43,7 @@ describe('one service does not disturb another', () => {
       endpoints,
     )
     const message = '127.11.0.1:8080/tcp is in use by another program; stop it, or give the service another port.'
-    expect([...backend.failures().values()]).toEqual([message])
+    expect([...backend.observations.failures().values()]).toEqual([message])
     expect(lines.filter(({ level }) => level === 'error').map(({ fields }) => fields.error)).toEqual([message])
     expect(await outcome('127.11.0.2', 8080)).toBe('a')
     await other.close()
@@ -49,21 +51,23 @@ describe('one service does not disturb another', () => {
     expect(await outcome('127.11.0.1', 8080)).toBe('a')
   })
 
-  it('two services with one address: the first has it, the second when the first is gone', async () => {
-    const { cluster, backend } = await start()
+  it('two services with one address: the first by name has it, the second when the first is gone', async () => {
+    const { cluster, backend, lines } = await start()
     const [a, b] = [await pod('a'), await pod('b')]
-    await cluster.set('one', { ips: ips('127.11.0.3') }, [a])
     await cluster.set('two', { ips: ips('127.11.0.3') }, [b])
-    expect([...backend.failures()]).toEqual([
-      ['default/two:http|127.11.0.3:8080/tcp', "The address is default/one:http's already; give one of them another."],
+    expect(await outcome('127.11.0.3', 8080)).toBe('b')
+    await cluster.set('one', { ips: ips('127.11.0.3') }, [a])
+    expect(lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields)).toEqual([
+      { service: 'default/two', reason: '127.11.0.3:8080/tcp belongs to Service default/one' },
     ])
+    expect(backend.observations.failures().size).toBe(0)
     expect(await outcome('127.11.0.3', 8080)).toBe('a')
     await cluster.set('one', undefined)
     expect(await outcome('127.11.0.3', 8080)).toBe('b')
   })
 
   it.each(['before', 'after'])('nobody’s external IP takes a cluster IP, be it wanted %s the owner', async (when) => {
-    const { cluster, backend } = await start()
+    const { cluster, lines } = await start()
     const [thief, owner] = [await pod('thief'), await pod('owner')]
     const steal = () =>
       cluster.set('thief', { ips: { ...ips('127.11.0.6'), externalIps: { v4: ['127.11.0.7'] } } }, [thief])
@@ -72,8 +76,8 @@ describe('one service does not disturb another', () => {
     if (when === 'after') await steal()
     expect(await outcome('127.11.0.7', 8080)).toBe('owner')
     expect(await outcome('127.11.0.6', 8080)).toBe('thief')
-    expect([...backend.failures()]).toEqual([
-      ['default/thief:http|127.11.0.7:8080/tcp', "The address is another service's cluster IP; give this one another."],
+    expect(lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields)).toEqual([
+      { service: 'default/thief', reason: '127.11.0.7:8080/tcp belongs to Service default/owner' },
     ])
     // Nor while the owner has no endpoints.
     await cluster.set('owner', { ips: ips('127.11.0.7') }, [])
@@ -93,7 +97,7 @@ describe('one service does not disturb another', () => {
   it('an address that is not this machine’s is told', async () => {
     const { cluster, backend } = await start()
     await cluster.set('far', { ips: ips('192.0.2.1') }, [await pod('a')])
-    expect([...backend.failures().values()]).toEqual([
+    expect([...backend.observations.failures().values()]).toEqual([
       '192.0.2.1:8080/tcp is not an address of this machine; add it to an interface, or choose a capture that does.',
     ])
   })
@@ -102,9 +106,9 @@ describe('one service does not disturb another', () => {
     const other = await tcpServer('127.11.0.4', 'other program', { port: 8080 })
     const { cluster, backend } = await start({ syncPeriodMs: 50 })
     await cluster.set('web', { ips: ips('127.11.0.4') }, [await pod('a')])
-    expect(backend.failures().size).toBe(1)
+    expect(backend.observations.failures().size).toBe(1)
     await other.close()
-    await until('the portal is open', () => backend.failures().size === 0)
+    await until('the portal is open', () => backend.observations.failures().size === 0)
     expect(await outcome('127.11.0.4', 8080)).toBe('a')
   })
 
@@ -112,15 +116,9 @@ describe('one service does not disturb another', () => {
     const { cluster, backend } = await start()
     await cluster.set('web', { ips: ips('127.11.0.5') }, [await pod('a')])
     cluster.services.clear()
-    await backend.sync(cluster.view, {
-      full: true,
-      services: new Map(),
-      node: false,
-      serviceCidrs: false,
-      triggers: [],
-    })
+    await cluster.fullSync()
     expect(await outcome('127.11.0.5', 8080)).toBe('ECONNREFUSED')
-    expect(backend.counters.size).toBe(0)
+    expect(backend.observations.traffic.size).toBe(0)
   })
 })
 
@@ -149,7 +147,7 @@ describe('who may go where', () => {
     expect(await outcome('127.11.1.4', 8080, '127.0.0.7')).toBe('a')
     expect(await outcome('127.11.1.4', 8080, '127.0.0.8')).toBe('ECONNRESET')
     expect(await outcome('127.11.1.3', 8080, '127.0.0.8')).toBe('a')
-    expect(backend.counters.get('default/lb:http')?.refused).toBe(1)
+    expect(backend.observations.traffic.get('default/lb:http')?.refused).toBe(1)
     await set('127.0.0.8/32')
     expect(await outcome('127.11.1.4', 8080, '127.0.0.8')).toBe('a')
   })
@@ -163,19 +161,18 @@ describe('who may go where', () => {
   })
 
   it('never connects to loopback unless it is told to, nor to itself in any case', async () => {
-    const strict = await start({ allowLoopbackEndpoints: false })
+    const strict = await start({ allowLoopback: false })
     await strict.cluster.set('web', { ips: ips('127.11.1.6') }, [await pod('a'), endpoint('169.254.169.254')])
     expect(await outcome('127.11.1.6', 8080)).toBe('ECONNREFUSED')
-    expect(strict.lines.find(({ level }) => level === 'warn')?.fields.endpoints).toEqual([
-      '127.20.0.1 (loopback)',
-      '169.254.169.254 (link-local)',
+    expect(strict.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields.reason)).toEqual([
+      'endpoint 127.20.0.1 is not used because it is a loopback address',
+      'endpoint 169.254.169.254 is not used because it is a link-local address',
     ])
-    const { cluster, lines } = await start()
+    const { cluster, lines } = await start({ nodePortAddresses: ['localhost'] })
     await cluster.set('loop', { ips: ips('127.11.1.7') }, [endpoint('127.11.1.7')])
     expect(await outcome('127.11.1.7', 8080)).toBe('ECONNRESET')
     await cluster.set('loop', { ips: ips('127.11.1.7') }, [endpoint('127.11.1.7'), await pod('a')])
     for (let i = 0; i < 4; i++) expect(await outcome('127.11.1.7', 8080)).toBe('a')
-    // A node port listens on every address of the node.
     await cluster.set('np', { ips: ips('127.11.1.8'), ports: [{ ...port, nodePort: 30_913 }] }, [
       endpoint('127.0.0.1', 30_913),
     ])
@@ -191,6 +188,8 @@ describe('what the capture is told', () => {
     const many = Array.from({ length: 20 }, (_, i) => i)
     for (const i of many) await cluster.set(`s${i}`, { ips: ips(`10.96.0.${i}`) }, [endpoint('10.1.0.1')])
     taken()
+    await cluster.set('s7', { ips: ips('10.96.0.7') }, [endpoint('10.1.0.2')])
+    expect(taken()).toEqual([])
     await cluster.set('s7', { ips: ips('10.96.0.7') }, [])
     const [steering, ...more] = taken()
     expect(more).toEqual([])
@@ -213,19 +212,13 @@ describe('what the capture is told', () => {
 
   it('a steering that fails is retried with everything', async () => {
     const { capture, fail, stepByStep, atOnce } = fakeCapture()
-    const { cluster, backend } = await start({ capture })
+    const { cluster } = await start({ capture })
     await cluster.set('a', { ips: ips('10.96.0.1') }, [endpoint('10.1.0.1')])
     fail(new Error('nft is busy'))
     await expect(cluster.set('a', undefined)).rejects.toThrow('nft is busy')
     await expect(cluster.set('b', { ips: ips('10.96.0.2') }, [])).rejects.toThrow('nft is busy')
     fail(undefined)
-    await backend.sync(cluster.view, {
-      full: true,
-      services: new Map(),
-      node: false,
-      serviceCidrs: false,
-      triggers: [],
-    })
+    await cluster.fullSync()
     expect(stepByStep()).toEqual(atOnce())
     expect(stepByStep()).toHaveLength(1)
   })
@@ -247,14 +240,6 @@ describe('what the capture is told', () => {
         const { capture, fail, stepByStep, atOnce } = fakeCapture()
         const backend = userspaceBackend({ capture, syncPeriodMs: 0 })
         const cluster = new Cluster(backend)
-        const full = () =>
-          backend.sync(cluster.view, {
-            full: true,
-            services: new Map(),
-            node: false,
-            serviceCidrs: false,
-            triggers: [],
-          })
         for (const { name, ip, protocol, nodePort, ready, local, guarded, exists, fails } of changes) {
           const set = ip.includes(':') ? { v6: [ip] } : { v4: [ip] }
           const init = {
@@ -275,11 +260,11 @@ describe('what the capture is told', () => {
           )
           fail(undefined)
           // The runner's part of the contract.
-          if (failed) await full()
+          if (failed) await cluster.fullSync()
           expect(stepByStep()).toEqual(atOnce())
         }
         const before = stepByStep().map((line) => line.replace(/→ \d+/, ''))
-        await full()
+        await cluster.fullSync()
         expect(stepByStep().map((line) => line.replace(/→ \d+/, ''))).toEqual(before)
         await backend.close()
       }),
@@ -288,13 +273,108 @@ describe('what the capture is told', () => {
   })
 })
 
+it('whose setup failed writes nothing when it is closed', async () => {
+  const calls: string[] = []
+  const capture = nftCapture({
+    log: silentLog,
+    run: async (program, args) => {
+      calls.push([program, ...args].join(' '))
+      throw new KpngError('refused', 'Operation not permitted')
+    },
+  })
+  const backend = userspaceBackend({ capture })
+  await expect(backend.setup({ requestFullSync: () => {} })).rejects.toThrow('run as root or with CAP_NET_ADMIN')
+  await backend.close()
+  expect(calls).toEqual(['nft list tables'])
+})
+
 describe('options', () => {
   it.each([
     [{ drainSeconds: -1 }, 'The option drainSeconds of the userspace backend is -1; give a number of at least 0.'],
     [{ udpIdleTimeoutMs: Number.NaN }, 'The option udpIdleTimeoutMs'],
     [{ dialTimeoutsMs: [] }, 'The option dialTimeoutsMs'],
-    [{ clusterCidrs: ['10.0.0.0'] }, 'The option clusterCidrs of the userspace backend is "10.0.0.0"; give CIDRs'],
-  ])('%j', (options, message) => expect(() => userspaceBackend(options)).toThrow(message))
+    [{ detectLocal: { mode: 'ClusterCIDR', cidrs: ['10.0.0.0'] } }, '"10.0.0.0" in detectLocal.cidrs is not a CIDR'],
+  ] as const)('%j', (options, message) => expect(() => userspaceBackend(options)).toThrow(message))
+})
+
+describe('node ports without a capture', () => {
+  const listening = async (...nodePortAddresses: string[]) => {
+    const started = await start({ nodePortAddresses })
+    await started.cluster.set('np', { ips: ips('127.11.2.1'), ports: [{ ...port, nodePort: 30_915 }] }, [
+      await pod('a'),
+    ])
+    return started
+  }
+
+  it('listen on the addresses that nodePortAddresses selects, and on no other', async () => {
+    const { cluster } = await listening('localhost')
+    expect(await outcome('127.0.0.1', 30_915)).toBe('a')
+    expect(await outcome('127.0.0.2', 30_915)).toBe('ECONNREFUSED')
+    await cluster.set('np', undefined)
+    expect(await outcome('127.0.0.1', 30_915)).toBe('ECONNREFUSED')
+  })
+
+  it('listen on every address if all serve node ports', async () => {
+    await listening('all')
+    expect(await outcome('127.0.0.2', 30_915)).toBe('a')
+  })
+
+  it("move when the node's primary address does", async () => {
+    const { cluster, backend } = await listening('primary')
+    await cluster.setNode({ addresses: ['192.0.2.1'] })
+    expect(await outcome('127.0.0.1', 30_915)).toBe('ECONNREFUSED')
+    expect(backend.observations.failures().size).toBe(0)
+    await cluster.setNode({ addresses: ['127.0.0.1'] })
+    expect(await outcome('127.0.0.1', 30_915)).toBe('a')
+  })
+})
+
+describe('what others may ask', () => {
+  it('what it can do', async () => {
+    expect((await start()).backend.features()).toMatchObject({
+      name: 'userspace',
+      protocols: ['tcp', 'udp'],
+      families: ['IPv4', 'IPv6'],
+      keepsSourceAddress: false,
+    })
+  })
+
+  it('what it holds for a frontend: endpoints, session affinity, connections', async () => {
+    const { cluster, backend } = await start()
+    const [here, there] = [await pod('here'), await pod('there')]
+    there.scopes = { ...everywhere, external: false, $typeName: 'localv1.EndpointScopes' }
+    const sessionAffinity = { case: 'clientIp' as const, value: { timeoutSeconds: 100 } }
+    const both = { clusterIps: { v4: ['127.11.2.2'] }, externalIps: { v4: ['127.11.2.3'] } }
+    await cluster.set('web', { ips: both, externalTrafficToLocal: true, sessionAffinity }, [here, there])
+    const address = { kind: 'externalIP', family: 'IPv4', address: '127.11.2.3', protocol: 'tcp', port: 8080 } as const
+    const key = (pod: typeof here) => `127.20.0.1:${pod.portOverrides[0]?.port}`
+    expect(await backend.held(address)).toMatchObject({ connections: 0, sessionAffinity: [], otherwise: 'drop' })
+    const answer = await outcome('127.11.2.3', 8080, '127.0.0.9')
+    const held = await backend.held(address)
+    expect([...(held?.inside ?? [])].sort()).toEqual([key(here), key(there)].sort())
+    expect(held).toMatchObject({
+      outside: [key(here)],
+      connections: 1,
+      sessionAffinity: [{ client: '127.0.0.9', endpoint: key(answer === 'here' ? here : there) }],
+    })
+    expect(await backend.held({ ...address, port: 8081 })).toBeUndefined()
+    expect(backend.frontends.get('127.11.2.3:8080/tcp')?.service).toBe('default/web')
+  })
+})
+
+it('what a process cannot serve is reported once per Service, and the rest goes on', async () => {
+  const { cluster, lines } = await start()
+  const sctp = { ...port, name: 'sctp', protocol: SCTP, port: 9999 }
+  for (const targetPort of [1, 2]) {
+    await cluster.set('web', { ips: ips('127.11.2.4'), ports: [port, { ...sctp, targetPort }] }, [await pod('a')])
+  }
+  await cluster.set('whole', { ips: ips('127.11.2.5'), ports: [], mapIp: true }, [await pod('b')])
+  expect(lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields)).toEqual([
+    { service: 'default/web', reason: 'the userspace proxy does not support SCTP' },
+    { service: 'default/whole', reason: 'the userspace proxy does not support whole addresses' },
+  ])
+  expect(lines.some(({ level }) => level === 'error')).toBe(false)
+  expect(await outcome('127.11.2.4', 8080)).toBe('a')
 })
 
 it('a service without ports, or without addresses, is nothing to do', async () => {
@@ -302,5 +382,5 @@ it('a service without ports, or without addresses, is nothing to do', async () =
   await cluster.set('none', { ports: [] })
   await cluster.set('headless', { ips: {} } as never)
   expect(service('x').ports).toHaveLength(1)
-  expect(backend.failures().size).toBe(0)
+  expect(backend.observations.failures().size).toBe(0)
 })

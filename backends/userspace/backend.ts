@@ -1,106 +1,84 @@
-import { messageOf } from '@kpng/api'
-import type { Backend, Changes, NodeView, ServiceEndpoints } from '@kpng/client'
-import type { OnConnection } from './connection-record.js'
-import { Counters, type ServicePortCounters } from './counters.js'
+import { families, messageOf } from '@kpng/api'
+import type { BackendFeatures, Changes, FrontendAddress, HeldFrontend, NodeView, Observations } from '@kpng/client'
+import { type Frontend, type FrontendBackend, type FrontendChange, FrontendTable, frontendId } from '@kpng/dataplane'
+import { interfaceAddresses, reachableAddresses } from '@kpng/linux'
+import { Counters } from './counters.js'
 import { Descriptors } from './descriptors.js'
 import type { Flows } from './flows.js'
 import { Insiders } from './insiders.js'
 import { type Settings, settingsOf, type UserspaceOptions } from './options.js'
 import { OwnSockets } from './own-sockets.js'
-import { servicePortName } from './portal.js'
+import { isPortal, servicePortName } from './portal.js'
 import { PortalTable } from './portal-table.js'
 import { ServicePort } from './service-port.js'
 import type { Surroundings } from './surroundings.js'
 
-export interface UserspaceBackend extends Backend {
-  /** Ends every connection and takes the portals away: for the end of the process, after which nobody would answer them. */
-  close(): Promise<void>
-  /** By service port (`namespace/name:port`). */
-  readonly counters: ReadonlyMap<string, Readonly<ServicePortCounters>>
-  /** By portal (`namespace/name:port|address`): why it is not open though it should be. */
-  failures(): ReadonlyMap<string, string>
-  /**
-   * Told once about each TCP connection and UDP session that ends, those that reached no endpoint included (in UDP that is each
-   * datagram of a client without one); may be set at any time and holds for those that begin afterwards. Default: undefined, which
-   * costs nothing. It must not throw.
-   */
-  onConnection: OnConnection | undefined
+export interface UserspaceBackend extends FrontendBackend {
+  features(): BackendFeatures
+  held(frontend: FrontendAddress): Promise<HeldFrontend | undefined>
+  readonly observations: Observations & Required<Pick<Observations, 'traffic' | 'failures'>>
 }
 
 /** A Service proxy in user space: accepts connections, connects to an endpoint, and copies. */
 export function userspaceBackend(options: UserspaceOptions = {}): UserspaceBackend {
-  return new Proxier(settingsOf(options))
+  return new Proxier(settingsOf(options), options)
 }
 
 /** More than sockets need to close after a reset. */
 const closingMs = 1000
 
-interface MergedService {
-  readonly ports: ReadonlyMap<string, ServicePort>
-  readonly portals: ReadonlySet<string>
-}
+const noChanges: Changes = { full: false, services: new Map(), node: false, serviceCidrs: false, triggers: [] }
 
 class Proxier implements UserspaceBackend {
+  readonly frontends: FrontendTable
+  readonly observations: UserspaceBackend['observations']
   readonly #settings: Settings
   readonly #surroundings: Surroundings
-  readonly #counters = new Counters()
   readonly #portals: PortalTable
-  #services = new Map<string, MergedService>()
-  /** Of service ports that are no more, but have connections still. */
+  readonly #servicePorts = new Map<string, ServicePort>()
+  /** Services that were reported because a process cannot serve all of their ports. */
+  readonly #unsupported = new Set<string>()
+  /** Of service ports that do not exist any more but still have connections. */
   readonly #leftFlows = new Set<Flows>()
-  #ensureTimer: NodeJS.Timeout | undefined
-  /** Syncs and ensures happen one after the other. */
+  #view: NodeView | undefined
+  #checkTimer: NodeJS.Timeout | undefined
+  /** Syncs and checks happen one after the other. */
   #last: Promise<unknown> = Promise.resolve()
+  #isSetUp = false
   #closed = false
 
-  constructor(settings: Settings) {
+  constructor(settings: Settings, options: UserspaceOptions) {
+    const counters = new Counters()
     this.#settings = settings
+    this.frontends = new FrontendTable(options, settings.log)
+    this.observations = { traffic: counters.byServicePort, failures: () => this.#portals.failures(), listener: {} }
     this.#surroundings = {
       ...settings,
       drainMs: settings.drainSeconds * 1000,
-      counters: this.#counters,
+      counters,
       descriptors: new Descriptors(settings.log),
-      insiders: new Insiders(settings.clusterCidrs),
+      insiders: new Insiders(),
       ownSockets: new OwnSockets(),
-      onConnection: undefined,
+      observations: this.observations,
     }
     this.#portals = new PortalTable(settings.capture, this.#surroundings)
-  }
-
-  get counters(): ReadonlyMap<string, Readonly<ServicePortCounters>> {
-    return this.#counters.byServicePort
-  }
-
-  get onConnection(): OnConnection | undefined {
-    return this.#surroundings.onConnection
-  }
-
-  set onConnection(tell: OnConnection | undefined) {
-    this.#surroundings.onConnection = tell
-  }
-
-  failures(): ReadonlyMap<string, string> {
-    return this.#portals.failures()
   }
 
   async setup(): Promise<void> {
     const { capture, syncPeriodMs, log } = this.#settings
     await capture.setup()
+    this.#isSetUp = true
     log.info('Proxying in user space', { capture: capture.name })
     if (syncPeriodMs === 0) return
-    this.#ensureTimer = setInterval(() => void this.#ensure(), syncPeriodMs)
-    this.#ensureTimer.unref()
+    this.#checkTimer = setInterval(() => void this.#check(), syncPeriodMs)
+    this.#checkTimer.unref()
   }
 
   sync(view: NodeView, changes: Changes): Promise<void> {
     return this.#inTurn(async () => {
-      if (changes.full || changes.node) this.#surroundings.insiders.setNode(view.node)
-      const paths = changes.full
-        ? new Set([...view.services.keys(), ...this.#services.keys()])
-        : changes.services.keys()
-      for (const path of paths) this.#merge(path, view.services.get(path))
-      // What belongs to the node (who is inside) is in every capture's rules.
-      await this.#portals.settle(changes.full || changes.node)
+      this.#view = view
+      const hasMoved = this.#apply(view, changes)
+      await this.#portals.settle(changes.full ? 'full' : 'changes', changes.full || hasMoved)
     })
   }
 
@@ -108,62 +86,109 @@ class Proxier implements UserspaceBackend {
     await this.#inTurn(() => this.#settings.capture.cleanup())
   }
 
+  /** Ends every connection and takes the portals away: nobody would answer them after the process has ended. */
   async close(): Promise<void> {
     this.#closed = true
-    clearInterval(this.#ensureTimer)
+    clearInterval(this.#checkTimer)
     await this.#inTurn(async () => {
-      const current = [...this.#services.values()].flatMap(({ ports }) => [...ports.values()])
-      const flows = [...this.#leftFlows, ...current.map((port) => port.flows)]
+      const flows = [...this.#leftFlows, ...[...this.#servicePorts.values()].map((port) => port.flows)]
       for (const some of flows) some.abortAll()
-      this.#services.clear()
+      this.#servicePorts.clear()
       this.#surroundings.descriptors.close()
       await this.#portals.closeAll()
+      if (this.#isSetUp) await this.#settings.capture.cleanup()
       // Sockets close a little later; who is told about connections is told about these too.
       await withinMs(closingMs, Promise.all(flows.map((some) => some.none())))
     })
   }
 
-  /** Brings one service's ports and portals to its newest state; undefined: it is gone. */
-  #merge(path: string, after: ServiceEndpoints | undefined): void {
-    const before = this.#services.get(path)
-    const ports = new Map<string, ServicePort>()
-    const portals = new Set<string>()
-    for (const port of after?.service.ports ?? []) {
-      const name = servicePortName((after as ServiceEndpoints).service, port)
-      const servicePort = before?.ports.get(name) ?? ports.get(name) ?? new ServicePort(name, this.#surroundings)
-      ports.set(name, servicePort)
-      for (const plan of servicePort.update(after as ServiceEndpoints, port))
-        portals.add(this.#portals.want(servicePort, plan))
+  features(): BackendFeatures {
+    return {
+      name: 'userspace',
+      kinds: ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort'],
+      protocols: ['tcp', 'udp'],
+      families: this.#settings.capture.families,
+      sessionAffinity: true,
+      sourceRanges: true,
+      wholeAddresses: false,
+      keepsSourceAddress: false,
+      localhostNodePorts: true,
+      counters: true,
+      directServerReturn: false,
     }
-    for (const name of before?.portals ?? []) if (!portals.has(name)) this.#portals.unwant(name)
-    for (const [name, port] of before?.ports ?? []) if (!ports.has(name)) this.#remove(port)
-    if (after) this.#services.set(path, { ports, portals })
-    else this.#services.delete(path)
+  }
+
+  async held(frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
+    return this.#portals.openAt(frontendId(frontend))?.held()
+  }
+
+  /** Takes the newest state. Returns whether addresses of this node have changed. */
+  #apply(view: NodeView, changes: Changes): boolean {
+    const onMachine = interfaceAddresses()
+    const machine = { families: this.#settings.capture.families, addresses: reachableAddresses() }
+    const { frontends } = this.frontends.apply(view, changes, machine)
+    const hasMoved = this.#surroundings.insiders.update(this.frontends.node, onMachine)
+    const touched = new Set(frontends.flatMap((change) => this.#merge(change)))
+    for (const port of touched) {
+      if (port.portals.size > 0) port.refresh()
+      else this.#remove(port)
+    }
+    return hasMoved
+  }
+
+  /** Hands a frontend to its service port, and takes it from the one that had it. Returns both. */
+  #merge({ before, after }: FrontendChange): ServicePort[] {
+    const id = frontendId((after ?? before) as FrontendAddress)
+    const old = this.#portals.wantedFor(id)
+    const portal = after && isPortal(after) ? after : undefined
+    if (after && !portal) this.#reportUnsupported(after)
+    if (before && this.frontends.wantedBy(before.service).length === 0) this.#unsupported.delete(before.service)
+    const port = portal && this.#servicePort(servicePortName(portal))
+    if (old && old !== port) {
+      old.portals.delete(id)
+      this.#portals.unwant(id)
+    }
+    if (port) {
+      port.portals.set(id, portal)
+      this.#portals.want(port, portal)
+    }
+    return [old, port].filter((each) => each !== undefined)
+  }
+
+  #servicePort(name: string): ServicePort {
+    const port = this.#servicePorts.get(name) ?? new ServicePort(name, this.#surroundings)
+    this.#servicePorts.set(name, port)
+    return port
   }
 
   #remove(port: ServicePort): void {
+    this.#servicePorts.delete(port.name)
     port.remove()
     this.#leftFlows.add(port.flows)
     void port.flows.none().then(() => this.#leftFlows.delete(port.flows))
   }
 
-  /** The periodic part of the sync loop: portals that somebody removed or that failed come back, stale sessions go. */
-  async #ensure(): Promise<void> {
+  #reportUnsupported({ service, protocol }: Frontend): void {
+    if (this.#unsupported.has(service)) return
+    this.#unsupported.add(service)
+    const reason = `the userspace proxy does not support ${protocol === 'any' ? 'whole addresses' : protocol.toUpperCase()}`
+    this.#settings.log.warn('A part of a Service is not served', { service, reason })
+  }
+
+  /** Every period: portals that somebody removed or that failed come back, stale sessions go. Writes only what differs. */
+  async #check(): Promise<void> {
     try {
       await this.#inTurn(async () => {
-        if (this.#closed) return
+        if (this.#closed || !this.#view) return
         this.#settings.log.detail(6, 'Periodic sync')
-        this.#surroundings.insiders.refresh()
-        for (const { ports } of this.#services.values()) {
-          for (const { balancers } of ports.values()) {
-            balancers.v4.cleanUpStaleSessions()
-            balancers.v6.cleanUpStaleSessions()
-          }
+        this.#apply(this.#view, noChanges)
+        for (const { balancers } of this.#servicePorts.values()) {
+          for (const family of families) balancers[family].cleanUpStaleSessions()
         }
-        await this.#portals.settle(true)
+        await this.#portals.settle('check', true)
       })
     } catch (error) {
-      this.#settings.log.error('Failed to ensure portals; they are tried again with the next sync', {
+      this.#settings.log.error('Failed to check the portals; they are tried again in the next period', {
         error: messageOf(error),
       })
     }

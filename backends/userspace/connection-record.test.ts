@@ -17,11 +17,11 @@ const ips = { clusterIps: { v4: [ip] } }
 const web = 'default/web:http'
 
 async function start(options: UserspaceOptions = {}) {
-  const backend = userspaceBackend({ allowLoopbackEndpoints: true, syncPeriodMs: 0, ...options })
+  const backend = userspaceBackend({ allowLoopback: true, syncPeriodMs: 0, ...options })
   await backend.setup({ requestFullSync: () => {} })
   closers.push(() => backend.close())
   const records: ConnectionRecord[] = []
-  backend.onConnection = (record) => void records.push(record)
+  backend.observations.listener = { connectionEnded: (record) => void records.push(record) }
   return { backend, records, cluster: new Cluster(backend) }
 }
 
@@ -58,7 +58,7 @@ describe('a TCP connection', () => {
     expect(records).toEqual([
       {
         servicePort: web,
-        client: expect.stringMatching(/^127\.0\.0\.1:\d+$|^127\.10\.9\.1:\d+$/),
+        client: expect.stringMatching(/^127\.0\.0\.1:\d+$|^127\.13\.9\.1:\d+$/),
         endpoint: `${podIp}:${server.port}`,
         acceptedAtMs: expect.any(Number),
         pickedAtMs: expect.any(Number),
@@ -92,7 +92,7 @@ describe('a TCP connection', () => {
     const { cluster, records, backend } = await start()
     await cluster.set('web', { ips }, [endpoint(podIp, await deadPort())])
     expect(await outcome(ip, port)).toBe('ECONNRESET')
-    await until('the client is gone', () => backend.counters.get(web)?.failures === 1)
+    await until('the client is gone', () => backend.observations.traffic.get(web)?.failures === 1)
     await backend.close()
     expect(records).toMatchObject([
       { servicePort: web, error: 'the endpoints do not answer', bytesToEndpoint: 0, bytesToClient: 0 },
@@ -193,14 +193,12 @@ it('nobody is told once it is unset again', async () => {
   const { cluster, records, backend } = await start()
   const server = await pod()
   await cluster.set('web', { ips }, [endpoint(podIp, server.port)])
-  backend.onConnection = undefined
+  backend.observations.listener = {}
   expect(await ask(ip, port)).toBe('pod')
-  await until('its end', () => backend.counters.get(web)?.active === 0)
+  await until('its end', () => backend.observations.traffic.get(web)?.active === 0)
   expect(records).toEqual([])
 })
 
 it('is unset from the start', () => {
-  const backend = userspaceBackend()
-  expect('onConnection' in backend).toBe(true)
-  expect(backend.onConnection).toBeUndefined()
+  expect(userspaceBackend().observations.listener).toEqual({})
 })

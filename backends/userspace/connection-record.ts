@@ -1,6 +1,4 @@
-import type { ConnectionRecord } from '@kpng/client'
-
-export type OnConnection = (connection: ConnectionRecord) => void
+import type { ObservationListener } from '@kpng/client'
 
 const nowMs = (): number => performance.timeOrigin + performance.now()
 
@@ -11,7 +9,7 @@ const nowMs = (): number => performance.timeOrigin + performance.now()
 export class ConnectionNotes {
   bytesToEndpoint = 0
   bytesToClient = 0
-  readonly #tell: OnConnection
+  readonly #listener: ObservationListener
   readonly #servicePort: string
   readonly #client: string
   readonly #acceptedAtMs = nowMs()
@@ -21,8 +19,8 @@ export class ConnectionNotes {
   #error: string | undefined
   #told = false
 
-  constructor(tell: OnConnection, servicePort: string, client: string) {
-    this.#tell = tell
+  constructor(listener: ObservationListener, servicePort: string, client: string) {
+    this.#listener = listener
     this.#servicePort = servicePort
     this.#client = client
   }
@@ -47,7 +45,7 @@ export class ConnectionNotes {
     if (this.#told) return
     this.#told = true
     const endedAtMs = nowMs()
-    this.#tell({
+    this.#listener.connectionEnded?.({
       servicePort: this.#servicePort,
       client: this.#client,
       ...(this.#endpoint === undefined ? {} : { endpoint: this.#endpoint }),

@@ -97,7 +97,7 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
     const pod = await tcpServer('127.20.0.9', 'pod', {
       serve: (socket) => void socket.on('data', () => setTimeout(() => socket.end('served'), 200)),
     })
-    await proxy.startProxy({ capture: 'none', allowLoopbackEndpoints: true })
+    await proxy.startProxy({ capture: 'none', allowLoopback: true })
     await proxy.setService('web', { ips: { clusterIps: { v4: ['127.40.0.9'] } } }, [['127.20.0.9', pod.port]])
     const one = () =>
       new Promise<string>((resolve) => {
@@ -127,7 +127,7 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
     await proxy?.kill()
     proxy = await startAgent(['prlimit', '--nofile=128'], join(folder, 'agent.mjs'))
     const pod = await tcpServer('127.20.0.9', 'pod', { serve: (socket) => void socket.resume() })
-    await proxy.startProxy({ capture: 'none', allowLoopbackEndpoints: true })
+    await proxy.startProxy({ capture: 'none', allowLoopback: true })
     const set = (name: string, ip: string) =>
       proxy?.setService(name, { ips: { clusterIps: { v4: [ip] } } }, [['127.20.0.9', pod.port]])
     await set('web', '127.40.0.9')

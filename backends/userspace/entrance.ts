@@ -1,8 +1,10 @@
-import { hostPort, parseIp } from './address.js'
+import { CidrSet, hostPort, parseIp } from '@kpng/api'
+import type { HeldFrontend } from '@kpng/client'
+import type { Balancer, EndpointAddress, Scope } from './balancer/balancer.js'
 import { ConnectionNotes } from './connection-record.js'
-import type { PortalPlan, ServicePort } from './service-port.js'
+import type { Portal } from './portal.js'
+import type { ServicePort } from './service-port.js'
 import type { Surroundings } from './surroundings.js'
-import { type EndpointAddress, type Scope, scopeOf } from './usable-endpoints.js'
 
 export type Admission =
   | { readonly admitted: true; readonly scope: Scope }
@@ -17,29 +19,38 @@ export interface ThroughAddress {
 export class Entrance {
   readonly servicePort: ServicePort
   readonly surroundings: Surroundings
-  /** The newest plan of the portal. Its address never changes, its ranges and fates do. */
-  plan: PortalPlan
+  #portal: Portal
+  #allowed: CidrSet | undefined
+  #connections = 0
   readonly #inside = new Set<ThroughAddress>()
 
-  constructor(servicePort: ServicePort, plan: PortalPlan, surroundings: Surroundings) {
+  constructor(servicePort: ServicePort, portal: Portal, surroundings: Surroundings) {
     this.servicePort = servicePort
-    this.plan = plan
     this.surroundings = surroundings
+    this.#portal = portal
+    this.portal = portal
+  }
+
+  /** As it is now. Its address never changes; its endpoints and source ranges do. */
+  get portal(): Portal {
+    return this.#portal
+  }
+
+  set portal(portal: Portal) {
+    this.#portal = portal
+    this.#allowed = portal.allowedSources && new CidrSet(portal.allowedSources)
+  }
+
+  get balancer(): Balancer {
+    return this.servicePort.balancers[this.#portal.family]
   }
 
   admit(clientIp: string): Admission {
-    const { portal, fates } = this.plan
-    const { insiders } = this.surroundings
-    const { sourceRanges, family, kind } = portal
-    if (sourceRanges && !sourceRanges.has(clientIp, family)) {
-      // A node's packets to a virtual IP that it holds itself come from that IP; the node being in the ranges lets them in.
-      const ownAllowed = insiders.isOwn(clientIp, family) && insiders.anyOwnIn(sourceRanges, family)
-      if (!ownAllowed) return { admitted: false, reason: 'source-ranges' }
-    }
-    const inside = insiders.isInside(clientIp, family)
-    const fate = inside ? fates.inside : fates.outside
-    if (fate === 'forward') return { admitted: true, scope: scopeOf(kind, inside) }
-    return { admitted: false, reason: fate === 'drop' ? 'no-local-endpoint' : 'no-endpoint' }
+    if (this.#allowed && !this.#allowed.has(clientIp)) return { admitted: false, reason: 'source-ranges' }
+    const isInside = this.surroundings.insiders.isInside(clientIp)
+    const { endpoints, otherwise } = isInside ? this.#portal.inside : this.#portal.outside
+    if (endpoints.length > 0) return { admitted: true, scope: this.#scope(isInside) }
+    return { admitted: false, reason: otherwise === 'drop' ? 'no-local-endpoint' : 'no-endpoint' }
   }
 
   /** A connection came in; what is returned is called when it is over. */
@@ -48,30 +59,51 @@ export class Entrance {
     return () => void this.#inside.delete(connection)
   }
 
+  /** A connection has an endpoint. */
+  countConnection(): void {
+    this.#connections++
+    this.servicePort.counters.connections++
+    this.servicePort.counters.active++
+  }
+
   /** The address is no longer the service's. */
   addressGone(): void {
     for (const connection of [...this.#inside]) connection.addressGone()
   }
 
-  /** The notes on a connection that begins now, when somebody wants to be told about it. */
+  held(): HeldFrontend {
+    const { outside, sessionAffinitySeconds } = this.#portal
+    const [inner, outer] = [this.#scope(true), this.#scope(false)]
+    const sessions = () => [...new Set([inner, outer])].flatMap((scope) => this.balancer.sessions(scope))
+    return {
+      inside: this.balancer.endpointKeys(inner),
+      outside: this.balancer.endpointKeys(outer),
+      otherwise: outside.otherwise,
+      connections: this.#connections,
+      ...(sessionAffinitySeconds === undefined ? {} : { sessionAffinity: sessions() }),
+    }
+  }
+
+  /** The notes on a connection that begins now, if somebody wants to be told about it. */
   notes(clientIp: string, clientPort: number): ConnectionNotes | undefined {
-    const { onConnection } = this.surroundings
-    return onConnection && new ConnectionNotes(onConnection, this.servicePort.name, hostPort(clientIp, clientPort))
+    const { listener } = this.surroundings.observations
+    return listener.connectionEnded
+      ? new ConnectionNotes(listener, this.servicePort.name, hostPort(clientIp, clientPort))
+      : undefined
   }
 
   /** The endpoint for a client, past those that it failed at already. Undefined: there is none. */
   nextEndpoint(scope: Scope, clientIp: string, clientPort: number, tried: Set<string>): EndpointAddress | undefined {
     const { log } = this.surroundings
-    const balancer = this.servicePort.balancers[this.plan.portal.family]
     if (log.shows(4)) {
       log.detail(4, 'NextEndpoint for service', {
         servicePortName: this.servicePort.name,
         address: `${clientIp}:${clientPort}`,
-        endpoints: balancer.endpointKeys(scope),
+        endpoints: this.balancer.endpointKeys(scope),
       })
     }
     for (let attempts = 0; attempts < maxOwnSockets; attempts++) {
-      const endpoint = balancer.next(scope, clientIp, tried)
+      const endpoint = this.balancer.next(scope, clientIp, tried)
       if (!endpoint || !this.#isThisProxy(endpoint)) {
         if (endpoint)
           log.detail(3, 'Mapped service to endpoint', { service: this.servicePort.name, endpoint: endpoint.key })
@@ -86,10 +118,13 @@ export class Entrance {
     return undefined
   }
 
-  #isThisProxy({ ip, port }: EndpointAddress): boolean {
-    const { family, protocol } = this.plan.portal
+  #scope(isInside: boolean): Scope {
+    return this.#portal.kind === 'clusterIP' ? 'internal' : isInside ? 'cluster' : 'external'
+  }
+
+  #isThisProxy(endpoint: EndpointAddress): boolean {
     const { ownSockets, insiders } = this.surroundings
-    return ownSockets.has(ip, family, port, protocol, insiders.isOwn(ip, family))
+    return ownSockets.has(endpoint, this.#portal, insiders.isOwn(endpoint.ip))
   }
 }
 
@@ -98,4 +133,4 @@ const maxOwnSockets = 100
 
 /** A client's address as the system gives it, in canonical form. */
 export const clientIpOf = (address: string | undefined): string | undefined =>
-  address === undefined ? undefined : parseIp(address.split('%')[0] as string)?.ip
+  address === undefined ? undefined : parseIp(address.split('%')[0] as string)?.text

@@ -1,12 +1,12 @@
-import type { Scope } from './usable-endpoints.js'
+import type { Scope } from './balancer/balancer.js'
 
 /** Something that is on its way between a client and an endpoint: a TCP connection, a UDP session. */
 export interface Flow {
   /** The kind of traffic that it is. */
   readonly scope: Scope
-  /** Its endpoint is no longer used for anything. */
+  /** Its endpoint serves nobody any more. */
   endpointGone(): void
-  /** Its endpoint is used still, but no longer for this kind of traffic. */
+  /** Its endpoint gets new connections, but no longer of this kind of traffic. */
   endpointForbidden(): void
   /** Its endpoint was gone and is used again. */
   endpointBack(): void

@@ -21,7 +21,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
   let lab: Lab
   beforeAll(async () => {
     lab = await makeLab()
-    await lab.node.startProxy({ capture, udpIdleTimeoutMs: 2000 })
+    await lab.node.startProxy({ capture, udpIdleTimeoutMs: 2000, nodePortAddresses: ['all'] })
     await lab.node.setNode({ addresses: ['10.70.0.1', 'fd70::1'], podCidrs: ['10.244.1.0/24', 'fd44::/16'] })
     for (const pod of ['pod-a', 'pod-b', 'pod-c'] as const) {
       for (const ip of [podIps[pod].v4, podIps[pod].v6]) {
@@ -317,13 +317,25 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
     expect(await lab.client.outcome('10.96.0.24', 80)).toMatch(/^pod-a /)
   })
 
+  it("node ports are served at the node's primary addresses unless something else is said", async () => {
+    await lab.node.stopProxy()
+    await lab.node.startProxy({ capture })
+    await lab.node.setNode({ addresses: ['10.70.0.1', 'fd70::1'] })
+    const ips = { clusterIps: { v4: ['10.96.0.28'], v6: ['fd96::28'] } }
+    await lab.node.setService('primary', { ips, ports: [{ ...port, nodePort: 30_028 }] }, [a, ['fd44:1::2']])
+    for (const ip of ['10.70.0.1', 'fd70::1']) expect(await lab.client.outcome(ip, 30_028)).toMatch(/^pod-a /)
+    for (const ip of ['10.244.1.1', secondSubnet.v6, '127.0.0.1', '::1']) {
+      expect([ip, await lab.node.outcome(ip, 30_028)]).toEqual([ip, 'ECONNREFUSED'])
+    }
+  })
+
   it('proxy ports come from the range; when it is used up that portal alone waits', async () => {
     await lab.node.stopProxy()
     await lab.node.startProxy({ capture, portRange: '20000-20001' })
     const ips = (last: number) => ({ clusterIps: { v4: [`10.96.1.${last}`] } })
     for (const last of [1, 2, 3]) await lab.node.setService(`s${last}`, { ips: ips(last), ports: [port] }, [a])
     expect(await lab.node.failures()).toEqual([
-      ['default/s3:http|10.96.1.3:80/tcp', expect.stringContaining('Every proxy port from 20000 to 20001 is used')],
+      ['10.96.1.3:80/tcp', expect.stringContaining('Every proxy port from 20000 to 20001 is used')],
     ])
     for (const last of [1, 2]) expect(await lab.client.outcome(`10.96.1.${last}`, 80)).toMatch(/^pod-a /)
     await lab.node.setService('s1', null)

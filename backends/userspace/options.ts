@@ -1,17 +1,17 @@
 import { KpngError, type Log, silentLog } from '@kpng/api'
-import { parseCidr } from './address.js'
+import type { DataplaneOptions } from '@kpng/dataplane'
 import type { BalancerClock } from './balancer/balancer.js'
 import type { Capture } from './capture/capture.js'
 import { noCapture } from './capture/none.js'
 import type { ByteMover } from './tcp/byte-mover.js'
 import { portableByteMover } from './tcp/portable-mover.js'
 
-export interface UserspaceOptions {
+export interface UserspaceOptions extends DataplaneOptions {
   /** Default: says nothing. */
   readonly log?: Log
   /** How packets get to the proxy sockets. Default: `noCapture()`, listening on the services' own addresses. */
   readonly capture?: Capture
-  /** How often portals are ensured, failed ones tried again and stale sessions cleaned up. Default 30,000. 0: never. */
+  /** How often portals are checked, failed ones tried again and stale sessions cleaned up. Default 30,000. 0: never. */
   readonly syncPeriodMs?: number
   /**
    * How long a UDP client may be silent before its session ends. Default 10,000: a session that ends early changes the port that the
@@ -24,19 +24,16 @@ export interface UserspaceOptions {
   readonly drainSeconds?: number
   /** How long each attempt to reach an endpoint may take, one after the other. Default: 250, 500, 1,000, 2,000. */
   readonly dialTimeoutsMs?: readonly number[]
-  /** Ranges of pods, beyond those of this node that the source knows. Default: none. */
-  readonly clusterCidrs?: readonly string[]
-  /** Whether `spec.externalIPs` are served. Default true. */
-  readonly externalIps?: boolean
-  /** Endpoints on loopback addresses are used. For playgrounds on one machine only: it opens the node's local ports. */
-  readonly allowLoopbackEndpoints?: boolean
   /** What carries the bytes. Default: `portableByteMover()`. */
   readonly byteMover?: ByteMover
   /** For tests. */
   readonly clock?: Partial<BalancerClock>
 }
 
-export type Settings = Required<Omit<UserspaceOptions, 'clock'>> & { readonly clock: BalancerClock }
+/** The options with their defaults. Those that all data planes share are checked by the FrontendTable. */
+export type Settings = Required<Omit<UserspaceOptions, 'clock' | keyof DataplaneOptions>> & {
+  readonly clock: BalancerClock
+}
 
 const defaults = {
   syncPeriodMs: 30_000,
@@ -44,9 +41,6 @@ const defaults = {
   maxUdpSessions: 4096,
   drainSeconds: Number.POSITIVE_INFINITY,
   dialTimeoutsMs: [250, 500, 1000, 2000],
-  clusterCidrs: [],
-  externalIps: true,
-  allowLoopbackEndpoints: false,
 }
 
 /** Fills in the defaults; an option that makes no sense is named. */
@@ -66,8 +60,6 @@ export function settingsOf(options: UserspaceOptions): Settings {
   if (settings.dialTimeoutsMs.length === 0 || !settings.dialTimeoutsMs.every((ms) => ms > 0)) {
     throw wrong('dialTimeoutsMs', settings.dialTimeoutsMs, 'one or more numbers above 0')
   }
-  for (const cidr of settings.clusterCidrs)
-    if (!parseCidr(cidr)) throw wrong('clusterCidrs', cidr, 'CIDRs such as 10.244.0.0/16')
   return settings
 }
 

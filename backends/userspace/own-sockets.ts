@@ -1,6 +1,6 @@
-import type { Family } from './address.js'
+import { wildcards } from '@kpng/dataplane'
 import type { Place } from './capture/capture.js'
-import { type Portal, type Protocol, portalAddress } from './portal.js'
+import type { Portal } from './portal.js'
 
 /**
  * Where this proxy itself can be reached. An endpoint there would make the proxy connect to itself, again and again, until
@@ -21,25 +21,16 @@ export class OwnSockets {
     }
   }
 
-  /** `isOwn`: whether the address is one of this node's, where a socket on all addresses answers too. */
-  has(ip: string, family: Family, port: number, protocol: Protocol, isOwn: boolean): boolean {
+  /** @param isOwn whether the address is one of this node's, where a socket on all addresses answers too */
+  has({ ip, port }: Place, { family, protocol }: Portal, isOwn: boolean): boolean {
     return (
-      this.#uses.has(keyOf(ip, port, protocol)) || (isOwn && this.#uses.has(keyOf(anyAddress[family], port, protocol)))
+      this.#uses.has(keyOf(ip, port, protocol)) || (isOwn && this.#uses.has(keyOf(wildcards[family], port, protocol)))
     )
   }
 }
 
-const anyAddress = { v4: '0.0.0.0', v6: '::' } as const
+const keyOf = (ip: string, port: number, protocol: Portal['protocol']): string => `${ip}|${port}|${protocol}`
 
-const keyOf = (ip: string, port: number, protocol: Protocol): string => `${ip}|${port}|${protocol}`
-
-function keysOf(portal: Portal, place: Place): Set<string> {
-  const { family, protocol } = portal
-  return new Set([keyOf(portal.ip || anyAddress[family], portal.port, protocol), keyOf(place.ip, place.port, protocol)])
+function keysOf({ family, protocol, address, port }: Portal, place: Place): Set<string> {
+  return new Set([keyOf(address || wildcards[family], port, protocol), keyOf(place.ip, place.port, protocol)])
 }
-
-/** For messages: the portal's name and address. */
-export const describePortal = (portal: Portal): { servicePort: string; portal: string } => ({
-  servicePort: portal.servicePort,
-  portal: portalAddress(portal),
-})

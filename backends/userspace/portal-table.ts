@@ -1,19 +1,12 @@
-import { KpngError, type Log, messageOf } from '@kpng/api'
-import type { Capture, OpenPortal, Place } from './capture/capture.js'
-import { ClusterIps } from './cluster-ips.js'
+import { type Log, messageOf } from '@kpng/api'
+import { frontendId } from '@kpng/dataplane'
+import type { Capture, OpenPortal, Place, Steering } from './capture/capture.js'
 import { Entrance } from './entrance.js'
-import { describePortal } from './own-sockets.js'
-import { portalAddress, portalName } from './portal.js'
+import { describePortal, fateOf, isServed, type Portal } from './portal.js'
 import { failureSentence } from './portal-failure.js'
 import { openProxySocket, type ProxySocket } from './proxy-socket.js'
-import type { PortalPlan, ServicePort } from './service-port.js'
+import type { ServicePort } from './service-port.js'
 import type { Surroundings } from './surroundings.js'
-
-interface Wanted {
-  readonly entrance: Entrance
-  /** Why it is not open, as last logged: the same failure is told once. */
-  failure: string
-}
 
 interface Listening {
   readonly entrance: Entrance
@@ -26,21 +19,22 @@ interface Listening {
 const maxPlaces = 8
 
 /**
- * Which portals shall be open, which are, and how to get from one to the other. A portal whose name stays is never closed:
- * changes of its endpoints, policies and ranges reach it through its entrance.
+ * Which portals shall be open, which are, and how to get from one to the other. A portal that stays with its service port is not
+ * closed: changes of its endpoints and source ranges reach it through its entrance.
  */
 export class PortalTable {
   readonly #capture: Capture
   readonly #surroundings: Surroundings
   readonly #log: Log
-  readonly #wanted = new Map<string, Wanted>()
-  readonly #open = new Map<string, Listening>()
-  /** Who has an address. Two portals with the same one cannot both be open. */
-  readonly #owners = new Map<string, string>()
-  readonly #clusterIps = new ClusterIps()
-  /** Names of portals that could not be opened; they are tried again with each sync. */
-  readonly #failed = new Set<string>()
-  /** Names whose portal may differ from what the capture was told. */
+  /** By frontend id, like everything here. */
+  readonly #wanted = new Map<string, Entrance>()
+  /** One for each address that the portal listens at. */
+  readonly #open = new Map<string, readonly Listening[]>()
+  /** To be closed once no packet is steered there. */
+  readonly #leaving = new Set<Listening>()
+  /** Why a portal is not open at an address, as last logged. Such portals are tried again with each sync. */
+  readonly #failures = new Map<string, ReadonlyMap<string, string>>()
+  /** Ids whose portal may differ from what the capture was told. */
   readonly #touched = new Set<string>()
 
   constructor(capture: Capture, surroundings: Surroundings) {
@@ -49,139 +43,127 @@ export class PortalTable {
     this.#log = surroundings.log
   }
 
-  /** Merges a portal: a new one will be opened, a known one gets its newest plan. */
-  want(servicePort: ServicePort, plan: PortalPlan): string {
-    const name = portalName(plan.portal)
-    const known = this.#wanted.get(name)
-    if (known && known.entrance.servicePort === servicePort) known.entrance.plan = plan
+  /** A new portal will be opened; one that is known gets its newest state. */
+  want(servicePort: ServicePort, portal: Portal): void {
+    const id = frontendId(portal)
+    const known = this.#wanted.get(id)
+    if (known) known.portal = portal
     else {
-      this.#log.detail(1, 'Adding new service', { servicePortPortalName: name, protocol: plan.portal.protocol })
-      this.#wanted.set(name, { entrance: new Entrance(servicePort, plan, this.#surroundings), failure: '' })
+      this.#log.detail(1, 'Adding new service', { servicePort: servicePort.name, portal: id })
+      this.#wanted.set(id, new Entrance(servicePort, portal, this.#surroundings))
     }
-    this.#clusterIps.want(name, plan.portal)
-    this.#touched.add(name)
-    return name
+    this.#touched.add(id)
   }
 
-  /** Unmerges a portal: it will be closed. */
-  unwant(name: string): void {
-    this.#log.detail(1, 'Stopping service', { servicePortPortalName: name })
-    const entrance = this.#wanted.get(name)?.entrance
-    if (entrance) this.#clusterIps.unwant(name, entrance.plan.portal)
-    entrance?.addressGone()
-    this.#wanted.delete(name)
-    this.#touched.add(name)
+  /** The portal will be closed. */
+  unwant(id: string): void {
+    const entrance = this.#wanted.get(id)
+    if (!entrance) return
+    this.#log.detail(1, 'Stopping service', { servicePort: entrance.servicePort.name, portal: id })
+    entrance.addressGone()
+    this.#wanted.delete(id)
+    this.#touched.add(id)
   }
 
-  /** Opens and closes what `want` and `unwant` asked for. `full`: whatever the machine holds is written anew. */
-  async settle(full: boolean): Promise<void> {
-    const leaving = new Map<string, Listening>()
-    for (const name of full ? this.#open.keys() : this.#affected()) {
-      const listening = this.#open.get(name)
-      if (!listening || this.#stays(name, listening)) continue
-      leaving.set(name, listening)
-      this.#touched.add(name)
-    }
-    if (this.#capture.listensOnPortals) for (const [name, listening] of leaving) await this.#close(name, listening)
-    await this.#openWanted(full ? [...this.#wanted.keys()] : this.#candidates(), leaving)
-    await this.#steer(full, leaving)
-    if (this.#capture.listensOnPortals) return
-    // Only now: a proxy port that is still steered to must not become another service's.
-    for (const [name, listening] of leaving) await this.#close(name, listening)
-    // What found its port range used up, or its own name still open, may now have its turn.
-    if (leaving.size > 0 && (await this.#openWanted(this.#candidates(leaving.keys()), new Map())) > 0)
-      await this.#steer(false, new Map())
+  wantedFor(id: string): ServicePort | undefined {
+    return this.#wanted.get(id)?.servicePort
   }
 
-  /** Closes every socket and takes the portals away. */
+  /** The entrance of a portal that is open. */
+  openAt(id: string): Entrance | undefined {
+    return this.#open.get(id)?.[0]?.entrance
+  }
+
+  /**
+   * Opens and closes what `want` and `unwant` asked for.
+   * @param everything also looks at portals that nobody asked about: the addresses of the node may have changed
+   */
+  async settle(extent: Steering['extent'], everything: boolean): Promise<void> {
+    const ids = everything
+      ? new Set([...this.#wanted.keys(), ...this.#open.keys()])
+      : new Set([...this.#touched, ...this.#failures.keys()])
+    for (const id of ids) this.#retire(id)
+    if (this.#capture.listensOnPortals) await this.#closeLeaving()
+    for (const id of ids) await this.#openMissing(id)
+    await this.#steer(extent, everything)
+    if (this.#leaving.size === 0) return
+    // Only now: a proxy port that packets are still steered to must not become another service's.
+    await this.#closeLeaving()
+    // A portal that found the port range used up may have its turn now.
+    const waiting = [...this.#failures.keys()]
+    for (const id of waiting) await this.#openMissing(id)
+    await this.#steer('changes', false)
+  }
+
+  /** Closes every socket. */
   async closeAll(): Promise<void> {
     this.#wanted.clear()
-    for (const [name, listening] of [...this.#open]) await this.#close(name, listening)
-    await this.#capture.cleanup()
+    for (const id of [...this.#open.keys()]) this.#retire(id)
+    await this.#closeLeaving()
   }
 
-  get openCount(): number {
-    return this.#open.size
-  }
-
-  /** By portal name: why a portal that should be open is not. */
+  /** Why portals that should be open are not. */
   failures(): ReadonlyMap<string, string> {
-    return new Map([...this.#failed].map((name) => [name, this.#wanted.get(name)?.failure ?? '']))
-  }
-
-  /** Portals that were asked about, and those that have their addresses. */
-  #affected(): Set<string> {
-    const owners = [...this.#touched].flatMap((name) => {
-      const portal = this.#wanted.get(name)?.entrance.plan.portal
-      return (portal && this.#owners.get(portalAddress(portal))) ?? []
-    })
-    return new Set([...this.#touched, ...owners])
-  }
-
-  #stays(name: string, { entrance, socket }: Listening): boolean {
-    return (
-      this.#wanted.get(name)?.entrance === entrance &&
-      this.#shallListen(entrance) &&
-      !this.#clusterIps.forbids(entrance.plan.portal) &&
-      this.#capture.isRight(entrance.plan.portal, socket.place, this.#surroundings.insiders.nodeIps)
-    )
-  }
-
-  /** Without endpoints, not to listen is the clearest refusal, where no capture can give it. */
-  #shallListen({ plan: { fates } }: Entrance): boolean {
-    return !this.#capture.listensOnPortals || fates.inside === 'forward' || fates.outside === 'forward'
-  }
-
-  #candidates(more: Iterable<string> = []): Set<string> {
-    return new Set([...this.#touched, ...this.#failed, ...more])
-  }
-
-  async #openWanted(names: Iterable<string>, leaving: ReadonlyMap<string, Listening>): Promise<number> {
-    let opened = 0
-    for (const name of names) {
-      const wanted = this.#wanted.get(name)
-      this.#failed.delete(name)
-      if (!wanted || this.#open.has(name)) continue
-      if (!this.#shallListen(wanted.entrance)) wanted.failure = ''
-      else if (await this.#tryOpen(name, wanted, leaving)) opened++
-      else this.#failed.add(name)
+    const all = new Map<string, string>()
+    for (const [id, hosts] of this.#failures) {
+      for (const [host, reason] of hosts) all.set(hosts.size > 1 ? `${id} at ${host}` : id, reason)
     }
-    return opened
+    return all
   }
 
-  async #tryOpen(name: string, wanted: Wanted, leaving: ReadonlyMap<string, Listening>): Promise<boolean> {
-    const { portal } = wanted.entrance.plan
-    const owner = this.#owners.get(portalAddress(portal))
-    try {
-      if (this.#clusterIps.forbids(portal)) {
-        throw new KpngError('unavailable', "The address is another service's cluster IP; give this one another.")
+  /** Where a portal should listen. Without endpoints, not to listen is the clearest refusal, where no capture can give it. */
+  #hosts(id: string): readonly string[] {
+    const entrance = this.#wanted.get(id)
+    if (!entrance || (this.#capture.listensOnPortals && !isServed(entrance.portal))) return []
+    return this.#capture.hosts(entrance.portal, this.#surroundings.insiders.addresses)
+  }
+
+  /** Takes out what should not be open any more. */
+  #retire(id: string): void {
+    const open = this.#open.get(id)
+    if (!open) return
+    const hosts = this.#hosts(id)
+    const entrance = this.#wanted.get(id)
+    const stays = (each: Listening) => each.entrance === entrance && hosts.includes(each.socket.place.ip)
+    for (const each of open) if (!stays(each)) this.#leaving.add(each)
+    this.#setOpen(id, open.filter(stays))
+  }
+
+  async #openMissing(id: string): Promise<void> {
+    const entrance = this.#wanted.get(id)
+    const told = this.#failures.get(id)
+    const failures = new Map<string, string>()
+    for (const host of this.#hosts(id)) {
+      const open = this.#open.get(id) ?? []
+      if (!entrance || open.some(({ socket }) => socket.place.ip === host)) continue
+      try {
+        const socket = await this.#listen(entrance, host)
+        this.#surroundings.ownSockets.add(entrance.portal, socket.place)
+        this.#setOpen(id, [...open, { entrance, socket, steered: undefined }])
+        this.#touched.add(id)
+        this.#log.detail(2, 'Proxying for service', { ...describePortal(entrance.portal), listen: socket.place })
+      } catch (error) {
+        const reason = failureSentence(error, entrance.portal)
+        failures.set(host, reason)
+        if (reason === told?.get(host)) continue
+        this.#log.error('Failed to start proxy', { ...describePortal(entrance.portal), error: reason })
       }
-      if (owner !== undefined && owner !== name && !leaving.has(owner)) {
-        throw new KpngError('unavailable', `The address is ${owner.split('|')[0]}'s already; give one of them another.`)
-      }
-      const socket = await this.#listen(wanted.entrance)
-      this.#surroundings.ownSockets.add(portal, socket.place)
-      this.#open.set(name, { entrance: wanted.entrance, socket, steered: undefined })
-      this.#owners.set(portalAddress(portal), name)
-      this.#touched.add(name)
-      this.#log.detail(2, 'Proxying for service', { ...describePortal(portal), listen: socket.place })
-      wanted.failure = ''
-      return true
-    } catch (error) {
-      const failure = failureSentence(error, portal)
-      if (failure !== wanted.failure)
-        this.#log.error('Failed to start proxy', { ...describePortal(portal), error: failure })
-      wanted.failure = failure
-      return false
     }
+    if (failures.size > 0) this.#failures.set(id, failures)
+    else this.#failures.delete(id)
   }
 
-  async #listen(entrance: Entrance): Promise<ProxySocket> {
-    const { portal } = entrance.plan
+  #setOpen(id: string, listening: readonly Listening[]): void {
+    if (listening.length > 0) this.#open.set(id, listening)
+    else this.#open.delete(id)
+  }
+
+  async #listen(entrance: Entrance, ip: string): Promise<ProxySocket> {
+    const { portal } = entrance
     const busy: Place[] = []
     try {
       for (;;) {
-        const place = await this.#capture.place(portal, this.#surroundings.insiders.nodeIps)
+        const place = { ip, port: await this.#capture.allocate(portal, ip) }
         try {
           return await openProxySocket(entrance, place)
         } catch (error) {
@@ -195,55 +177,50 @@ export class PortalTable {
     }
   }
 
-  async #close(name: string, { entrance, socket }: Listening): Promise<void> {
-    const { portal } = entrance.plan
-    socket.close()
-    this.#surroundings.ownSockets.remove(portal, socket.place)
-    if (this.#open.get(name)?.socket === socket) this.#open.delete(name)
-    if (this.#owners.get(portalAddress(portal)) === name) this.#owners.delete(portalAddress(portal))
-    try {
-      await this.#capture.release(portal, socket.place)
-    } catch (error) {
-      this.#log.error('Failed to close portal', { ...describePortal(portal), error: messageOf(error) })
+  async #closeLeaving(): Promise<void> {
+    for (const each of this.#leaving) {
+      const { portal } = each.entrance
+      this.#leaving.delete(each)
+      each.socket.close()
+      this.#surroundings.ownSockets.remove(portal, each.socket.place)
+      try {
+        await this.#capture.release(portal, each.socket.place)
+      } catch (error) {
+        this.#log.error('Failed to close portal', { ...describePortal(portal), error: messageOf(error) })
+      }
     }
   }
 
-  async #steer(full: boolean, leaving: ReadonlyMap<string, Listening>): Promise<void> {
+  async #steer(extent: Steering['extent'], everything: boolean): Promise<void> {
     const added: OpenPortal[] = []
-    const removed: OpenPortal[] = []
+    const removed = [...this.#leaving].flatMap(({ steered }) => steered ?? [])
     const told: [Listening, OpenPortal][] = []
-    for (const { steered } of leaving.values()) if (steered) removed.push(steered)
-    for (const name of full ? this.#open.keys() : this.#touched) {
-      const listening = this.#open.get(name)
-      if (!listening || leaving.get(name) === listening) continue
-      const { portal, fates } = listening.entrance.plan
-      const current = { portal, fates, place: listening.socket.place }
-      if (listening.steered) removed.push(listening.steered)
-      added.push(current)
-      told.push([listening, current])
+    for (const id of everything ? this.#open.keys() : this.#touched) {
+      for (const each of this.#open.get(id) ?? []) {
+        const current = { portal: each.entrance.portal, place: each.socket.place }
+        if (each.steered && isSteeredAlike(each.steered.portal, current.portal)) continue
+        if (each.steered) removed.push(each.steered)
+        added.push(current)
+        told.push([each, current])
+      }
     }
-    if (full || added.length > 0 || removed.length > 0) {
-      const { insiders } = this.#surroundings
+    if (everything || added.length + removed.length > 0) {
+      const open = [...this.#open.values()].flat()
       await this.#capture.steer({
-        open: this.#allOpen(leaving),
+        extent,
+        open: open.map(({ entrance, socket }) => ({ portal: entrance.portal, place: socket.place })),
         added,
         removed,
-        full,
-        insideCidrs: insiders.cidrs,
-        nodeIps: insiders.nodeIps,
+        node: this.#surroundings.insiders.addresses,
       })
     }
-    for (const [listening, current] of told) listening.steered = current
+    for (const [each, current] of told) each.steered = current
     this.#touched.clear()
   }
-
-  #allOpen(leaving: ReadonlyMap<string, Listening>): OpenPortal[] {
-    return [...this.#open]
-      .filter(([name, listening]) => leaving.get(name) !== listening)
-      .map(([, { entrance, socket }]) => ({
-        portal: entrance.plan.portal,
-        fates: entrance.plan.fates,
-        place: socket.place,
-      }))
-  }
 }
+
+/** Whether a capture need not be told: who the endpoints are is nothing to it. */
+const isSteeredAlike = (a: Portal, b: Portal): boolean =>
+  fateOf(a.inside) === fateOf(b.inside) && fateOf(a.outside) === fateOf(b.outside) && sourcesOf(a) === sourcesOf(b)
+
+const sourcesOf = ({ allowedSources }: Portal): string | undefined => allowedSources?.map(({ text }) => text).join()

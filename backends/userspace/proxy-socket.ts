@@ -12,6 +12,4 @@ export interface ProxySocket {
 }
 
 export const openProxySocket = (entrance: Entrance, place: Place): Promise<ProxySocket> =>
-  entrance.plan.portal.protocol === 'tcp'
-    ? TcpProxySocket.listen(entrance, place)
-    : UdpProxySocket.listen(entrance, place)
+  entrance.portal.protocol === 'tcp' ? TcpProxySocket.listen(entrance, place) : UdpProxySocket.listen(entrance, place)

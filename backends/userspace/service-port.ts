@@ -1,67 +1,56 @@
-import type { LogFields, localv1 } from '@kpng/api'
-import type { ServiceEndpoints } from '@kpng/client'
-import type { Family } from './address.js'
-import { Balancer, type EndpointChanges } from './balancer/balancer.js'
+import { type Family, families, type LogFields } from '@kpng/api'
+import { type Audience, endpointKey } from '@kpng/dataplane'
+import { Balancer, type EndpointAddress, type EndpointChanges, scopes } from './balancer/balancer.js'
 import type { ServicePortCounters } from './counters.js'
 import { Flows } from './flows.js'
-import { type Portal, portalsOfPort } from './portal.js'
-import { refusalOf } from './refused-address.js'
+import type { Portal } from './portal.js'
 import type { Surroundings } from './surroundings.js'
-import { endpointsByScope, type Fates, fatesOf } from './usable-endpoints.js'
-
-/** A portal and what becomes of its clients. */
-export interface PortalPlan {
-  readonly portal: Portal
-  readonly fates: Fates
-}
 
 /** A service that fails does so for every client: one line in this time says enough. */
 const warnEveryMs = 10_000
 
-/** One port of a service: its balancers, its open connections, its counters. Lives as long as the port keeps its name. */
+/** One port of a Service: its portals, balancers, open connections and counters. Lives as long as it has a portal. */
 export class ServicePort {
   readonly name: string
+  /** By frontend id. `refresh` is called after changes. */
+  readonly portals = new Map<string, Portal>()
   readonly balancers: Readonly<Record<Family, Balancer>>
   readonly flows = new Flows()
   readonly counters: ServicePortCounters
   readonly #surroundings: Surroundings
-  #refused = ''
   #warnedMs = Number.NEGATIVE_INFINITY
 
   constructor(name: string, surroundings: Surroundings) {
     this.name = name
     this.#surroundings = surroundings
     this.counters = surroundings.counters.add(name)
-    this.balancers = { v4: new Balancer(surroundings.clock), v6: new Balancer(surroundings.clock) }
+    this.balancers = { IPv4: new Balancer(surroundings.clock), IPv6: new Balancer(surroundings.clock) }
   }
 
-  /** Takes the newest state. Connections to endpoints that are gone begin to drain; nothing else is disturbed. */
-  update(service: ServiceEndpoints, port: localv1.PortMapping): PortalPlan[] {
-    const { log, allowLoopbackEndpoints, externalIps } = this.#surroundings
-    const affinity = service.service.sessionAffinity
-    const affinitySeconds = affinity.case === 'clientIp' ? affinity.value.timeoutSeconds : undefined
-    const refused: string[] = []
-    const scoped = (family: Family) =>
-      endpointsByScope(service, port, family, (ip) => {
-        const refusal = refusalOf(ip, family, allowLoopbackEndpoints)
-        if (refusal) refused.push(`${ip} (${refusal})`)
-        return refusal
-      })
-    const endpoints = { v4: scoped('v4'), v6: scoped('v6') }
-    this.#reportRefused(refused)
-    for (const family of ['v4', 'v6'] as const) {
-      this.#tellFlows(this.balancers[family].set(endpoints[family], affinitySeconds))
+  /** Gives the balancers what the portals say. Connections to endpoints that are gone begin to drain; nothing else is disturbed. */
+  refresh(): void {
+    for (const family of families) {
+      const portals = [...this.portals.values()].filter((portal) => portal.family === family)
+      const clusterIp = portals.find(({ kind }) => kind === 'clusterIP')
+      const other = portals.find(({ kind }) => kind !== 'clusterIP')
+      const endpoints = {
+        internal: addressesOf(clusterIp?.inside),
+        cluster: addressesOf(other?.inside),
+        external: addressesOf(other?.outside),
+      }
+      const { draining = [], sessionAffinitySeconds } = clusterIp ?? other ?? {}
+      this.#tellFlows(this.balancers[family].set(endpoints, sessionAffinitySeconds, draining.map(endpointKey)))
     }
-    const portals = portalsOfPort(service.service, port, log).filter(
-      ({ kind }) => externalIps || kind !== 'external-ip',
-    )
-    return portals.map((portal) => ({
-      portal,
-      fates: fatesOf(service.service, port, portal.family, portal.kind, endpoints[portal.family]),
-    }))
   }
 
-  /** Warns, but not for each of many clients; the others are told at -v 2. */
+  /** The service port does not exist any more. Its connections drain like those to an endpoint that is gone. */
+  remove(): void {
+    this.#surroundings.counters.remove(this.name)
+    this.refresh()
+    this.flows.allGone()
+  }
+
+  /** Warns, but not for each of many clients; the others are logged at -v 2. */
   warn(message: string, fields: LogFields): void {
     const { log, clock } = this.#surroundings
     const now = clock.now()
@@ -71,18 +60,9 @@ export class ServicePort {
     else log.detail(2, message, { service: this.name, ...fields })
   }
 
-  /** The service port is no more. Its connections drain like those to an endpoint that is gone. */
-  remove(): void {
-    this.#surroundings.counters.remove(this.name)
-    const none = { internal: [], external: [], cluster: [] }
-    for (const balancer of Object.values(this.balancers)) balancer.set(none, undefined)
-    this.flows.allGone()
-  }
-
   #tellFlows({ gone, forbidden, added }: EndpointChanges): void {
     this.flows.endpointsBack(added)
-    for (const scope of ['internal', 'external', 'cluster'] as const)
-      this.flows.endpointsForbidden(forbidden[scope], scope)
+    for (const scope of scopes) this.flows.endpointsForbidden(forbidden[scope], scope)
     if (gone.size === 0) return
     this.#surroundings.log.detail(2, 'Deleted endpoints of service', {
       servicePortName: this.name,
@@ -90,15 +70,7 @@ export class ServicePort {
     })
     this.flows.endpointsGone(gone)
   }
-
-  #reportRefused(refused: readonly string[]): void {
-    const text = refused.join(', ')
-    if (text !== '' && text !== this.#refused) {
-      this.#surroundings.log.warn('Endpoints are not used: the proxy never connects to such addresses', {
-        servicePortName: this.name,
-        endpoints: refused,
-      })
-    }
-    this.#refused = text
-  }
 }
+
+const addressesOf = (audience: Audience | undefined): EndpointAddress[] =>
+  (audience?.endpoints ?? []).map((endpoint) => ({ ip: endpoint.ip, port: endpoint.port, key: endpointKey(endpoint) }))

@@ -1,6 +1,6 @@
 import type { Log } from '@kpng/api'
+import type { Observations } from '@kpng/client'
 import type { BalancerClock } from './balancer/balancer.js'
-import type { OnConnection } from './connection-record.js'
 import type { Counters } from './counters.js'
 import type { Descriptors } from './descriptors.js'
 import type { Insiders } from './insiders.js'
@@ -16,13 +16,11 @@ export interface Surroundings {
   readonly insiders: Insiders
   readonly ownSockets: OwnSockets
   readonly byteMover: ByteMover
-  readonly externalIps: boolean
-  readonly allowLoopbackEndpoints: boolean
   readonly dialTimeoutsMs: readonly number[]
   readonly udpIdleTimeoutMs: number
   readonly maxUdpSessions: number
   /** Infinity: connections to a removed endpoint may take as long as they like. */
   readonly drainMs: number
-  /** Told about each connection that ends; may be set while the backend runs. */
-  onConnection: OnConnection | undefined
+  /** The listener may be set while the backend runs. */
+  readonly observations: Pick<Observations, 'listener'>
 }

@@ -15,11 +15,11 @@ const endpoint = create(localv1.EndpointSchema, {
   scopes: { internal: true, external: true, cluster: true },
 })
 const services = new Map([['bench/web', { service, endpoints: [endpoint] }]])
-const backend = userspaceBackend({ allowLoopbackEndpoints: true })
+const backend = userspaceBackend({ allowLoopback: true })
 await backend.setup({ requestFullSync: () => {} })
 const changes = { full: true, services: new Map(), node: false, serviceCidrs: false, triggers: [] }
 await backend.sync({ nodeName: 'bench', node: undefined, services, serviceCidrs: new Map() }, changes)
-for (const [portal, failure] of backend.failures()) {
+for (const [portal, failure] of backend.observations.failures()) {
   console.error(`${portal}: ${failure}`)
   process.exit(1)
 }

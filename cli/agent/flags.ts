@@ -11,7 +11,7 @@ const elsewhere: { readonly [K in SettingKey]?: string } = {
   logFormat: 'logFormat',
 }
 
-/** What a backend that is no kernel one can use of them, by flags. */
+/** What a backend that is not in the kernel can use of them, by flags. */
 const forEverybody: readonly SettingKey[] = [
   'healthzBindAddress',
   'metricsBindAddress',
@@ -22,7 +22,14 @@ const forEverybody: readonly SettingKey[] = [
 ]
 
 /** What it can use of a configuration file beyond those. */
-const fromFile: readonly SettingKey[] = ['kubeconfig', 'verbosity', 'logFormat', 'hostnameOverride', 'clusterCidrs']
+const fromFile: readonly SettingKey[] = [
+  'kubeconfig',
+  'verbosity',
+  'logFormat',
+  'hostnameOverride',
+  'clusterCidrs',
+  'nodePortAddresses',
+]
 
 /** Which settings a backend takes as flags: all of kube-proxy's, or only those about health and metrics. */
 export type AgentFlags = 'kernel' | 'health'

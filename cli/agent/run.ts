@@ -1,6 +1,6 @@
 import { KpngError } from '@kpng/api'
 import type { Backend, RunnerOptions, SyncReport } from '@kpng/client'
-import type { NodeAgent, ServicePortCounters } from '@kpng/node'
+import type { NodeAgent } from '@kpng/node'
 import { tracingAskedFor, tracingForbidden } from '@kpng/node/tracing-environment'
 import { type Context, type Flags, given, textFlag } from '../context.js'
 import { sourceReadings } from '../source-readings.js'
@@ -21,8 +21,10 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
   if (!resolved || flags.dryRun) return nothing
   await prepareSystem(resolved, flags, log)
   const [agent, tracing] = await Promise.all([startServers(backend, mode, context), startTraces(flags, context)])
-  // Backends that carry traffic themselves can tell about each connection.
-  if (tracing && 'onConnection' in backend) backend.onConnection = tracing.recordConnection
+  const { observations } = backend
+  if (tracing && observations) {
+    observations.listener = { ...observations.listener, connectionEnded: tracing.recordConnection }
+  }
   await followConfig(flags, context)
   return {
     runner: {
@@ -44,8 +46,6 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
 async function startServers(backend: Backend, mode: string, context: Context): Promise<NodeAgent> {
   const { apiClientMetrics, startNodeAgent } = await import('@kpng/node')
   const { resolved, log, signal, nodeName, version, verbosity, events, kube } = context
-  // Only the backends that carry traffic themselves have any.
-  const { counters } = backend as { counters?: ServicePortCounters['byServicePort'] }
   const agent = await startNodeAgent({
     resolved: resolved as NonNullable<typeof resolved>,
     nodeName,
@@ -55,7 +55,6 @@ async function startServers(backend: Backend, mode: string, context: Context): P
     signal,
     verbosity,
     readings: { ...sourceReadings(context), nodeLocalEvents: () => events.nodeLocalEvents },
-    ...given('servicePortCounters', counters && { byServicePort: counters }),
     backend,
     ...(kube ? { post: (path: string, body: object) => kube.post(path, body) } : {}),
   })

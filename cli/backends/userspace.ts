@@ -22,12 +22,13 @@ async function optionsFrom(flags: Flags, { resolved }: Context) {
   const drain = textFlag(flags, 'drainSeconds')
   const period = textFlag(flags, 'syncPeriodDuration')
   const ranges = listFlag(flags, 'clusterCidr')
-  const { syncPeriodMs, clusterCidrs } = (resolved as NonNullable<typeof resolved>).settings
+  const { syncPeriodMs, clusterCidrs, nodePortAddresses } = (resolved as NonNullable<typeof resolved>).settings
   return {
     syncPeriodMs: period === undefined ? syncPeriodMs : milliseconds('--sync-period-duration', period),
     udpIdleTimeoutMs: milliseconds('--udp-idle-timeout', textFlag(flags, 'udpIdleTimeout') ?? '10s'),
     ...given('drainSeconds', drain === undefined ? undefined : wholeNumber('--drain-seconds', drain)),
-    clusterCidrs: ranges.length > 0 ? ranges : clusterCidrs,
+    detectLocal: { mode: 'ClusterCIDR' as const, cidrs: ranges.length > 0 ? ranges : clusterCidrs },
+    nodePortAddresses,
     externalIps: booleanFlag(flags, 'externalIps', true),
   }
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { KpngError, type Log } from '@kpng/api'
-import { noCapture, userspaceBackend } from '@kpng/backend-userspace'
+import { userspaceBackend } from '@kpng/backend-userspace'
 import { pause, runBackend, wholeNumber } from '@kpng/client'
 import { type Server, serveApi } from '@kpng/core/sinks/api'
 import { changeSetsOf } from '@kpng/core/sinks/local'
@@ -67,11 +67,7 @@ async function proxy(
 ): Promise<void> {
   // The pods are on loopback, where a real proxy must not lead to. Node ports are on loopback too: nothing of a playground is
   // reachable from another machine.
-  const backend = userspaceBackend({
-    log,
-    allowLoopbackEndpoints: true,
-    capture: noCapture({ nodePorts: 'loopback' }),
-  })
+  const backend = userspaceBackend({ log, allowLoopback: true, nodePortAddresses: ['localhost'] })
   await runBackend(backend, { changeSets: changeSetsOf(store), nodeName: playground.nodeName, log, signal, onSync })
 }
 

@@ -29,11 +29,6 @@ export const userspace: Deviations = [
     instead: { outcome: 'passed' },
   },
   {
-    cells: ['node-port/second-address*', 'node-port/localhost.*'],
-    reason: "node ports are served at all of the node's addresses, localhost too",
-    instead: { outcome: 'reached', servers: ['a1', 'b1'], source: 'node', hits: 'some' },
-  },
-  {
     cells: ['source-ranges-without-node/node-itself.*'],
     reason: "the node's own packets pass the filter; the process then resets the connection instead of dropping it",
     instead: { outcome: 'broken' },

@@ -26,7 +26,7 @@ export const settingsTable = {
   bindAddress: setting(
     'bindAddress',
     'bind-address',
-    "the node's primary IP; a wildcard leaves it to the Node object",
+    'if it is IPv6, the default addresses of the servers are too; the Node object tells the addresses of the node',
     ipAddress,
     '0.0.0.0',
   ),

@@ -1,34 +1,51 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { create } from '@bufbuild/protobuf'
+import { globalv1 } from '@kpng/api'
+import type { Changes } from '@kpng/client'
+import { type DataplaneOptions, FrontendTable } from '@kpng/dataplane'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { recordingLog } from '../../core/testing/until.js'
 import { endpointAt, serviceWith, TestView } from '../testing/views.js'
 import type { HealthCheckEvent } from './health-check-event.js'
 import { HealthCheckNodePorts } from './health-check-node-ports.js'
-import { listenAddresses } from './node-port-listen.js'
 
 let view: TestView
+let frontends: FrontendTable
 let checks: HealthCheckNodePorts
 let health: { healthy: boolean }
 let events: HealthCheckEvent[]
 let lines: string[]
+let interfaces: string[]
+
+function start(options: DataplaneOptions) {
+  const recorded = recordingLog()
+  lines = recorded.lines
+  frontends = new FrontendTable(options)
+  checks = new HealthCheckNodePorts({
+    health,
+    nodeName: 'worker-1',
+    log: recorded.log,
+    frontends,
+    addresses: () => interfaces.map((ip) => ({ ip })),
+    onEvent: (event) => events.push(event),
+  })
+}
 
 beforeEach(() => {
   view = new TestView()
   health = { healthy: true }
   events = []
-  const recorded = recordingLog()
-  lines = recorded.lines
-  checks = new HealthCheckNodePorts({
-    health,
-    nodeName: 'worker-1',
-    log: recorded.log,
-    nodePortAddresses: ['127.0.0.1/32', '::1/128'],
-    interfaceAddresses: () => ['127.0.0.1', '127.0.0.2'],
-    onEvent: (event) => events.push(event),
-  })
+  interfaces = ['127.0.0.1', '127.0.0.2']
+  start({ nodePortAddresses: ['127.0.0.1/32', '::1/128'] })
 })
 afterEach(() => checks.close())
+
+/** What an agent does after a sync. The machine has the interfaces' addresses. */
+function observe(changes: Changes): Promise<void> {
+  frontends.apply(view, changes, { families: ['IPv4', 'IPv6'], addresses: interfaces })
+  return checks.observe(view, changes)
+}
 
 /** A port that nobody uses right now. */
 async function freePort(): Promise<number> {
@@ -51,7 +68,7 @@ const refused = (port: number) =>
 describe('the answer', () => {
   test('is that of kube-proxy, byte by byte', async () => {
     const port = await freePort()
-    await checks.observe(view, view.change({ 'default/web': local(port) }))
+    await observe(view.change({ 'default/web': local(port) }))
     const response = await get(port)
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('application/json')
@@ -80,7 +97,7 @@ describe('the answer', () => {
       port,
       endpoints.map(([ip, isLocal]) => endpointAt(ip, { local: isLocal })),
     )
-    await checks.observe(view, view.change({ 'default/web': service }))
+    await observe(view.change({ 'default/web': service }))
     const response = await get(port)
     expect([response.status, response.headers.get('x-load-balancing-endpoint-weight')]).toEqual([status, `${weight}`])
   })
@@ -88,13 +105,13 @@ describe('the answer', () => {
   test('an endpoint that is only terminating does not count', async () => {
     const port = await freePort()
     const leaving = endpointAt('10.0.0.1', { local: true, conditions: { serving: true, terminating: true } })
-    await checks.observe(view, view.change({ 'default/web': local(port, [leaving]) }))
+    await observe(view.change({ 'default/web': local(port, [leaving]) }))
     expect((await get(port)).status).toBe(503)
   })
 
   test('a proxy that is not healthy: 503', async () => {
     const port = await freePort()
-    await checks.observe(view, view.change({ 'default/web': local(port) }))
+    await observe(view.change({ 'default/web': local(port) }))
     health.healthy = false
     const response = await get(port)
     expect(response.status).toBe(503)
@@ -105,28 +122,28 @@ describe('the answer', () => {
 describe('ports follow the services', () => {
   test('endpoints change in place, ports move, services go', async () => {
     const [first, second] = [await freePort(), await freePort()]
-    await checks.observe(view, view.change({ 'default/web': local(first) }))
-    await checks.observe(view, view.change({ 'default/web': local(first, []) }))
+    await observe(view.change({ 'default/web': local(first) }))
+    await observe(view.change({ 'default/web': local(first, []) }))
     expect((await get(first)).status).toBe(503)
-    await checks.observe(view, view.change({ 'default/web': local(second) }))
+    await observe(view.change({ 'default/web': local(second) }))
     expect([await refused(first), (await get(second)).status]).toEqual([true, 200])
-    await checks.observe(view, view.change({ 'default/web': undefined }))
+    await observe(view.change({ 'default/web': undefined }))
     expect([await refused(second), checks.size]).toEqual([true, 0])
-    expect(lines.filter((line) => line.startsWith('2 Opened'))).toHaveLength(2)
+    expect(lines.filter((line) => line.startsWith('2 Opening'))).toHaveLength(2)
   })
 
   test('a port goes from one service to another in one step', async () => {
     const port = await freePort()
-    await checks.observe(view, view.change({ 'default/b': local(port, undefined, 'b') }))
-    await checks.observe(view, view.change({ 'default/a': local(port, undefined, 'a'), 'default/b': undefined }))
+    await observe(view.change({ 'default/b': local(port, undefined, 'b') }))
+    await observe(view.change({ 'default/a': local(port, undefined, 'a'), 'default/b': undefined }))
     expect(await (await get(port)).json()).toMatchObject({ service: { name: 'a' } })
     expect(events).toEqual([])
   })
 
   test('what changes while a port is being opened is not lost', async () => {
     const port = await freePort()
-    const opening = checks.observe(view, view.change({ 'default/web': local(port) }))
-    const changed = checks.observe(view, view.change({ 'default/web': local(port, []) }))
+    const opening = observe(view.change({ 'default/web': local(port) }))
+    const changed = observe(view.change({ 'default/web': local(port, []) }))
     await Promise.all([opening, changed])
     expect((await get(port)).headers.get('x-load-balancing-endpoint-weight')).toBe('0')
     expect(events).toEqual([])
@@ -138,13 +155,13 @@ describe('ports follow the services', () => {
       'default/web': local(port),
       'default/other': serviceWith({ name: 'other', healthCheckNodePort: await freePort() }),
     })
-    await checks.observe(view, view.change({}))
+    await observe(view.change({}, { full: true }))
     expect([(await get(port)).status, checks.size]).toEqual([200, 1])
   })
 
   test('only on the addresses that nodePortAddresses has', async () => {
     const port = await freePort()
-    await checks.observe(view, view.change({ 'default/web': local(port) }))
+    await observe(view.change({ 'default/web': local(port) }))
     await expect(get(port, '127.0.0.2')).rejects.toThrow()
   })
 })
@@ -153,8 +170,8 @@ test('a port in use is said once, as log and Event, and opened at a later sync',
   const other = createServer()
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
   const { port } = other.address() as AddressInfo
-  await checks.observe(view, view.change({ 'default/web': local(port) }))
-  await checks.observe(view, view.change({}))
+  await observe(view.change({ 'default/web': local(port) }))
+  await observe(view.change({}))
   expect(events).toEqual([
     {
       reason: 'FailedToStartServiceHealthcheck',
@@ -166,29 +183,77 @@ test('a port in use is said once, as log and Event, and opened at a later sync',
   ])
   expect(lines.filter((line) => line.startsWith('E'))).toHaveLength(1)
   await new Promise((resolve) => other.close(resolve))
-  await checks.observe(view, view.change({}))
+  await observe(view.change({}))
   expect((await get(port)).status).toBe(200)
 })
 
 describe('where ports are opened', () => {
-  const interfaceAddresses = ['127.0.0.1', '::1', '10.0.0.5', '10.0.0.6', 'fd00::5', 'fe80::1']
-  test.each([
-    [['all'], ['0.0.0.0', '::']],
-    [[], ['0.0.0.0', '::']],
-    [['primary'], ['10.0.0.5', 'fd00::5']],
-    [['10.0.0.0/8'], ['10.0.0.5', '10.0.0.6', '::']],
-    [
-      ['10.0.0.6/32', 'fd00::/8'],
-      ['10.0.0.6', 'fd00::5'],
-    ],
-    [['localhost'], ['127.0.0.1', '::1']],
-    [['192.0.2.0/24', 'fd00::/8'], ['fd00::5']],
-    [
-      ['10.0.0.0/8', '0.0.0.0/0'],
-      ['0.0.0.0', '::'],
-    ],
-  ])('nodePortAddresses %j', (nodePortAddresses, hosts) => {
-    const nodeIps = ['10.0.0.5', 'fd00::5', '10.0.0.6']
-    expect(listenAddresses({ nodePortAddresses, nodeIps, interfaceAddresses }).map(({ host }) => host)).toEqual(hosts)
+  const setNode = (...addresses: string[]) => {
+    view.node = create(globalv1.NodeSchema, { name: 'worker-1', addresses })
+    return view.change({}, { node: true })
+  }
+  /** Which of these addresses answer. */
+  const answering = async (port: number) => {
+    const hosts = ['127.0.0.1', '127.0.0.2', '127.0.0.3']
+    const answers = await Promise.allSettled(hosts.map((host) => get(port, host)))
+    return hosts.filter((_, index) => answers[index]?.status === 'fulfilled')
+  }
+
+  test('on every address if all serve node ports', async () => {
+    start({ nodePortAddresses: ['all'] })
+    const port = await freePort()
+    await observe(view.change({ 'default/web': local(port) }))
+    expect(await answering(port)).toEqual(['127.0.0.1', '127.0.0.2', '127.0.0.3'])
   })
+
+  test('without a Node object on the primary address of the machine, and on that of the Node once it is there', async () => {
+    start({ nodePortAddresses: ['primary'] })
+    const port = await freePort()
+    await observe(view.change({ 'default/web': local(port) }))
+    expect(await answering(port)).toEqual(['127.0.0.1'])
+    await observe(setNode('127.0.0.2'))
+    expect(await answering(port)).toEqual(['127.0.0.2'])
+  })
+
+  test("they move with the node's primary address", async () => {
+    start({ nodePortAddresses: ['primary'] })
+    const port = await freePort()
+    view.change({ 'default/web': local(port) })
+    await observe(setNode('127.0.0.1'))
+    expect(await answering(port)).toEqual(['127.0.0.1'])
+    await observe(setNode('127.0.0.2', '127.0.0.1'))
+    expect(await answering(port)).toEqual(['127.0.0.2'])
+  })
+
+  test('an address that comes later is opened at the next sync, one that goes is closed', async () => {
+    start({ nodePortAddresses: ['primary'] })
+    const port = await freePort()
+    view.change({ 'default/web': local(port) })
+    interfaces = []
+    await observe(setNode('127.0.0.3'))
+    await observe(view.change({}))
+    expect(await answering(port)).toEqual([])
+    expect(lines.filter((line) => line.includes('is served nowhere'))).toHaveLength(1)
+    interfaces = ['127.0.0.3']
+    await observe(view.change({}))
+    expect(await answering(port)).toEqual(['127.0.0.3'])
+    interfaces = []
+    await observe(view.change({}))
+    expect(await answering(port)).toEqual([])
+  })
+
+  test('primary and CIDRs together', async () => {
+    start({ nodePortAddresses: ['primary', '127.0.0.2/31'] })
+    interfaces = ['127.0.0.1', '127.0.0.2', '127.0.0.3', '127.0.0.4']
+    const port = await freePort()
+    await observe(view.change({ 'default/web': local(port) }))
+    expect(await answering(port)).toEqual(['127.0.0.1', '127.0.0.2', '127.0.0.3'])
+  })
+})
+
+test('an endpoint in the pod CIDR of this node is local, whatever the source says', async () => {
+  const port = await freePort()
+  view.node = create(globalv1.NodeSchema, { name: 'worker-1', addresses: ['127.0.0.1'], podCidrs: ['10.0.0.0/24'] })
+  await observe(view.change({ 'default/web': local(port, [endpointAt('10.0.0.1'), endpointAt('10.0.1.1')]) }))
+  expect((await get(port)).headers.get('x-load-balancing-endpoint-weight')).toBe('1')
 })

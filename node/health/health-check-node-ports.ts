@@ -1,37 +1,35 @@
-import { type Log, messageOf } from '@kpng/api'
+import { type Family, type Log, messageOf } from '@kpng/api'
 import type { Changes, NodeView } from '@kpng/client'
+import { type FrontendTable, type NodeFacts, nodePortHosts } from '@kpng/dataplane'
 import { interfaceAddresses } from '@kpng/linux'
 import type { HealthCheckEvent } from './health-check-event.js'
 import { HealthCheckServer } from './health-check-server.js'
 import { type HealthCheck, healthCheckOf } from './local-endpoints.js'
-import { type ListenAddress, listenAddresses } from './node-port-listen.js'
 
 export interface HealthCheckNodePortsOptions {
   /** Whether the proxy itself is healthy: `ProxyHealth`. */
   readonly health: { readonly healthy: boolean }
   readonly nodeName: string
   readonly log: Log
-  /** CIDRs and keywords as in kube-proxy's `nodePortAddresses`. Default: every address. */
-  readonly nodePortAddresses?: readonly string[]
-  /** The node's primary address where it is known otherwise than from the Node object: kube-proxy's `bindAddress`. */
-  readonly nodeIps?: readonly string[]
+  /** What this node serves, and on which of its addresses node ports are open. */
+  readonly frontends: FrontendTable
   /** Told when a port cannot be opened, once until it can. */
   readonly onEvent?: (event: HealthCheckEvent) => void
-  /** What the machine's interfaces have. Default: asks the system. */
-  readonly interfaceAddresses?: () => readonly string[]
+  /** The addresses of the machine's interfaces. Default: asks the system. */
+  readonly addresses?: () => readonly { readonly ip: string }[]
 }
 
 /**
  * Opens a port for each Service with externalTrafficPolicy Local that has a healthCheckNodePort, so that load balancers find the nodes
- * with endpoints. Costs what changed: a Service that did not is not looked at. A port that cannot be opened is tried again at
- * each sync.
+ * with endpoints. Only Services that changed are looked at, unless the node changed. The addresses of the machine are compared at
+ * each sync: a port that could not be opened is tried again, one whose address is gone is closed.
  */
 export class HealthCheckNodePorts {
   readonly #options: HealthCheckNodePortsOptions
   readonly #servers = new Map<string, HealthCheckServer>()
-  readonly #failed = new Map<string, HealthCheck>()
-  readonly #told = new Set<string>()
-  #started = false
+  /** What was last reported of a Service whose health check is not served as it should be. */
+  readonly #reported = new Map<string, string>()
+  #node: NodeFacts | undefined
   #closed = false
   #work: Promise<void> = Promise.resolve()
 
@@ -44,23 +42,22 @@ export class HealthCheckNodePorts {
     return this.#servers.size
   }
 
-  /** To be called after each sync that succeeded. Resolves when the ports are as they should be, or could not be. */
+  /** To be called after each sync that succeeded, with the table up to date. Resolves when the ports are as they should be, or could not be. */
   observe(view: NodeView, changes: Changes): Promise<void> {
-    const wanted = new Map<string, HealthCheck | undefined>(this.#failed)
-    if (this.#started) {
-      for (const [path, { after }] of changes.services) wanted.set(path, after && healthCheckOf(after))
-    } else for (const [path, service] of view.services) wanted.set(path, healthCheckOf(service))
-    this.#started = true
-    const nodeIps = [...(this.#options.nodeIps ?? []), ...(view.node?.addresses ?? [])]
-    const opening = new Map<string, HealthCheckServer>()
+    const { frontends, addresses = interfaceAddresses } = this.#options
+    const everything = changes.full || frontends.node !== this.#node
+    const paths = everything ? new Set([...this.#servers.keys(), ...view.services.keys()]) : changes.services.keys()
+    this.#node = frontends.node
     const closing: HealthCheckServer[] = []
-    for (const [path, check] of wanted) this.#sort(path, check, opening, closing)
-    if (opening.size === 0 && closing.length === 0) return this.#work
-    this.#work = this.#work.then(async () => {
-      // A port may go from one service to another.
-      await Promise.all(closing.map((server) => server.close()))
-      for (const [path, server] of opening) await this.#open(path, server, nodeIps)
-    })
+    for (const path of paths) {
+      const before = this.#servers.get(path)
+      const after = this.#update(path, healthCheckOf(view.services.get(path), frontends.wantedBy(path)))
+      if (before && before !== after) closing.push(before)
+    }
+    if (this.#servers.size + closing.length === 0) return this.#work
+    const now = addresses()
+    const hosts = { IPv4: nodePortHosts(this.#node, 'IPv4', now), IPv6: nodePortHosts(this.#node, 'IPv6', now) }
+    this.#work = this.#work.then(() => this.#settle(closing, hosts))
     return this.#work
   }
 
@@ -72,70 +69,63 @@ export class HealthCheckNodePorts {
     this.#servers.clear()
   }
 
-  #sort(
-    path: string,
-    check: HealthCheck | undefined,
-    opening: Map<string, HealthCheckServer>,
-    closing: HealthCheckServer[],
-  ): void {
+  /** Returns the server for a check: the one that is there, unless the port is another one. */
+  #update(path: string, check: HealthCheck | undefined): HealthCheckServer | undefined {
     const server = this.#servers.get(path)
-    if (server && check && server.canServe(check)) {
-      server.update(check)
-      return
+    if (server && check && server.check.port === check.port) {
+      server.check = check
+      return server
     }
-    this.#failed.delete(path)
-    if (server) {
-      this.#servers.delete(path)
-      closing.push(server)
-      this.#options.log.detail(2, 'Closing health check', { service: path, port: server.check.port })
-    }
-    if (!check) {
-      this.#told.delete(path)
-      return
-    }
+    if (server) this.#options.log.detail(2, 'Closing health check', { service: path, port: server.check.port })
+    this.#servers.delete(path)
+    this.#reported.delete(path)
+    if (!check) return undefined
+    this.#options.log.detail(2, 'Opening health check', { service: path, port: check.port })
     const successor = new HealthCheckServer(check, this.#options.health)
     this.#servers.set(path, successor)
-    opening.set(path, successor)
+    return successor
   }
 
-  async #open(path: string, server: HealthCheckServer, nodeIps: readonly string[]): Promise<void> {
-    if (this.#closed) return
-    try {
-      await server.open(this.#addresses(server.check, nodeIps))
-      this.#told.delete(path)
-      this.#options.log.detail(2, 'Opened health check', { service: path, port: server.check.port })
-    } catch (error) {
-      // The next sync may have put another in its place meanwhile.
-      if (this.#servers.get(path) !== server) return
-      this.#servers.delete(path)
-      this.#failed.set(path, server.check)
-      this.#tell(path, server.check, error)
+  async #settle(
+    closing: readonly HealthCheckServer[],
+    hosts: Readonly<Record<Family, readonly string[]>>,
+  ): Promise<void> {
+    // A port may go from one service to another.
+    await Promise.all(closing.map((server) => server.close()))
+    for (const [path, server] of this.#servers) {
+      if (this.#closed) return
+      const own = server.check.families.flatMap((family) => hosts[family])
+      try {
+        await server.listen(own)
+        if (own.length > 0) this.#reported.delete(path)
+        else this.#reportNowhere(path)
+      } catch (error) {
+        this.#reportFailure(path, server.check, error)
+      }
     }
   }
 
-  #addresses(check: HealthCheck, nodeIps: readonly string[]): ListenAddress[] {
-    const { nodePortAddresses = ['all'], interfaceAddresses = addressesOfInterfaces, log } = this.#options
-    const all = listenAddresses({ nodePortAddresses, nodeIps, interfaceAddresses: interfaceAddresses() })
-    const addresses = all.filter(({ family }) => check.families.includes(family))
-    if (addresses.length === 0) {
-      const service = `${check.namespace}/${check.name}`
-      log.warn('No address of this node is in nodePortAddresses: the health check is served nowhere', { service })
-    }
-    return addresses
+  /** Whether this is news. */
+  #isNew(path: string, reason: string): boolean {
+    const isNew = this.#reported.get(path) !== reason
+    this.#reported.set(path, reason)
+    return isNew
   }
 
-  #tell(path: string, { namespace, name, port }: HealthCheck, error: unknown): void {
+  #reportNowhere(path: string): void {
+    const message = 'No address of this node is in nodePortAddresses: the health check is served nowhere'
+    if (this.#isNew(path, message)) this.#options.log.warn(message, { service: path })
+  }
+
+  #reportFailure(path: string, { namespace, name, port }: HealthCheck, error: unknown): void {
     const { log, nodeName, onEvent } = this.#options
     const fields = { service: path, port, error: messageOf(error) }
-    if (this.#told.has(path)) {
+    if (!this.#isNew(path, messageOf(error))) {
       log.detail(2, 'The health check still cannot be opened', fields)
       return
     }
-    this.#told.add(path)
     log.error('Failed to start healthcheck. It is tried again at the next sync', fields)
     const note = `node ${nodeName} failed to start healthcheck "${path}" on port ${port}: ${messageOf(error)}`
     onEvent?.({ reason: 'FailedToStartServiceHealthcheck', action: 'Listen', namespace, name, note })
   }
 }
-
-const addressesOfInterfaces = (): string[] => interfaceAddresses().map(({ ip }) => ip)

@@ -1,44 +1,45 @@
 import type { Server, ServerResponse } from 'node:http'
-import type { Family } from '@kpng/api'
+import { type Family, familyOf } from '@kpng/api'
 import { closeServer, openServer } from '../server/listen.js'
 import type { HealthCheck } from './local-endpoints.js'
-import type { ListenAddress } from './node-port-listen.js'
 
-/** Answers the health checks of one Service on its port, on each of the node's addresses. */
+/** Answers the health checks of one Service on its port, on each address of the node that serves node ports. */
 export class HealthCheckServer {
-  readonly #health: { readonly healthy: boolean }
-  readonly #servers: Server[] = []
+  /** May be replaced by one with the same port. */
   check: HealthCheck
+  readonly #health: { readonly healthy: boolean }
+  readonly #servers = new Map<string, Server>()
 
   constructor(check: HealthCheck, health: { readonly healthy: boolean }) {
     this.check = check
     this.#health = health
   }
 
-  /** On all addresses or, when one of them cannot be had, on none. */
-  async open(addresses: readonly ListenAddress[]): Promise<void> {
-    try {
-      for (const { host, family } of addresses) {
-        const where = { host, port: this.check.port, ipv6Only: family === 'IPv6' }
-        this.#servers.push(await openServer(where, (_, response) => this.#answer(family, response)))
-      }
-    } catch (error) {
-      await this.close()
-      throw error
+  /** Listens at these addresses and no others. Rejects if one of them cannot be opened; the others are served. */
+  async listen(hosts: readonly string[]): Promise<void> {
+    const leaving = [...this.#servers.keys()].filter((host) => !hosts.includes(host))
+    await Promise.all(leaving.map((host) => this.#close(host)))
+    const failures: unknown[] = []
+    for (const host of hosts) {
+      if (!this.#servers.has(host)) await this.#open(host).catch((error) => failures.push(error))
     }
-  }
-
-  /** Whether the same ports serve a check: only its endpoints may differ. */
-  canServe({ port, families }: HealthCheck): boolean {
-    return port === this.check.port && families.join() === this.check.families.join()
-  }
-
-  update(check: HealthCheck): void {
-    this.check = check
+    if (failures.length > 0) throw failures[0]
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#servers.splice(0).map(closeServer))
+    await this.listen([])
+  }
+
+  async #open(host: string): Promise<void> {
+    const family = familyOf(host)
+    const where = { host, port: this.check.port, ipv6Only: family === 'IPv6' }
+    this.#servers.set(host, await openServer(where, (_, response) => this.#answer(family, response)))
+  }
+
+  async #close(host: string): Promise<void> {
+    const server = this.#servers.get(host)
+    this.#servers.delete(host)
+    if (server) await closeServer(server)
   }
 
   #answer(family: Family, response: ServerResponse): void {

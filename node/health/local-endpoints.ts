@@ -1,37 +1,48 @@
-import { families as allFamilies, type Family, ipsOf, type localv1 } from '@kpng/api'
+import { type Family, families, ipsOf, parseIp } from '@kpng/api'
 import type { ServiceEndpoints } from '@kpng/client'
+import type { Frontend } from '@kpng/dataplane'
 
 /** What a health-check node port is to answer. */
 export interface HealthCheck {
   readonly namespace: string
   readonly name: string
   readonly port: number
-  /** The families that the service has cluster IPs of: kube-proxy's proxier of the other one does not know it. */
+  /** The families in which the Service is served. */
   readonly families: readonly Family[]
-  /** Endpoints on this node that are ready, by their distinct addresses. */
-  readonly localEndpoints: { readonly [family in Family]: number }
+  /** How many ready endpoints on this node serve it, by their distinct addresses. */
+  readonly localEndpoints: Readonly<Record<Family, number>>
 }
 
-/** The health check of a service, or undefined when it has none. */
-export function healthCheckOf({ service, endpoints }: ServiceEndpoints): HealthCheck | undefined {
-  const { namespace, name, healthCheckNodePort: port, externalTrafficToLocal } = service
-  if (port <= 0 || !externalTrafficToLocal) return undefined
-  const clusterIps = service.ips?.clusterIps
-  const families = allFamilies.filter((family) => ipsOf(clusterIps, family).length > 0)
+/**
+ * The health check of a Service, or undefined if it has none.
+ * @param frontends what the Service asks for on this node
+ */
+export function healthCheckOf(
+  item: ServiceEndpoints | undefined,
+  frontends: readonly Frontend[],
+): HealthCheck | undefined {
+  if (!item || item.service.healthCheckNodePort <= 0 || !item.service.externalTrafficToLocal) return undefined
+  const { namespace, name, healthCheckNodePort: port } = item.service
+  const ready = readyIps(item)
+  const count = (family: Family) => localIps(frontends, family).filter((ip) => ready.has(ip)).length
   return {
     namespace,
     name,
     port,
-    families: families.length > 0 ? families : allFamilies,
-    localEndpoints: { IPv4: localReady(endpoints, 'IPv4'), IPv6: localReady(endpoints, 'IPv6') },
+    families: families.filter((family) => frontends.some((frontend) => frontend.family === family)),
+    localEndpoints: { IPv4: count('IPv4'), IPv6: count('IPv6') },
   }
 }
 
-function localReady(endpoints: readonly localv1.Endpoint[], family: Family): number {
-  const ips = new Set<string>()
-  for (const { local, conditions, ips: own } of endpoints) {
-    // A terminating endpoint may still be used, but no new traffic should be drawn to this node for its sake.
-    if (local && (conditions?.ready ?? true)) for (const ip of ipsOf(own, family)) ips.add(ip)
-  }
-  return ips.size
+function localIps(frontends: readonly Frontend[], family: Family): string[] {
+  const own = frontends.filter((frontend) => frontend.family === family)
+  const endpoints = own.flatMap(({ inside, outside }) => [...inside.endpoints, ...outside.endpoints])
+  return [...new Set(endpoints.filter(({ isLocal }) => isLocal).map(({ ip }) => ip))]
+}
+
+/** A terminating endpoint may still be used, but no new traffic should be drawn to this node for its sake. */
+function readyIps({ endpoints }: ServiceEndpoints): Set<string> {
+  const ready = endpoints.filter(({ conditions }) => conditions?.ready ?? true)
+  const texts = ready.flatMap(({ ips }) => families.flatMap((family) => ipsOf(ips, family)))
+  return new Set(texts.flatMap((text) => parseIp(text)?.text ?? []))
 }

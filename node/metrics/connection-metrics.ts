@@ -1,12 +1,5 @@
+import type { ServicePortConnections } from '@kpng/client'
 import { Counter, type Registry } from 'prom-client'
-
-/** How many connections a service port was asked for. */
-export interface ServicePortConnections {
-  readonly namespace: string
-  readonly service: string
-  readonly port: string
-  readonly connections: number
-}
 
 /** A metric by service port, read from the kernel when somebody scrapes. */
 export function registerConnections(registry: Registry, read: () => Promise<readonly ServicePortConnections[]>): void {

@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { load } from 'js-yaml'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { apiClientMetrics } from './api-client-metrics.js'
-import { countHooks } from './backend-hooks.js'
 import { coreMetrics } from './core-metrics.js'
+import { countObservations } from './observation-metrics.js'
 import { ProxyMetrics } from './proxy-metrics.js'
 
 // Alerts and dashboards that name a metric which does not exist stay silent for ever.
@@ -21,9 +21,11 @@ const ofProxies = (['nftables', 'iptables'] as const).map((mode) => {
     mode,
     version: '1.2.3',
     readings,
-    servicePortCounters: { byServicePort: new Map() },
   })
-  countHooks({ connectionCounts: async () => [], failures: () => new Map() }, metrics)
+  countObservations(
+    { connections: async () => [], traffic: new Map(), failures: () => new Map(), listener: {} },
+    metrics,
+  )
   apiClientMetrics(metrics.registry)
   return metrics.registry
 })

@@ -1,5 +1,6 @@
-import { type Family, families, ipsOf } from '@kpng/api'
-import { type Changes, endpointsOfPort, type NodeView, type ServiceEndpoints } from '@kpng/client'
+import { type Family, families } from '@kpng/api'
+import type { Changes, NodeView } from '@kpng/client'
+import type { Audience, Frontend, FrontendTable, NodeFacts } from '@kpng/dataplane'
 
 export type TrafficPolicy = 'internal' | 'external'
 
@@ -11,56 +12,53 @@ export type NoLocalEndpoints = { readonly [key in `${TrafficPolicy}/${Family}`]:
 const zero: NoLocalEndpoints = { 'internal/IPv4': 0, 'internal/IPv6': 0, 'external/IPv4': 0, 'external/IPv6': 0 }
 const keys = Object.keys(zero) as (keyof NoLocalEndpoints)[]
 
-/**
- * The ports of a service that have endpoints somewhere, but none that the Local policy allows here. Those with none anywhere are not
- * counted (they are refused, not dropped); where the server cannot tell, they are.
- */
-export function noLocalEndpointsOf(item: ServiceEndpoints): NoLocalEndpoints {
-  const { service } = item
-  const localPolicies = { internal: service.internalTrafficToLocal, external: service.externalTrafficToLocal }
-  if (!localPolicies.internal && !localPolicies.external) return zero
+const isDropped = ({ endpoints, otherwise }: Audience): boolean => endpoints.length === 0 && otherwise === 'drop'
+
+/** @param frontends of one Service */
+export function noLocalEndpointsOf(frontends: readonly Frontend[]): NoLocalEndpoints {
   const counts = { ...zero }
-  for (const port of service.ports) {
-    const serving = endpointsOfPort(item, port)
-    for (const family of families) {
-      if (ipsOf(service.ips?.clusterIps, family).length === 0) continue
-      const anywhere = port.hasEndpoints ? port.hasEndpoints[family === 'IPv4' ? 'v4' : 'v6'] : true
-      for (const policy of trafficPolicies) {
-        if (!localPolicies[policy] || !anywhere) continue
-        const usable = serving.some(
-          ({ endpoint, scopes }) => scopes?.[policy] && ipsOf(endpoint.ips, family).length > 0,
-        )
-        if (!usable) counts[`${policy}/${family}`]++
-      }
+  for (const family of families) {
+    for (const policy of trafficPolicies) {
+      const dropped = frontends.filter(
+        ({ family: own, kind, outside }) =>
+          own === family && (kind === 'clusterIP') === (policy === 'internal') && isDropped(outside),
+      )
+      counts[`${policy}/${family}`] = new Set(dropped.map(({ portName }) => portName)).size
     }
   }
-  return counts
+  return keys.some((key) => counts[key] > 0) ? counts : zero
 }
 
 /** Keeps the totals up to date at the cost of what changed: the services that count are remembered, the others are not. */
 export class NoLocalEndpointsTotal {
+  readonly #frontends: FrontendTable
   readonly #byService = new Map<string, NoLocalEndpoints>()
   #total: NoLocalEndpoints = zero
-  #started = false
+  #node: NodeFacts | undefined
+
+  constructor(frontends: FrontendTable) {
+    this.#frontends = frontends
+  }
 
   get total(): NoLocalEndpoints {
     return this.#total
   }
 
+  /** To be called after each sync that succeeded, with the table up to date. */
   observe(view: NodeView, changes: Changes): void {
-    if (this.#started) for (const [path, { after }] of changes.services) this.#set(path, after)
-    else for (const [path, service] of view.services) this.#set(path, service)
-    this.#started = true
+    const everything = changes.full || this.#frontends.node !== this.#node
+    this.#node = this.#frontends.node
+    const paths = everything ? new Set([...this.#byService.keys(), ...view.services.keys()]) : changes.services.keys()
+    for (const path of paths) this.#set(path, noLocalEndpointsOf(this.#frontends.wantedBy(path)))
   }
 
-  #set(path: string, service: ServiceEndpoints | undefined): void {
+  #set(path: string, after: NoLocalEndpoints): void {
     const before = this.#byService.get(path) ?? zero
-    const after = service ? noLocalEndpointsOf(service) : zero
     if (before === zero && after === zero) return
     const total = { ...this.#total }
     for (const key of keys) total[key] += after[key] - before[key]
     this.#total = total
-    if (keys.some((key) => after[key] > 0)) this.#byService.set(path, after)
-    else this.#byService.delete(path)
+    if (after === zero) this.#byService.delete(path)
+    else this.#byService.set(path, after)
   }
 }

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { endpointAt, serviceWith, syncReport, TestView } from '../testing/views.js'
+import { countObservations } from './observation-metrics.js'
 import { ProxyMetrics } from './proxy-metrics.js'
 
 const promtool = (args: readonly string[], input?: string) =>
@@ -31,8 +32,8 @@ test.skipIf(missing)('promtool accepts our output, but for what is wrong in kube
     version: '1.2.3',
     now: () => 1000,
     readings: { apiEvents: () => 1, nodeLocalEvents: () => 1, skippedObjects: () => 1, storeRevision: () => 1 },
-    servicePortCounters: { byServicePort: new Map([['default/web:http', counts]]) },
   })
+  countObservations({ traffic: new Map([['default/web:http', counts]]), listener: {} }, metrics)
   const changes = view.change(
     { 'default/web': serviceWith({ name: 'web', externalTrafficToLocal: true }, [endpointAt('10.0.0.1')]) },
     { full: true, triggers: [{ service: 'default/web', unixMs: 1001 }] },

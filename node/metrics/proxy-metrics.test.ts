@@ -2,6 +2,7 @@ import { KpngError } from '@kpng/api'
 import type { Changes } from '@kpng/client'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { endpointAt, serviceWith, syncReport, TestView } from '../testing/views.js'
+import { countObservations } from './observation-metrics.js'
 import { ProxyMetrics, type ProxyMetricsOptions } from './proxy-metrics.js'
 
 let now: number
@@ -194,19 +195,19 @@ test('health checks, cleanups and stale flows are counted', async () => {
 
 test('the numbers of others are read at each scrape', async () => {
   let count = 1
-  const byServicePort = new Map()
+  const traffic = new Map()
   const read = () => count++
   metrics = make({
     readings: { apiEvents: read, nodeLocalEvents: () => 7, skippedObjects: () => 8, storeRevision: () => 9 },
-    servicePortCounters: { byServicePort },
   })
+  countObservations({ traffic, listener: {} }, metrics)
   expect(await value('kpng_k8s_api_events_total')).toBe(1)
   expect(await value('kpng_k8s_api_events_total')).toBe(2)
   expect(await value('kpng_node_local_events_total')).toBe(7)
   expect(await value('kpng_skipped_objects_total')).toBe(8)
   expect(await value('kpng_store_revision')).toBe(9)
   const labels = 'namespace="default",service="web",port="http"'
-  byServicePort.set('default/web:http', {
+  traffic.set('default/web:http', {
     connections: 1,
     active: 2,
     bytesToEndpoint: 3,
@@ -224,8 +225,8 @@ test('the numbers of others are read at each scrape', async () => {
   expect(await value(`kpng_userspace_failures_total{${labels},reason="no_endpoint"}`)).toBe(6)
   expect(await value(`kpng_userspace_failures_total{${labels},reason="refused"}`)).toBe(7)
   expect(await value(`kpng_userspace_failures_total{${labels},reason="crowded_out"}`)).toBe(8)
-  byServicePort.set('default/plain', { ...byServicePort.get('default/web:http'), connections: 8 })
+  traffic.set('default/plain', { ...traffic.get('default/web:http'), connections: 8 })
   expect(await value('kpng_userspace_connections_total{namespace="default",service="plain",port=""}')).toBe(8)
-  byServicePort.clear()
+  traffic.clear()
   expect(await value(`kpng_userspace_connections_total{${labels}}`)).toBeUndefined()
 })

@@ -1,12 +1,12 @@
 import { families as allFamilies, type Family, ipsOf } from '@kpng/api'
 import type { Changes, SyncReport } from '@kpng/client'
+import { FrontendTable } from '@kpng/dataplane'
 import { Registry } from 'prom-client'
 import { countChanges } from './count-changes.js'
 import { failureMetrics, type KubeProxyMetrics, kubeProxyMetrics, type MetricsMode } from './kube-proxy-metrics.js'
 import { NoLocalEndpointsTotal, trafficPolicies } from './no-local-endpoints.js'
 import { type Readings, registerBuildInfo, registerReadings } from './own-metrics.js'
 import { registerProcessMetrics } from './process-metrics.js'
-import { registerServicePortCounters, type ServicePortCounters } from './userspace-metrics.js'
 
 export interface ProxyMetricsOptions {
   /** Which failures there can be. */
@@ -16,8 +16,8 @@ export interface ProxyMetricsOptions {
   /** The families that are served; each sync is one of each, as in kube-proxy. Default both. */
   readonly families?: readonly Family[]
   readonly readings?: Readings
-  /** Of a backend that carries traffic itself. */
-  readonly servicePortCounters?: ServicePortCounters
+  /** What this node serves; up to date at each `recordSync`. Default: nothing. */
+  readonly frontends?: FrontendTable
   /** Unix time in milliseconds. Default Date.now. */
   readonly now?: () => number
   /** Whether the metrics of the process are added. Default true. */
@@ -32,7 +32,7 @@ export class ProxyMetrics {
   readonly #families: readonly Family[]
   readonly #now: () => number
   readonly #startedMs: number
-  readonly #noLocalEndpoints = new NoLocalEndpointsTotal()
+  readonly #noLocalEndpoints: NoLocalEndpointsTotal
   #lastQueuedMs = 0
 
   constructor({ mode, version, families = allFamilies, now = Date.now, ...options }: ProxyMetricsOptions) {
@@ -40,10 +40,10 @@ export class ProxyMetrics {
     this.#now = now
     this.#startedMs = now()
     this.#kubeProxy = kubeProxyMetrics(this.registry)
+    this.#noLocalEndpoints = new NoLocalEndpointsTotal(options.frontends ?? new FrontendTable())
     this.#failures = failureMetrics(this.registry, mode)
     registerBuildInfo(this.registry, version)
     registerReadings(this.registry, options.readings ?? {})
-    if (options.servicePortCounters) registerServicePortCounters(this.registry, options.servicePortCounters)
     if (options.processMetrics ?? true) registerProcessMetrics(this.registry)
     // From 0 on, so that the first failure is a step that `increase()` sees.
     for (const ip_family of families) {

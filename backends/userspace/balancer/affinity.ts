@@ -1,4 +1,10 @@
-import type { EndpointAddress } from '../usable-endpoints.js'
+import type { EndpointAddress } from './rotation.js'
+
+export interface RememberedClient {
+  readonly client: string
+  /** Its key. */
+  readonly endpoint: string
+}
 
 interface Session {
   readonly endpoint: EndpointAddress
@@ -20,8 +26,9 @@ export class Affinity {
     this.#now = now
   }
 
-  get size(): number {
-    return this.#sessions.size
+  sessions(): RememberedClient[] {
+    this.cleanUp()
+    return [...this.#sessions].map(([client, { endpoint }]) => ({ client, endpoint: endpoint.key }))
   }
 
   recall(clientIp: string): EndpointAddress | undefined {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { EndpointAddress, ScopedEndpoints } from '../usable-endpoints.js'
-import { Balancer } from './balancer.js'
+import { Balancer, type EndpointAddress, type ScopedEndpoints } from './balancer.js'
 
 const address = (key: string): EndpointAddress => ({ ip: key, port: 80, key })
 const everywhere = (...keys: string[]): ScopedEndpoints => {
@@ -66,6 +65,15 @@ it('says which endpoints went, which are forbidden to some, and which are new', 
   expect(changes([], ['a', 'b'])).toEqual({ gone: [], forbidden: [], added: ['a'] })
 })
 
+it('an endpoint that drains is neither gone nor forbidden, and gets no new connections', () => {
+  const { made, next } = balancer()
+  made.set(everywhere('a', 'b'), undefined)
+  const { gone, forbidden, added } = made.set(everywhere('b'), undefined, ['a'])
+  expect([gone.size, forbidden.internal.size, forbidden.external.size, added.size]).toEqual([0, 0, 0, 0])
+  expect([next(), next()]).toEqual(['b', 'b'])
+  expect([...made.set(everywhere('b'), undefined).gone]).toEqual(['a'])
+})
+
 describe('affinity', () => {
   it('keeps a client at its endpoint; each use makes it last again', () => {
     const { made, next, pass } = balancer()
@@ -87,9 +95,9 @@ describe('affinity', () => {
     next('y')
     pass(5000)
     made.cleanUpStaleSessions()
-    expect(made.sessions).toBe(1)
+    expect(made.sessions('internal')).toEqual([{ client: 'y', endpoint: 'b' }])
     made.set(everywhere('a', 'b'), undefined)
-    expect(made.sessions).toBe(0)
+    expect(made.sessions('internal')).toEqual([])
   })
 
   it('moves a client at once when its endpoint goes, and says which are gone', () => {
@@ -97,7 +105,7 @@ describe('affinity', () => {
     made.set(everywhere('a', 'b'), 10)
     expect(next('x')).toBe('a')
     expect([...made.set(everywhere('b', 'c'), 10).gone]).toEqual(['a'])
-    expect([made.has('a'), made.has('b')]).toEqual([false, true])
+    expect([made.has('a', 'internal'), made.has('b', 'internal')]).toEqual([false, true])
     const moved = next('x')
     expect(moved).not.toBe('a')
     expect(next('x')).toBe(moved)
@@ -125,13 +133,5 @@ describe('affinity', () => {
     expect(made.next('external', 'x')?.key).toBe('b')
     expect(made.next('internal', 'x')?.key).toBe('a')
     expect(made.next('cluster', 'x')?.key).toBe('a')
-  })
-
-  it('lasts three hours when nothing is said', () => {
-    const { made, next, pass } = balancer()
-    made.set(everywhere('a', 'b'), 0)
-    next('x')
-    pass(10_799_999)
-    expect(next('x')).toBe('a')
   })
 })

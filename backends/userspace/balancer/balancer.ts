@@ -1,7 +1,13 @@
-import { defaultAffinitySeconds } from '@kpng/api'
-import type { EndpointAddress, Scope, ScopedEndpoints } from '../usable-endpoints.js'
-import { Affinity } from './affinity.js'
-import { Rotation } from './rotation.js'
+import { Affinity, type RememberedClient } from './affinity.js'
+import { type EndpointAddress, Rotation } from './rotation.js'
+
+export type { EndpointAddress } from './rotation.js'
+
+/** Which traffic: to cluster IPs; from outside; from pods and this node to addresses meant for the outside. */
+export const scopes = ['internal', 'external', 'cluster'] as const
+export type Scope = (typeof scopes)[number]
+
+export type ScopedEndpoints = Readonly<Record<Scope, readonly EndpointAddress[]>>
 
 export interface BalancerClock {
   /** Milliseconds that only go forward. */
@@ -10,17 +16,15 @@ export interface BalancerClock {
   readonly random: () => number
 }
 
-/** What a change has made of endpoints, by their keys. */
+/** What a change did to endpoints, by their keys. */
 export interface EndpointChanges {
-  /** No longer used for anything. */
+  /** They serve nobody any more. */
   readonly gone: ReadonlySet<string>
-  /** Still used, but no longer for this kind of traffic. */
+  /** They get new connections, but no longer of this kind of traffic. */
   readonly forbidden: Readonly<Record<Scope, ReadonlySet<string>>>
-  /** Not used before the change. They may have been once. */
+  /** Unknown before the change. They may have been known once. */
   readonly added: ReadonlySet<string>
 }
-
-const scopes = ['internal', 'external', 'cluster'] as const
 
 const forEachScope = <T>(make: (scope: Scope) => T): Record<Scope, T> => ({
   internal: make('internal'),
@@ -33,6 +37,7 @@ export class Balancer {
   readonly #rotations: Readonly<Record<Scope, Rotation>>
   /** One for each kind of traffic: where their endpoints differ, they would take a client's session from each other. */
   readonly #affinities: Readonly<Record<Scope, Affinity>>
+  /** Endpoints that serve: those that get new connections, and those that only drain. */
   #known = new Set<string>()
 
   constructor({ now, random }: BalancerClock) {
@@ -40,14 +45,22 @@ export class Balancer {
     this.#affinities = forEachScope(() => new Affinity(now))
   }
 
-  /** Takes the newest endpoints and the affinity timeout (undefined: no affinity). */
-  set(endpoints: ScopedEndpoints, affinitySeconds: number | undefined): EndpointChanges {
+  /**
+   * @param affinitySeconds undefined: no session affinity
+   * @param draining keys of endpoints that get no new connections but still serve those they have
+   */
+  set(
+    endpoints: ScopedEndpoints,
+    affinitySeconds: number | undefined,
+    draining: readonly string[] = [],
+  ): EndpointChanges {
     const before = forEachScope((scope) => this.endpointKeys(scope))
-    const known = new Set(scopes.flatMap((scope) => endpoints[scope].map(({ key }) => key)))
+    const used = new Set(scopes.flatMap((scope) => endpoints[scope].map(({ key }) => key)))
+    const known = new Set([...used, ...draining])
     const gone = new Set([...this.#known].filter((key) => !known.has(key)))
     const added = new Set([...known].filter((key) => !this.#known.has(key)))
     this.#known = known
-    const timeoutMs = affinitySeconds === undefined ? undefined : (affinitySeconds || defaultAffinitySeconds) * 1000
+    const timeoutMs = affinitySeconds === undefined ? undefined : affinitySeconds * 1000
     for (const scope of scopes) {
       this.#rotations[scope].set(endpoints[scope])
       const affinity = this.#affinities[scope]
@@ -56,7 +69,7 @@ export class Balancer {
       if (gone.size > 0) affinity.forget(gone)
     }
     const forbidden = forEachScope(
-      (scope) => new Set(before[scope].filter((key) => known.has(key) && !this.has(key, scope))),
+      (scope) => new Set(before[scope].filter((key) => used.has(key) && !this.has(key, scope))),
     )
     return { gone, forbidden, added }
   }
@@ -77,9 +90,9 @@ export class Balancer {
     for (const affinity of Object.values(this.#affinities)) affinity.leave(clientIp, endpointKey)
   }
 
-  /** Whether an endpoint is still in use for a kind of traffic; for anything when none is given. */
-  has(endpointKey: string, scope?: Scope): boolean {
-    return scope === undefined ? this.#known.has(endpointKey) : this.#rotations[scope].has(endpointKey)
+  /** Whether an endpoint gets new connections of a kind of traffic. */
+  has(endpointKey: string, scope: Scope): boolean {
+    return this.#rotations[scope].has(endpointKey)
   }
 
   endpointKeys(scope: Scope): string[] {
@@ -90,8 +103,9 @@ export class Balancer {
     for (const affinity of Object.values(this.#affinities)) affinity.cleanUp()
   }
 
-  get sessions(): number {
-    return Object.values(this.#affinities).reduce((sum, { size }) => sum + size, 0)
+  /** The clients whose session affinity is remembered for a kind of traffic, and the keys of their endpoints. */
+  sessions(scope: Scope): RememberedClient[] {
+    return this.#affinities[scope].sessions()
   }
 
   /** The endpoint that the client has a session with, for this kind of traffic or else for another, unless it must not be used here. */

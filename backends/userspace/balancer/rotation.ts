@@ -1,4 +1,9 @@
-import type { EndpointAddress } from '../usable-endpoints.js'
+export interface EndpointAddress {
+  readonly ip: string
+  readonly port: number
+  /** `10.1.0.5:8080` */
+  readonly key: string
+}
 
 /** Endpoints in turn. A change of the set shuffles it and begins anew, so that not every node starts with the same one. */
 export class Rotation {

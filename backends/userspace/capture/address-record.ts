@@ -1,7 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, win32 } from 'node:path'
-import { type Log, messageOf } from '@kpng/api'
-import { parseIp } from '../address.js'
+import { type Log, messageOf, parseIp } from '@kpng/api'
 
 /** `C:\\ProgramData\\kpng\\addresses.json`: where commands keep the record. Whoever may change it can have addresses deleted. */
 export const defaultStateFile = (): string =>

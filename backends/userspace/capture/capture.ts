@@ -1,6 +1,5 @@
-import type { NodeIps } from '../insiders.js'
+import type { Family } from '@kpng/api'
 import type { Portal } from '../portal.js'
-import type { Fates } from '../usable-endpoints.js'
 
 /** Where a proxy socket listens. Port 0: any that is free. */
 export interface Place {
@@ -8,25 +7,36 @@ export interface Place {
   readonly port: number
 }
 
-/** A portal whose proxy socket listens. Never changed in place: a new object takes its place. */
+/** A portal with a proxy socket that listens. Never changed in place: a new object takes its place. */
 export interface OpenPortal {
   readonly portal: Portal
   readonly place: Place
-  readonly fates: Fates
+}
+
+/** What captures know of this node. Never changed in place. */
+export interface NodeAddresses {
+  /** The ranges of clients inside the cluster: pods, and this node's addresses. */
+  readonly insideCidrs: readonly string[]
+  /** An address at which proxy ports can be reached, from here and from elsewhere. Undefined: there is none. */
+  readonly nodeIps: Readonly<Record<Family, string | undefined>>
+  /** Which of the node's addresses serve node ports. */
+  readonly nodePortCidrs: Readonly<Record<Family, readonly string[]>>
+  /** The same as addresses to listen on: those of the machine's interfaces, or the wildcard. */
+  readonly nodePortHosts: Readonly<Record<Family, readonly string[]>>
 }
 
 export interface Steering {
+  /**
+   * `changes`: write what differs since the last steering that succeeded. `check`: also look whether the machine still holds the
+   * rest, and write it again if not. `full`: nothing is known of what the machine holds; write everything.
+   */
+  readonly extent: 'changes' | 'check' | 'full'
   /** Every open portal. */
   readonly open: readonly OpenPortal[]
-  /** What is new and what is void since the last steering that succeeded; a changed portal is in both. */
+  /** What is new and what is void since the last steering that succeeded; a portal that changed is in both. */
   readonly added: readonly OpenPortal[]
   readonly removed: readonly OpenPortal[]
-  /** Nothing is known of what the machine holds: write everything. */
-  readonly full: boolean
-  /** The ranges of clients inside the cluster, without this node's own addresses. */
-  readonly insideCidrs: readonly string[]
-  /** Addresses of this node at which a proxy port can be reached. */
-  readonly nodeIps: NodeIps
+  readonly node: NodeAddresses
 }
 
 /** Gets clients' packets from a service's addresses to the proxy sockets. */
@@ -37,13 +47,15 @@ export interface Capture {
    * clients as the system itself does; and an old owner of an address must let go before the new one takes it.
    */
   readonly listensOnPortals: boolean
+  /** The families that can be served. Both until `setup` finds out. */
+  readonly families: readonly Family[]
   /** Checks the machine; the error says what is missing. */
   setup(): Promise<void>
-  /** Where the proxy socket of a portal shall listen. May make the address usable first. */
-  place(portal: Portal, nodeIps: NodeIps): Promise<Place>
-  /** Whether a place given before still is right, now that the node has these addresses. */
-  isRight(portal: Portal, place: Place, nodeIps: NodeIps): boolean
-  /** Takes back what `place` gave. Called when no packet is steered there any more. */
+  /** The addresses at which a portal needs a proxy socket. */
+  hosts(portal: Portal, node: NodeAddresses): readonly string[]
+  /** The port for a proxy socket at one of them. May make the address usable first. */
+  allocate(portal: Portal, host: string): Promise<number>
+  /** Takes back what `allocate` gave. Called when no packet is steered there any more. */
   release(portal: Portal, place: Place): Promise<void>
   /** Makes packets reach exactly the open portals. */
   steer(steering: Steering): Promise<void>

@@ -1,32 +1,20 @@
 import { describe, expect, it } from 'vitest'
-import type { OpenPortal, Steering } from './capture.js'
-import { restoreInput } from './iptables-rules.js'
+import { nodeAddresses, openPortal, type PortalInit } from '../testing/open-portal.js'
+import type { NodeAddresses, OpenPortal } from './capture.js'
+import { areRules, jumps, ourLines, restoreInput, rulesOf } from './iptables-rules.js'
 
-const open = (init: Partial<OpenPortal['portal']>, port: number, fates?: OpenPortal['fates']): OpenPortal => ({
-  portal: {
-    servicePort: 'default/nginx-deployment',
-    kind: 'cluster-ip',
-    family: 'v4',
-    protocol: 'tcp',
-    ip: '10.96.232.82',
-    port: 80,
-    sourceRanges: undefined,
-    ...init,
-  },
-  place: { ip: '0.0.0.0', port },
-  fates: fates ?? { inside: 'forward', outside: 'forward' },
+const open = (init: PortalInit, port: number) =>
+  openPortal({ service: 'default/nginx-deployment', portName: '', address: '10.96.232.82', ...init }, { port })
+
+const node = nodeAddresses({
+  insideCidrs: ['10.244.0.0/24', 'fd44::/64'],
+  nodeIps: { IPv4: '172.18.0.2', IPv6: 'fd18::2' },
 })
 
-const rules = (portals: OpenPortal[], bindIp?: string, nodeIp: string | undefined = '172.18.0.2') => {
-  const steering = {
-    open: portals,
-    insideCidrs: ['10.244.0.0/24', 'fd44::/64'],
-    nodeIps: { v4: nodeIp, v6: 'fd18::2' },
-  } as unknown as Steering
-  const family = portals[0]?.portal.family ?? 'v4'
-  return restoreInput({ family, boundIps: { tcp: bindIp, udp: bindIp ?? nodeIp } }, steering)
-    .split('\n')
-    .filter((line) => line.startsWith('-A') && !line.includes('! --ctstate DNAT'))
+const rules = (portals: OpenPortal[], bindIp?: string, at: NodeAddresses = node) => {
+  const family = portals[0]?.portal.family ?? 'IPv4'
+  const { nat, filter } = rulesOf(family, portals, at, { tcp: bindIp, udp: bindIp ?? at.nodeIps[family] })
+  return [...nat, ...filter].filter((line) => !line.includes('! --ctstate DNAT'))
 }
 
 describe('iptables rules, as `iptables-save | grep` shows them', () => {
@@ -38,7 +26,7 @@ describe('iptables rules, as `iptables-save | grep` shows them', () => {
   })
 
   it('node port, IPv6', () => {
-    expect(rules([open({ ip: '', port: 30_080, family: 'v6', kind: 'node-port' }, 33_059)])).toEqual([
+    expect(rules([open({ address: '', port: 30_080, family: 'IPv6', kind: 'nodePort' }, 33_059)])).toEqual([
       '-A KPNG-NODEPORT-CONTAINER -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 30080 -j REDIRECT --to-ports 33059',
       '-A KPNG-NODEPORT-HOST -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 30080 -j DNAT --to-destination [fd18::2]:33059',
     ])
@@ -59,42 +47,71 @@ describe('iptables rules, as `iptables-save | grep` shows them', () => {
     [
       'nobody anywhere',
       {},
-      { inside: 'refuse', outside: 'refuse' },
+      ['refuse', 'refuse'],
       [
         '-A KPNG-PORTALS-FILTER -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -m conntrack --ctstate NEW -j REJECT --reject-with tcp-reset',
       ],
     ],
     [
       'nobody anywhere, UDP node port; clients in mid-flow are told too',
-      { protocol: 'udp', ip: '', port: 30_053 },
-      { inside: 'refuse', outside: 'refuse' },
+      { protocol: 'udp', address: '', port: 30_053, kind: 'nodePort' },
+      ['refuse', 'refuse'],
       [
-        '-A KPNG-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 33059 -j REJECT',
-        '-A KPNG-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 30053 -m addrtype --dst-type LOCAL -m conntrack --ctstate NEW -j REJECT',
+        '-A KPNG-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 33059 -j REJECT --reject-with icmp-port-unreachable',
+        '-A KPNG-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 30053 -m addrtype --dst-type LOCAL -m conntrack --ctstate NEW -j REJECT --reject-with icmp-port-unreachable',
       ],
     ],
     [
       'none here',
       {},
-      { inside: 'drop', outside: 'drop' },
+      ['drop', 'drop'],
       [
         '-A KPNG-PORTALS-FILTER -d 10.96.232.82/32 -p tcp -m comment --comment "default/nginx-deployment" -m tcp --dport 80 -m conntrack --ctstate NEW -j DROP',
       ],
     ],
-  ] as const)('%s', (_name, init, fates, expected) => expect(rules([open(init, 33_059, fates)])).toEqual(expected))
+  ] as const)('%s', (_name, init, fates, expected) =>
+    expect(rules([open({ ...init, fates }, 33_059)])).toEqual(expected),
+  )
+
+  it('node ports only at the addresses that serve them', () => {
+    const at = { ...node, nodePortCidrs: { IPv4: ['172.18.0.2/32', '192.0.2.0/24'], IPv6: [] } }
+    const nodePort = { address: '', port: 30_080, kind: 'nodePort' } as const
+    expect(rules([open(nodePort, 33_059)], undefined, at).map((line) => line.replace(/ -p tcp.*/, ''))).toEqual([
+      '-A KPNG-NODEPORT-CONTAINER -d 172.18.0.2/32',
+      '-A KPNG-NODEPORT-HOST -d 172.18.0.2/32',
+      '-A KPNG-NODEPORT-CONTAINER -d 192.0.2.0/24',
+      '-A KPNG-NODEPORT-HOST -d 192.0.2.0/24',
+    ])
+    expect(rules([open({ ...nodePort, family: 'IPv6' }, 33_059)], undefined, at)).toEqual([])
+  })
 
   it('a name cannot bring rules of its own', () => {
-    for (const rule of rules([open({ servicePort: 'a"\n-A INPUT -j ACCEPT' }, 1)]))
+    for (const rule of rules([open({ service: 'a"\n-A INPUT -j ACCEPT' }, 1)]))
       expect(rule).toContain('--comment "a__-A_INPUT_-j_ACCEPT"')
   })
 
+  it('are found again in what iptables-save prints, and so is a change of them', () => {
+    const { nat, filter } = rulesOf('IPv4', [open({}, 33_059)], node, { tcp: undefined, udp: undefined })
+    const jumpLines = jumps.map(({ from, to, match }) => {
+      const words = match.map((word) => (word.includes(' ') ? `"${word}"` : word))
+      return `-A ${from} ${words.join(' ')} -j ${to}`
+    })
+    const saved = [...jumpLines, '-A INPUT -j ACCEPT', ':KPNG-PORTALS-HOST - [0:0]', ...[...nat].reverse(), ...filter]
+    const found = ourLines(saved.join('\n'))
+    expect(found).toHaveLength(jumps.length + nat.length + filter.length)
+    expect(areRules(found, { nat, filter })).toBe(true)
+    for (const gone of found) {
+      expect(
+        areRules(
+          found.filter((line) => line !== gone),
+          { nat, filter },
+        ),
+      ).toBe(false)
+    }
+  })
+
   it('declares our chains whole and touches no other', () => {
-    const text = restoreInput({ family: 'v4', boundIps: { tcp: undefined, udp: undefined } }, {
-      open: [],
-      insideCidrs: [],
-      nodeIps: {},
-    } as unknown as Steering)
-    expect(text).toBe(`*nat
+    expect(restoreInput({ nat: [], filter: [] })).toBe(`*nat
 :KPNG-PORTALS-CONTAINER - [0:0]
 :KPNG-PORTALS-HOST - [0:0]
 :KPNG-NODEPORT-CONTAINER - [0:0]

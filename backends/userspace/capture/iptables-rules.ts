@@ -1,8 +1,8 @@
-import { type Family, hostPort } from '../address.js'
-import type { Protocol } from '../portal.js'
-import type { Fate } from '../usable-endpoints.js'
-import type { OpenPortal, Steering } from './capture.js'
+import { type Family, hostPort } from '@kpng/api'
+import { type Fate, fateOf, isServed, type Portal, servicePortName } from '../portal.js'
+import type { NodeAddresses, OpenPortal } from './capture.js'
 import { commentOf } from './portal-text.js'
+import type { BoundIps } from './portals.js'
 
 // The chains that people know from kube-proxy's userspace mode, by names of our own: what kube-proxy left is not ours to write to or to
 // take away. "Container" is everything that comes in over an interface, "host" what this node's own programs send.
@@ -55,17 +55,29 @@ export const jumps: readonly Jump[] = [
   })),
 ]
 
-export interface RuleLayout {
-  readonly family: Family
-  /** The one address at which the proxy sockets of a protocol listen. Undefined: all addresses. */
-  readonly boundIps: Readonly<Record<Protocol, string | undefined>>
+/** Everything in our chains of one family, and the jumps to them, as iptables-save prints it. */
+export interface Rules {
+  readonly nat: readonly string[]
+  readonly filter: readonly string[]
+}
+
+export function rulesOf(
+  family: Family,
+  allOpen: readonly OpenPortal[],
+  node: NodeAddresses,
+  boundIps: BoundIps,
+): Rules {
+  const open = allOpen.filter(({ portal }) => portal.family === family)
+  // A portal that refuses everybody has no rule in nat: its packets reach the filter chain with the service's address.
+  const served = open.filter(({ portal }) => isServed(portal))
+  return {
+    nat: served.flatMap((each) => natRules(each, node, boundIps)),
+    filter: open.flatMap((each) => filterRules(each, node)),
+  }
 }
 
 /** The input of `iptables-restore --noflush`: all of our chains, whole, and nothing else. */
-export function restoreInput(layout: RuleLayout, steering: Steering): string {
-  const open = steering.open.filter(({ portal }) => portal.family === layout.family)
-  const nat = open.filter(forwards).flatMap((portal) => natRules(layout, portal, steering.nodeIps[layout.family]))
-  const filter = open.flatMap((portal) => filterRules(portal, steering.insideCidrs))
+export function restoreInput({ nat, filter }: Rules): string {
   const declare = (names: readonly string[]) => names.map((name) => `:${name} - [0:0]`)
   return [
     ...['*nat', ...declare(chainsIn.nat), ...nat, 'COMMIT'],
@@ -74,18 +86,39 @@ export function restoreInput(layout: RuleLayout, steering: Steering): string {
   ].join('\n')
 }
 
-/** A portal that refuses everybody has no rule in nat: its packets reach the filter chain with the service's address. */
-const forwards = ({ fates }: OpenPortal): boolean => fates.inside === 'forward' || fates.outside === 'forward'
+/** Of what iptables-save printed, the lines that are ours. */
+export const ourLines = (saved: string): string[] =>
+  saved.split('\n').filter((line) => line.startsWith('-A ') && / (?:-j )?KPNG-/.test(line))
 
-function matchOf({ portal }: OpenPortal): string {
-  const destination = portal.ip === '' ? '' : `-d ${portal.ip}/${portal.family === 'v4' ? 32 : 128} `
-  const { protocol } = portal
-  return `${destination}-p ${protocol} -m comment --comment "${commentOf(portal.servicePort)}" -m ${protocol} --dport ${portal.port}`
+/** Whether these lines are the rules and the jumps to our chains. The system's chains may hold more between the jumps. */
+export function areRules(lines: readonly string[], { nat, filter }: Rules): boolean {
+  const isJump = (line: string) => !line.startsWith('-A KPNG-')
+  const expectedJumps = jumps.map(({ from, match, to }) => `-A ${from} ${match.map(quoted).join(' ')} -j ${to}`)
+  const byChain = (rules: readonly string[]) =>
+    Object.values(chains).flatMap((chain) => rules.filter((rule) => rule.startsWith(`-A ${chain} `)))
+  return (
+    lines.filter(isJump).sort().join('\n') === expectedJumps.sort().join('\n') &&
+    byChain(lines).join('\n') === byChain([...nat, ...filter]).join('\n')
+  )
 }
 
-function natRules({ boundIps }: RuleLayout, open: OpenPortal, nodeIp: string | undefined): string[] {
-  const { portal, place } = open
+const quoted = (word: string): string => (word.includes(' ') ? `"${word}"` : word)
+
+/** One for each range of the node's addresses that serve node ports. */
+function matchesOf(portal: Portal, { nodePortCidrs }: NodeAddresses): string[] {
+  const { kind, family, address, protocol, port } = portal
+  const ranges = kind === 'nodePort' ? nodePortCidrs[family] : [`${address}/${family === 'IPv4' ? 32 : 128}`]
+  return ranges.map((range) => {
+    const destination = range.endsWith('/0') ? '' : `-d ${range} `
+    return `${destination}-p ${protocol} ${commentMatch(portal)} -m ${protocol} --dport ${port}`
+  })
+}
+
+const commentMatch = (portal: Portal): string => `-m comment --comment "${commentOf(servicePortName(portal))}"`
+
+function natRules({ portal, place }: OpenPortal, node: NodeAddresses, boundIps: BoundIps): string[] {
   const bindIp = boundIps[portal.protocol]
+  const nodeIp = node.nodeIps[portal.family]
   const redirect = `-j REDIRECT --to-ports ${place.port}`
   const dnat = (ip: string) => `-j DNAT --to-destination ${hostPort(ip, place.port)}`
   // A socket on all addresses is reached at the address of the interface the packet came in by; what this node sends itself goes to the
@@ -93,34 +126,39 @@ function natRules({ boundIps }: RuleLayout, open: OpenPortal, nodeIp: string | u
   const container = bindIp === undefined ? redirect : dnat(bindIp)
   const host = bindIp !== undefined ? dnat(bindIp) : nodeIp !== undefined ? dnat(nodeIp) : redirect
   const [containerChain, hostChain] =
-    portal.ip === '' ? [chains.nodePortContainer, chains.nodePortHost] : [chains.portalsContainer, chains.portalsHost]
-  return [`-A ${containerChain} ${matchOf(open)} ${container}`, `-A ${hostChain} ${matchOf(open)} ${host}`]
+    portal.kind === 'nodePort'
+      ? [chains.nodePortContainer, chains.nodePortHost]
+      : [chains.portalsContainer, chains.portalsHost]
+  return matchesOf(portal, node).flatMap((match) => [
+    `-A ${containerChain} ${match} ${container}`,
+    `-A ${hostChain} ${match} ${host}`,
+  ])
 }
 
-function filterRules(open: OpenPortal, insideCidrs: readonly string[]): string[] {
-  const { portal, place, fates } = open
-  const { protocol, family } = portal
+function filterRules({ portal, place }: OpenPortal, node: NodeAddresses): string[] {
+  const { protocol, family, kind } = portal
+  const [inside, outside] = [fateOf(portal.inside), fateOf(portal.outside)]
+  const toProxyPort = `-A ${chains.filter} -p ${protocol} ${commentMatch(portal)} -m ${protocol} --dport ${place.port}`
   // The proxy port itself is no way in: whoever did not come through a portal has bypassed the service's policies.
-  const rules = [
-    `-A ${chains.filter} -p ${protocol} -m comment --comment "${commentOf(portal.servicePort)}" -m ${protocol} --dport ${place.port} -m conntrack ! --ctstate DNAT ${target('refuse', protocol)}`,
-  ]
-  if (forwards(open)) return rules
+  const rules = [`${toProxyPort} -m conntrack ! --ctstate DNAT ${target('refuse', portal)}`]
+  if (isServed(portal)) return rules
   // UDP clients in mid-flow are still led here by conntrack; they are told like everybody else.
-  if (protocol === 'udp') {
-    rules.push(
-      `-A ${chains.filter} -p udp -m comment --comment "${commentOf(portal.servicePort)}" -m udp --dport ${place.port} ${target(fates.outside, protocol)}`,
-    )
-  }
-  const match = `${matchOf(open)}${portal.ip === '' ? ' -m addrtype --dst-type LOCAL' : ''} -m conntrack --ctstate NEW`
-  if (fates.inside !== fates.outside) {
-    for (const cidr of insideCidrs.filter((text) => text.includes(':') === (family === 'v6'))) {
-      rules.push(`-A ${chains.filter} -s ${cidr} ${match} ${target(fates.inside, protocol)}`)
+  if (protocol === 'udp') rules.push(`${toProxyPort} ${target(outside, portal)}`)
+  for (const each of matchesOf(portal, node)) {
+    const match = `${each}${kind === 'nodePort' ? ' -m addrtype --dst-type LOCAL' : ''} -m conntrack --ctstate NEW`
+    if (inside !== outside) {
+      for (const cidr of node.insideCidrs.filter((text) => text.includes(':') === (family === 'IPv6'))) {
+        rules.push(`-A ${chains.filter} -s ${cidr} ${match} ${target(inside, portal)}`)
+      }
+      rules.push(`-A ${chains.filter} ${match} -m addrtype --src-type LOCAL ${target(inside, portal)}`)
     }
-    rules.push(`-A ${chains.filter} ${match} -m addrtype --src-type LOCAL ${target(fates.inside, protocol)}`)
+    rules.push(`-A ${chains.filter} ${match} ${target(outside, portal)}`)
   }
-  rules.push(`-A ${chains.filter} ${match} ${target(fates.outside, protocol)}`)
   return rules
 }
 
-const target = (fate: Fate, protocol: string): string =>
-  fate === 'drop' ? '-j DROP' : protocol === 'tcp' ? '-j REJECT --reject-with tcp-reset' : '-j REJECT'
+function target(fate: Fate, { protocol, family }: Portal): string {
+  if (fate === 'drop') return '-j DROP'
+  if (protocol === 'tcp') return '-j REJECT --reject-with tcp-reset'
+  return `-j REJECT --reject-with ${family === 'IPv4' ? 'icmp-port-unreachable' : 'icmp6-port-unreachable'}`
+}

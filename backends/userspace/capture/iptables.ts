@@ -1,10 +1,8 @@
-import { KpngError, type Log, messageOf } from '@kpng/api'
+import { type Family, families, KpngError, type Log, messageOf } from '@kpng/api'
 import { isMissingProgram } from '@kpng/linux'
-import type { Family } from '../address.js'
-import type { Protocol } from '../portal.js'
-import type { Capture } from './capture.js'
+import type { Capture, Steering } from './capture.js'
 import { listRules, removeRules } from './iptables-removal.js'
-import { jumps, restoreInput } from './iptables-rules.js'
+import { areRules, jumps, ourLines, type Rules, restoreInput, rulesOf, tables } from './iptables-rules.js'
 import { type PortalOptions, portalPlaces } from './portals.js'
 import { type RunProgram, runProgram } from './program.js'
 import { staleFlowRemoval } from './stale-flows.js'
@@ -14,20 +12,21 @@ export interface IptablesOptions extends PortalOptions {
   readonly run?: RunProgram
 }
 
-const programs: Record<Family, { rules: string; restore: string }> = {
-  v4: { rules: 'iptables', restore: 'iptables-restore' },
-  v6: { rules: 'ip6tables', restore: 'ip6tables-restore' },
-}
+const programs: Record<Family, string> = { IPv4: 'iptables', IPv6: 'ip6tables' }
 
 /** Portals by iptables, in chains like those of kube-proxy's userspace mode. Other chains are never touched, but for the jumps to ours. */
 export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesOptions): Capture {
-  const places = portalPlaces(portals)
+  const { boundIps, ...places } = portalPlaces(portals)
   const removeStaleFlows = staleFlowRemoval({ log })
-  let families: readonly Family[] = ['v4', 'v6']
+  let usable = families
+  /** What of the node is in the rules. */
+  let writtenNode = ''
+  /** Our lines as iptables-save printed them after they were last repaired. */
+  const repaired = new Map<Family, string>()
 
   const succeeds = async (family: Family, args: readonly string[]): Promise<boolean> => {
     try {
-      await run(programs[family].rules, ['-w', ...args])
+      await run(programs[family], ['-w', ...args])
       return true
     } catch (error) {
       if (error instanceof KpngError && error.code === 'unsupported') throw error
@@ -38,38 +37,60 @@ export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesO
     for (const { table, from, to, first, match } of jumps) {
       const rule = [...match, '-j', to]
       if (await succeeds(family, ['-t', table, '-C', from, ...rule])) continue
-      await run(programs[family].rules, ['-w', '-t', table, first ? '-I' : '-A', from, ...rule])
+      await run(programs[family], ['-w', '-t', table, first ? '-I' : '-A', from, ...rule])
     }
+  }
+  const write = (family: Family, rules: Rules) =>
+    run(`${programs[family]}-restore`, ['-w', '--noflush'], restoreInput(rules))
+  const list = async (family: Family): Promise<string[]> => {
+    const saved: string[] = []
+    for (const table of tables) saved.push(await run(`${programs[family]}-save`, ['-t', table]))
+    return ourLines(saved.join('\n'))
+  }
+  const repair = async (family: Family, rules: Rules) => {
+    const lines = await list(family)
+    if (areRules(lines, rules) || lines.join('\n') === repaired.get(family)) return
+    log.warn('Somebody else changed the rules of the portals; they are written again', { program: programs[family] })
+    await write(family, rules)
+    await ensureJumps(family)
+    repaired.set(family, (await list(family)).join('\n'))
+  }
+  const steer = async ({ extent, open, added, removed, node }: Steering) => {
+    const differs = extent === 'full' || added.length + removed.length > 0 || JSON.stringify(node) !== writtenNode
+    for (const family of usable) {
+      const rules = rulesOf(family, open, node, boundIps(family, node))
+      if (differs) {
+        await write(family, rules)
+        repaired.delete(family)
+      }
+      if (extent === 'full') await ensureJumps(family)
+      if (extent === 'check') await repair(family, rules)
+    }
+    writtenNode = JSON.stringify(node)
+    await removeStaleFlows({ added, removed })
   }
 
   return {
+    ...places,
     name: 'iptables',
     listensOnPortals: false,
-    place: places.place,
-    isRight: places.isRight,
-    release: places.release,
+    get families() {
+      return usable
+    },
     async setup() {
       await listRules(run, 'iptables', 'nat', 'PREROUTING')
       try {
         await listRules(run, 'ip6tables', 'nat', 'PREROUTING')
       } catch (error) {
-        families = ['v4']
+        usable = ['IPv4']
         log.warn('ip6tables cannot be used: services are proxied in IPv4 only', { error: messageOf(error) })
       }
     },
-    async steer(steering) {
-      for (const family of families) {
-        const boundIp = (protocol: Protocol) => places.boundIp(family, protocol, steering.nodeIps)
-        const layout = { family, boundIps: { tcp: boundIp('tcp'), udp: boundIp('udp') } }
-        await run(programs[family].restore, ['-w', '--noflush'], restoreInput(layout, steering))
-        if (steering.full) await ensureJumps(family)
-      }
-      await removeStaleFlows(steering)
-    },
+    steer,
     async cleanup() {
-      for (const family of families) {
-        await removeRules(run, programs[family].rules).catch((error: unknown) => {
-          if (family === 'v4' || !isMissingProgram(error)) throw error
+      for (const family of usable) {
+        await removeRules(run, programs[family]).catch((error: unknown) => {
+          if (family === 'IPv4' || !isMissingProgram(error)) throw error
           log.info('ip6tables is not installed: IPv6 was not looked at')
         })
       }

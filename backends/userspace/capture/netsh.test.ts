@@ -12,17 +12,20 @@ import { addArguments, defaultInterface, deleteArguments, showArguments } from '
 describe("netsh's arguments", () => {
   it.each([
     [
-      addArguments('v4', defaultInterface, '10.96.0.1'),
+      addArguments('IPv4', defaultInterface, '10.96.0.1'),
       'interface|ipv4|add|address|name=vEthernet (HNS Internal NIC)|address=10.96.0.1|mask=255.255.255.255',
     ],
     [
-      deleteArguments('v4', defaultInterface, '10.96.0.1'),
+      deleteArguments('IPv4', defaultInterface, '10.96.0.1'),
       'interface|ipv4|delete|address|name=vEthernet (HNS Internal NIC)|address=10.96.0.1',
     ],
-    [showArguments('v4', defaultInterface), 'interface|ipv4|show|address|name=vEthernet (HNS Internal NIC)'],
-    [addArguments('v6', 'Ethernet', 'fd96::1'), 'interface|ipv6|add|address|interface=Ethernet|address=fd96::1/128'],
-    [deleteArguments('v6', 'Ethernet', 'fd96::1'), 'interface|ipv6|delete|address|interface=Ethernet|address=fd96::1'],
-    [showArguments('v6', 'Ethernet'), 'interface|ipv6|show|address|interface=Ethernet'],
+    [showArguments('IPv4', defaultInterface), 'interface|ipv4|show|address|name=vEthernet (HNS Internal NIC)'],
+    [addArguments('IPv6', 'Ethernet', 'fd96::1'), 'interface|ipv6|add|address|interface=Ethernet|address=fd96::1/128'],
+    [
+      deleteArguments('IPv6', 'Ethernet', 'fd96::1'),
+      'interface|ipv6|delete|address|interface=Ethernet|address=fd96::1',
+    ],
+    [showArguments('IPv6', 'Ethernet'), 'interface|ipv6|show|address|interface=Ethernet'],
   ])('%j', (args, expected) => expect(args.join('|')).toBe(expected))
 })
 
@@ -58,7 +61,7 @@ afterEach(async () => {
 
 async function start(netsh: ReturnType<typeof fakeNetsh>, options: Partial<NetshOptions> = {}, log = silentLog) {
   const capture = netshCapture({ log, run: netsh.run, pollMs: 5, usableTimeoutMs: 300, ...options })
-  const backend = userspaceBackend({ capture, log, syncPeriodMs: 0, allowLoopbackEndpoints: true })
+  const backend = userspaceBackend({ capture, log, syncPeriodMs: 0, allowLoopback: true })
   await backend.setup({ requestFullSync: () => {} })
   closers.push(() => backend.close())
   const pod = await tcpServer('127.20.0.1', 'pod')
@@ -91,9 +94,10 @@ describe('addresses by netsh', () => {
     expect(netsh.changes()).toEqual([])
   })
 
-  it('opens node ports on all interfaces, without netsh', async () => {
+  it('opens node ports without netsh', async () => {
     const netsh = fakeNetsh()
     const { cluster, endpoints } = await start(netsh)
+    await cluster.setNode({ addresses: ['127.0.0.1'] })
     await cluster.set('web', { ips: {}, ports: [{ ...port('http', 8080), nodePort: 30_912 }] } as never, endpoints)
     expect(await outcome('127.0.0.1', 30_912)).toBe('pod')
     expect(netsh.changes()).toEqual([])
@@ -106,8 +110,8 @@ describe('addresses by netsh', () => {
     await cluster.set('good', { ips: ips('127.30.0.3'), ports: [port('http', 8080)] }, endpoints)
     netsh.fail('`netsh …` failed: The object is already in the list.')
     await cluster.set('bad', { ips: ips('127.30.0.4'), ports: [port('http', 8080)] }, endpoints)
-    expect([...backend.failures()]).toEqual([
-      ['default/bad:http|127.30.0.4:8080/tcp', expect.stringContaining('already in the list')],
+    expect([...backend.observations.failures()]).toEqual([
+      ['127.30.0.4:8080/tcp', expect.stringContaining('already in the list')],
     ])
     expect(lines.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual([
       'Failed to start proxy',
@@ -115,7 +119,7 @@ describe('addresses by netsh', () => {
     expect(await outcome('127.30.0.3', 8080)).toBe('pod')
     netsh.fail(undefined)
     await cluster.set('other', { ips: {} } as never)
-    expect(backend.failures().size).toBe(0)
+    expect(backend.observations.failures().size).toBe(0)
     expect(await outcome('127.30.0.4', 8080)).toBe('pod')
   })
 
@@ -135,7 +139,7 @@ describe('addresses by netsh', () => {
     netsh.fail('`netsh …` failed: Access is denied.')
     await cluster.set('web', undefined)
     netsh.fail(undefined)
-    await cluster.setNode({})
+    await cluster.fullSync()
     expect(netsh.changes()).toEqual(['delete 127.30.0.6', 'delete 127.30.0.7', 'delete 127.30.0.7'])
     expect(JSON.parse(readFileSync(stateFile, 'utf8'))).toEqual({ addresses: {} })
   })
@@ -144,8 +148,8 @@ describe('addresses by netsh', () => {
     const netsh = fakeNetsh()
     const { cluster, endpoints, backend } = await start(netsh, { usableTimeoutMs: 0 })
     await cluster.set('web', { ips: ips('127.30.0.8'), ports: [port('http', 8080)] }, endpoints)
-    expect(backend.failures().size).toBe(1)
-    await cluster.setNode({})
+    expect(backend.observations.failures().size).toBe(1)
+    await cluster.fullSync()
     expect(netsh.changes()).toEqual(['add 127.30.0.8'])
     expect(await outcome('127.30.0.8', 8080)).toBe('pod')
   })

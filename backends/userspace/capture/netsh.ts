@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { KpngError, type Log, messageOf } from '@kpng/api'
-import { type Family, parseIp } from '../address.js'
-import { type Portal, portalName } from '../portal.js'
+import { type Family, families, familyOf, KpngError, type Log, messageOf, parseIp } from '@kpng/api'
+import { frontendId } from '@kpng/dataplane'
+import type { Portal } from '../portal.js'
 import { AddressRecord } from './address-record.js'
-import type { Capture, Place } from './capture.js'
+import type { Capture } from './capture.js'
 import { addArguments, defaultInterface, deleteArguments, showArguments } from './netsh-arguments.js'
-import { ownPlace } from './none.js'
+import { ownHosts } from './none.js'
 import { type RunProgram, runProgram } from './program.js'
 
 export interface NetshOptions {
@@ -36,7 +36,7 @@ export function netshCapture(options: NetshOptions): Capture {
   const isUsable = async (ip: string, family: Family): Promise<boolean> => {
     // The words around the addresses are in the language of the system; the addresses are not.
     const shown = await run('netsh', showArguments(family, interfaceName))
-    return shown.split(/[\s,;()]+/).some((word) => parseIp(word.replace(/\/\d+$/, ''))?.ip === ip)
+    return shown.split(/[\s,;()]+/).some((word) => parseIp(word.replace(/\/\d+$/, ''))?.text === ip)
   }
   const ensure = async (ip: string, family: Family) => {
     if (await isUsable(ip, family)) return
@@ -47,25 +47,25 @@ export function netshCapture(options: NetshOptions): Capture {
       if (Date.now() >= deadline) {
         throw new KpngError(
           'unavailable',
-          `The address ${ip} was added to the interface "${interfaceName}" but is not usable after ${usableTimeoutMs / 1000} s; look at it with: netsh interface ${family === 'v4' ? 'ipv4' : 'ipv6'} show address`,
+          `The address ${ip} was added to the interface "${interfaceName}" but is not usable after ${usableTimeoutMs / 1000} s; look at it with: netsh interface ${family.toLowerCase()} show address`,
         )
       }
       await pause(pollMs)
     }
   }
   const remove = async (ip: string) => {
-    const family = parseIp(ip)?.family
     const addedTo = added.interfaceOf(ip)
-    if (!family || addedTo === undefined) return
-    await run('netsh', deleteArguments(family, addedTo, ip))
+    if (addedTo === undefined) return
+    await run('netsh', deleteArguments(familyOf(ip), addedTo, ip))
     added.remove(ip)
   }
 
   return {
     name: 'netsh',
     listensOnPortals: true,
+    families,
     async setup() {
-      await run('netsh', showArguments('v4', interfaceName)).catch((error: unknown) => {
+      await run('netsh', showArguments('IPv4', interfaceName)).catch((error: unknown) => {
         if (error instanceof KpngError && error.code === 'unsupported') throw error
         throw new KpngError(
           'unsupported',
@@ -74,32 +74,31 @@ export function netshCapture(options: NetshOptions): Capture {
         )
       })
     },
-    async place(portal: Portal): Promise<Place> {
-      const { ip, family } = portal
-      if (ip !== '') {
-        asked.add(ip)
-        await ensure(ip, family)
-        if (added.has(ip)) {
-          log.detail(3, 'Added ip address to forwarder interface for service', {
-            servicePortPortalName: portalName(portal),
-          })
-        }
-        const names = users.get(ip) ?? new Set()
-        users.set(ip, names.add(portalName(portal)))
+    hosts: ownHosts,
+    async allocate(portal) {
+      const { kind, address: ip, family, port } = portal
+      if (kind === 'nodePort') return port
+      asked.add(ip)
+      await ensure(ip, family)
+      if (added.has(ip)) {
+        log.detail(3, 'Added ip address to forwarder interface for service', {
+          servicePortPortalName: frontendId(portal),
+        })
       }
-      return ownPlace(portal)
+      const ids = users.get(ip) ?? new Set()
+      users.set(ip, ids.add(frontendId(portal)))
+      return port
     },
-    isRight: () => true,
     async release(portal: Portal) {
-      const names = users.get(portal.ip)
-      names?.delete(portalName(portal))
-      if (names?.size !== 0) return
-      users.delete(portal.ip)
-      await remove(portal.ip)
+      const ids = users.get(portal.address)
+      ids?.delete(frontendId(portal))
+      if (ids?.size !== 0) return
+      users.delete(portal.address)
+      await remove(portal.address)
     },
-    /** Takes away what nobody wants: addresses of services that went while no kpng ran, and what could not be deleted in its time. */
-    async steer({ full }) {
-      if (!full) return
+    /** Takes away what nobody wants: addresses of services that went while no kpng ran, and what could not be deleted before. */
+    async steer({ extent }) {
+      if (extent === 'changes') return
       const unwanted = added.all().filter((ip) => !users.has(ip) && !asked.has(ip))
       asked.clear()
       for (const ip of unwanted) {

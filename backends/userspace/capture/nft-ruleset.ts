@@ -1,8 +1,8 @@
-import type { Family } from '../address.js'
-import type { Protocol } from '../portal.js'
-import type { Fate } from '../usable-endpoints.js'
-import type { OpenPortal } from './capture.js'
+import type { Family } from '@kpng/api'
+import { type Fate, fateOf, type Portal, servicePortName } from '../portal.js'
+import type { NodeAddresses, OpenPortal } from './capture.js'
 import { commentOf } from './portal-text.js'
+import type { BoundIps } from './portals.js'
 
 // The tables that steer packets to the proxy sockets, one for each family:
 //
@@ -18,9 +18,6 @@ export interface TableLayout {
   readonly table: string
 }
 
-/** The one address at which the proxy sockets of a protocol listen. Undefined: all addresses. */
-export type BoundIps = Readonly<Record<Protocol, string | undefined>>
-
 interface Words {
   readonly family: string
   readonly address: string
@@ -29,8 +26,8 @@ interface Words {
 }
 
 const words: Record<Family, Words> = {
-  v4: { family: 'ip', address: 'ipv4_addr', header: 'ip', unreachable: 'icmp type port-unreachable' },
-  v6: { family: 'ip6', address: 'ipv6_addr', header: 'ip6', unreachable: 'icmpv6 type port-unreachable' },
+  IPv4: { family: 'ip', address: 'ipv4_addr', header: 'ip', unreachable: 'icmp type port-unreachable' },
+  IPv6: { family: 'ip6', address: 'ipv6_addr', header: 'ip6', unreachable: 'icmpv6 type port-unreachable' },
 }
 
 /** `ip kpng-userspace`, as nft names a table. */
@@ -40,14 +37,15 @@ export const tableName = ({ family, table }: TableLayout): string => `${words[fa
 export function skeleton(layout: TableLayout, boundIps: BoundIps): string {
   const { address, header, unreachable } = words[layout.family]
   const destination = `${header} daddr . meta l4proto . th dport`
+  const toNodePort = `${header} daddr @node-port-addresses fib daddr type local`
   const steer = (
-    protocol: Protocol,
+    protocol: Portal['protocol'],
     target: string,
   ) => `    meta l4proto ${protocol} ${target} ${destination} map @portals
-    fib daddr type local meta l4proto ${protocol} ${target} meta l4proto . th dport map @node-ports`
-  const toProxy = (protocol: Protocol, onAllAddresses: string) => {
+    ${toNodePort} meta l4proto ${protocol} ${target} meta l4proto . th dport map @node-ports`
+  const toProxy = (protocol: Portal['protocol'], onAllAddresses: string) => {
     const ip = boundIps[protocol]
-    return steer(protocol, ip === undefined ? onAllAddresses : `dnat to ${layout.family === 'v6' ? `[${ip}]` : ip} :`)
+    return steer(protocol, ip === undefined ? onAllAddresses : `dnat to ${ip.includes(':') ? `[${ip}]` : ip} :`)
   }
   const redirect = 'redirect to :'
   // A redirect of the node's own packets goes to loopback, but a UDP answer to an address of the node leaves from that very
@@ -56,6 +54,7 @@ export function skeleton(layout: TableLayout, boundIps: BoundIps): string {
   return `table ${tableName(layout)} {
   comment "kpng: portals of the userspace backend"
   set inside { type ${address}; flags interval; }
+  set node-port-addresses { type ${address}; flags interval; }
   map portals { type ${address} . inet_proto . inet_service : inet_service; }
   map node-ports { type inet_proto . inet_service : inet_service; }
   map inside-fates { type ${address} . inet_proto . inet_service : verdict; }
@@ -76,11 +75,11 @@ export function skeleton(layout: TableLayout, boundIps: BoundIps): string {
   }
   chain from-inside {
     ${destination} vmap @inside-fates
-    fib daddr type local meta l4proto . th dport vmap @node-port-inside-fates
+    ${toNodePort} meta l4proto . th dport vmap @node-port-inside-fates
   }
   chain from-outside {
     ${destination} vmap @outside-fates
-    fib daddr type local meta l4proto . th dport vmap @node-port-outside-fates
+    ${toNodePort} meta l4proto . th dport vmap @node-port-outside-fates
   }
   chain filter-prerouting {
     type filter hook prerouting priority -110; policy accept;
@@ -124,52 +123,86 @@ export interface Element {
 const verdicts: Record<Exclude<Fate, 'forward'>, string> = { refuse: 'goto refuse', drop: 'drop' }
 
 /** The elements that one open portal stands for. */
-export function elementsOf({ portal, place, fates }: OpenPortal): Element[] {
-  const comment = ` comment "${commentOf(portal.servicePort)}"`
-  const service = `${portal.protocol} . ${portal.port}`
-  const nodePort = portal.ip === ''
-  const key = nodePort ? service : `${portal.ip} . ${service}`
+export function elementsOf({ portal, place }: OpenPortal): Element[] {
+  const { protocol, address, port, family, allowedSources } = portal
+  const comment = ` comment "${commentOf(servicePortName(portal))}"`
+  const nodePort = portal.kind === 'nodePort'
+  const key = `${nodePort ? '' : `${address} . `}${protocol} . ${port}`
   const elements = [
     { set: nodePort ? 'node-ports' : 'portals', key, value: `${comment} : ${place.port}` },
-    { set: 'proxy-ports', key: `${portal.protocol} . ${place.port}`, value: comment },
+    { set: 'proxy-ports', key: `${protocol} . ${place.port}`, value: comment },
   ]
   for (const side of ['inside', 'outside'] as const) {
-    const fate = fates[side]
+    const fate = fateOf(portal[side])
     if (fate === 'forward') continue
     elements.push({ set: `${nodePort ? 'node-port-' : ''}${side}-fates`, key, value: `${comment} : ${verdicts[fate]}` })
   }
-  if (portal.sourceRanges && !nodePort) {
+  if (allowedSources) {
     elements.push({ set: 'guarded', key, value: comment })
-    for (const cidr of rangesOf(portal.sourceRanges.cidrs, portal.family)) {
+    const cidrs = allowedSources.map(({ text }) => text)
+    for (const cidr of intervalsOf(cidrs, family)) {
       elements.push({ set: 'source-ranges', key: `${key} . ${cidr}`, value: comment })
     }
   }
   return elements
 }
 
-/** CIDRs of one family as nft takes them in an interval set: the whole range is written as the two halves it has no word for. */
-export function rangesOf(cidrs: readonly string[], family: Family): string[] {
-  const whole = { v4: ['0.0.0.0/1', '128.0.0.0/1'], v6: ['::/1', '8000::/1'] }[family]
-  const own = cidrs.filter((cidr) => cidr.includes(':') === (family === 'v6'))
-  return own.flatMap((cidr) => (cidr.endsWith('/0') ? whole : [cidr]))
+/** The elements that stand for the node. */
+export const nodeElements = (family: Family, { insideCidrs, nodePortCidrs }: NodeAddresses): Element[] => [
+  ...intervalsOf(insideCidrs, family).map((key) => ({ set: 'inside', key, value: '' })),
+  ...intervalsOf(nodePortCidrs[family], family).map((key) => ({ set: 'node-port-addresses', key, value: '' })),
+]
+
+/** CIDRs of one family as an interval set has them: the whole range is two halves, one address has no prefix. */
+export function intervalsOf(cidrs: readonly string[], family: Family): string[] {
+  const whole = { IPv4: ['0.0.0.0/1', '128.0.0.0/1'], IPv6: ['::/1', '8000::/1'] }[family]
+  const own = cidrs.filter((cidr) => cidr.includes(':') === (family === 'IPv6'))
+  return own.flatMap((cidr) => (cidr.endsWith('/0') ? whole : [cidr.replace(/(?<=\..*)\/32$|\/128$/, '')]))
 }
 
 const line = (action: 'add' | 'delete', table: string, { set, key, value }: Element): string =>
   `${action} element ${table} ${set} { ${key}${action === 'add' ? value : ''} }`
 
-/** What makes the elements of some portals become those of others. What is in both is not touched. */
-export function elementChanges(
-  layout: TableLayout,
-  removed: readonly OpenPortal[],
-  added: readonly OpenPortal[],
-): string[] {
+const textOf = ({ set, key, value }: Element): string => `${set} ${key}${value}`
+
+/** What makes some elements become others. What is in both is not touched. */
+export function elementChanges(layout: TableLayout, removed: readonly Element[], added: readonly Element[]): string[] {
   const table = tableName(layout)
-  const ofFamily = (portals: readonly OpenPortal[]) =>
-    portals.filter(({ portal }) => portal.family === layout.family).flatMap(elementsOf)
-  const index = (elements: readonly Element[]) => new Map(elements.map((e) => [`${e.set}|${e.key}|${e.value}`, e]))
-  const [before, after] = [index(ofFamily(removed)), index(ofFamily(added))]
+  const index = (elements: readonly Element[]) => new Map(elements.map((element) => [textOf(element), element]))
+  const [before, after] = [index(removed), index(added)]
   const lines: string[] = []
-  for (const [name, element] of before) if (!after.has(name)) lines.push(line('delete', table, element))
-  for (const [name, element] of after) if (!before.has(name)) lines.push(line('add', table, element))
+  for (const [text, element] of before) if (!after.has(text)) lines.push(line('delete', table, element))
+  for (const [text, element] of after) if (!before.has(text)) lines.push(line('add', table, element))
   return lines
+}
+
+/** What `nft list table` prints, taken apart. */
+export interface Listing {
+  /** Everything but the elements. */
+  readonly rules: string
+  /** As `set key value`. */
+  readonly elements: ReadonlySet<string>
+}
+
+export function readListing(text: string): Listing {
+  const elements = new Set<string>()
+  let set = ''
+  const rules = text.replace(
+    /(?:set|map) (\S+) \{|\s*elements = \{([^}]*)\}/g,
+    (found, name?: string, list?: string) => {
+      if (list === undefined) {
+        set = name ?? ''
+        return found
+      }
+      for (const element of list.split(',')) elements.add(`${set} ${element.trim().replace(/\s+/g, ' ')}`)
+      return ''
+    },
+  )
+  return { rules, elements }
+}
+
+/** Whether a table holds exactly these elements. */
+export function holds({ elements }: Listing, expected: readonly Element[]): boolean {
+  const texts = new Set(expected.map(textOf))
+  return texts.size === elements.size && [...texts].every((text) => elements.has(text))
 }

@@ -5,30 +5,19 @@ import { recordingLog } from '../testing/peers.js'
 import type { OpenPortal, Steering } from './capture.js'
 import { movedPortals, staleFlowRemoval } from './stale-flows.js'
 
+const nobody = { endpoints: [], otherwise: 'refuse' } as const
+
 const open = (init: Partial<OpenPortal['portal']> = {}, place: Partial<OpenPortal['place']> = {}): OpenPortal => ({
   portal: {
-    servicePort: 'default/dns:dns',
-    kind: 'cluster-ip',
-    family: 'v4',
-    protocol: 'udp',
-    ip: '10.96.0.10',
-    port: 53,
-    sourceRanges: undefined,
+    ...{ service: 'default/dns', portName: 'dns', kind: 'clusterIP', family: 'IPv4', protocol: 'udp' },
+    ...{ address: '10.96.0.10', port: 53, inside: nobody, outside: nobody, draining: [], masquerade: 'notPods' },
+    ...{ allowedSources: undefined, sessionAffinitySeconds: undefined },
     ...init,
   },
   place: { ip: '10.0.0.5', port: 40_000, ...place },
-  fates: { inside: 'forward', outside: 'forward' },
 })
 
-const steering = (rest: Partial<Steering>): Steering => ({
-  open: [],
-  added: [],
-  removed: [],
-  full: false,
-  insideCidrs: [],
-  nodeIps: { v4: undefined, v6: undefined },
-  ...rest,
-})
+const steering = (rest: Partial<Pick<Steering, 'added' | 'removed'>>) => ({ added: [], removed: [], ...rest })
 
 const flow = (destination: string, destinationPort: number, family: Family = 'IPv4'): Flow => ({
   ...{ family, protocol: 'udp', source: '10.70.0.2', sourcePort: 4000, destination, destinationPort },
@@ -63,15 +52,15 @@ describe('UDP flows of portals that moved', () => {
       const moved = open({}, place)
       expect(movedPortals(steering({ removed: [udp], added: [moved] }))).toEqual([udp, moved])
     }
-    const nodePort = open({ ip: '', port: 30_053 })
-    const six = open({ ip: '', port: 30_053, family: 'v6' })
+    const nodePort = open({ address: '', port: 30_053 })
+    const six = open({ address: '', port: 30_053, family: 'IPv6' })
     expect(movedPortals(steering({ removed: [nodePort], added: [six] }))).toEqual([nodePort, six])
   })
 
   it('are looked for once per family, however many portals there are', async () => {
     const { asked, remove } = kernelWith([])
-    const added = Array.from({ length: 800 }, (_, i) => open({ ip: `10.96.${i >> 8}.${i & 255}` }))
-    await remove(steering({ added, full: true }))
+    const added = Array.from({ length: 800 }, (_, i) => open({ address: `10.96.${i >> 8}.${i & 255}` }))
+    await remove(steering({ added }))
     expect(asked).toEqual([{ family: 'IPv4', protocol: 'udp', ports: [53] }])
   })
 
@@ -85,7 +74,7 @@ describe('UDP flows of portals that moved', () => {
       flow('fd96::10', 53, 'IPv6'),
       flow('fd96::11', 53, 'IPv6'),
     ])
-    const portals = [open(), open({ ip: '', port: 30_053 }), open({ ip: 'fd96::10', family: 'v6' })]
+    const portals = [open(), open({ address: '', port: 30_053 }), open({ address: 'fd96::10', family: 'IPv6' })]
     await remove(steering({ added: portals }))
     expect(deleted).toEqual(['10.96.0.10 53', '10.0.0.5 30053', '10.0.0.6 30053', 'fd96::10 53'])
     expect(asked).toEqual([
@@ -97,7 +86,7 @@ describe('UDP flows of portals that moved', () => {
   it('need no look for TCP, and for portals that stay where they are', async () => {
     const { asked, remove } = kernelWith([])
     await remove(steering({ added: [open({ protocol: 'tcp' })] }))
-    await remove(steering({ added: [open()], removed: [open()], full: true }))
+    await remove(steering({ added: [open()], removed: [open()] }))
     expect(asked).toEqual([])
   })
 

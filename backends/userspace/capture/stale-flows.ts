@@ -1,8 +1,6 @@
-import { type Log, messageOf } from '@kpng/api'
+import { families, type Log, messageOf } from '@kpng/api'
 import { deleteFlows, type Flow } from '@kpng/linux'
 import type { OpenPortal, Steering } from './capture.js'
-
-const families = { v4: 'IPv4', v6: 'IPv6' } as const
 
 export interface StaleFlowOptions {
   readonly log: Log
@@ -18,20 +16,20 @@ export interface StaleFlowOptions {
 export function staleFlowRemoval({
   log,
   remove = deleteFlows,
-}: StaleFlowOptions): (steering: Steering) => Promise<void> {
+}: StaleFlowOptions): (steering: Pick<Steering, 'removed' | 'added'>) => Promise<void> {
   let lastFailure: string | undefined
   return async (steering) => {
     const moved = movedPortals(steering).filter(({ portal }) => portal.protocol === 'udp')
-    for (const family of ['v4', 'v6'] as const) {
+    for (const family of families) {
       const portals = moved.flatMap(({ portal }) => (portal.family === family ? [portal] : []))
       if (portals.length === 0) continue
       const ports = [...new Set(portals.map(({ port }) => port))]
       // A node port may be any address of the node, and which addresses it had is not known any more.
-      const addresses = new Set(portals.map(({ ip, port }) => `${ip}|${port}`))
+      const addresses = new Set(portals.map(({ address, port }) => `${address}|${port}`))
       const isStale = ({ destination, destinationPort: port }: Flow) =>
         addresses.has(`${destination}|${port}`) || addresses.has(`|${port}`)
       try {
-        const deleted = await remove({ family: families[family], protocol: 'udp', ports }, isStale)
+        const deleted = await remove({ family, protocol: 'udp', ports }, isStale)
         log.detail(5, 'Removed UDP flows of portals that moved', { family, flows: deleted })
         lastFailure = undefined
       } catch (error) {
@@ -47,9 +45,9 @@ export function staleFlowRemoval({
 }
 
 /** Portals that were not open before at the same place: only their old flows lead nowhere. */
-export function movedPortals({ removed, added }: Steering): OpenPortal[] {
+export function movedPortals({ removed, added }: Pick<Steering, 'removed' | 'added'>): OpenPortal[] {
   const placeOf = ({ portal, place }: OpenPortal) =>
-    [portal.family, portal.ip, portal.port, portal.protocol, place.ip, place.port].join('|')
+    [portal.family, portal.address, portal.port, portal.protocol, place.ip, place.port].join('|')
   const before = new Set(removed.map(placeOf))
   const after = new Set(added.map(placeOf))
   return [...removed, ...added].filter((portal) => !(before.has(placeOf(portal)) && after.has(placeOf(portal))))

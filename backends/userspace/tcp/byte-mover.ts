@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
+import type { EndpointAddress } from '../balancer/balancer.js'
 import type { ServicePortCounters } from '../counters.js'
-import type { EndpointAddress } from '../usable-endpoints.js'
 
 /** A peer that vanished without a word, as machines do whose power fails, is found out after this time and some seconds more. */
 export const keepAlive = { keepAlive: true, keepAliveInitialDelay: 15_000 } as const

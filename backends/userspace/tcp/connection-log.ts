@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
-import type { Log } from '@kpng/api'
-import { hostPort } from '../address.js'
+import { hostPort, type Log } from '@kpng/api'
 import type { Moved } from './byte-mover.js'
 
 // The lines of one connection at -v 4, in the words that people know from kube-proxy.

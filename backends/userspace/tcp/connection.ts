@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
+import type { EndpointAddress, Scope } from '../balancer/balancer.js'
 import type { ConnectionNotes } from '../connection-record.js'
 import { isOutOfDescriptors } from '../descriptors.js'
 import type { Entrance } from '../entrance.js'
 import type { Flow } from '../flows.js'
-import type { EndpointAddress, Scope } from '../usable-endpoints.js'
 import { logCopying, remoteOf } from './connection-log.js'
 import { dial } from './dial.js'
 
@@ -122,9 +122,9 @@ export class TcpConnection implements Flow {
   }
 
   #connected(endpoint: EndpointAddress, socket: Socket): void {
-    const { servicePort, surroundings, plan } = this.#entrance
+    const { servicePort, surroundings, balancer } = this.#entrance
     // The endpoint may have been removed while it was dialed; nothing was sent yet, so another one can have this client.
-    if (!servicePort.balancers[plan.portal.family].has(endpoint.key, this.scope)) {
+    if (!balancer.has(endpoint.key, this.scope)) {
       socket.destroy()
       this.#attempts--
       this.#dialNext()
@@ -135,8 +135,7 @@ export class TcpConnection implements Flow {
     this.#client.off('close', this.#clientGone)
     flows.add(endpoint.key, this)
     flows.end(this)
-    counters.connections++
-    counters.active++
+    this.#entrance.countConnection()
     if (this.#notes) {
       this.#notes.connected(endpoint.key)
       socket.on('error', (error) => this.#notes?.failed(`endpoint: ${error.message}`))

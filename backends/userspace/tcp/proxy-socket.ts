@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net'
-import { hostPort } from '../address.js'
+import { hostPort } from '@kpng/api'
 import type { Place } from '../capture/capture.js'
 import { isOutOfDescriptors } from '../descriptors.js'
 import { clientIpOf, type Entrance } from '../entrance.js'

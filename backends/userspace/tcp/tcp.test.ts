@@ -15,7 +15,7 @@ afterEach(async () => {
 })
 
 async function start(options: UserspaceOptions = {}) {
-  const backend: UserspaceBackend = userspaceBackend({ allowLoopbackEndpoints: true, syncPeriodMs: 0, ...options })
+  const backend: UserspaceBackend = userspaceBackend({ allowLoopback: true, syncPeriodMs: 0, ...options })
   await backend.setup({ requestFullSync: () => {} })
   closers.push(() => backend.close())
   return { backend, cluster: new Cluster(backend) }
@@ -61,8 +61,11 @@ describe('TCP on the service address', () => {
     await cluster.set('web', {}, [at(server)])
     const text = '0123456789abcdef'.repeat(65_536)
     expect((await ask(ip, port, text)) === text).toBe(true)
-    await until('the connection is counted as ended', () => backend.counters.get('default/web:http')?.active === 0)
-    expect(backend.counters.get('default/web:http')).toMatchObject({
+    await until(
+      'the connection is counted as ended',
+      () => backend.observations.traffic.get('default/web:http')?.active === 0,
+    )
+    expect(backend.observations.traffic.get('default/web:http')).toMatchObject({
       connections: 1,
       bytesToEndpoint: text.length,
       bytesToClient: text.length,
@@ -77,8 +80,8 @@ describe('TCP on the service address', () => {
     await dead.close()
     await cluster.set('web', {}, [at(alive), at(dead)])
     for (let i = 0; i < 10; i++) expect(await ask(ip, port)).toBe('alive')
-    expect(backend.counters.get('default/web:http')?.dialFailures).toBeGreaterThan(0)
-    expect(backend.counters.get('default/web:http')?.failures).toBe(0)
+    expect(backend.observations.traffic.get('default/web:http')?.dialFailures).toBeGreaterThan(0)
+    expect(backend.observations.traffic.get('default/web:http')?.failures).toBe(0)
   })
 
   it('resets the client when no endpoint answers', async () => {
@@ -87,7 +90,7 @@ describe('TCP on the service address', () => {
     await dead.close()
     await cluster.set('web', {}, [at(dead)])
     expect(await outcome(ip, port)).toBe('ECONNRESET')
-    expect(backend.counters.get('default/web:http')).toMatchObject({ failures: 1, dialFailures: 4 })
+    expect(backend.observations.traffic.get('default/web:http')).toMatchObject({ failures: 1, dialFailures: 4 })
   })
 
   it('refuses when there are no endpoints, and serves when there are', async () => {
@@ -136,7 +139,7 @@ describe('TCP on the service address', () => {
     expect(sent).toBeLessThan(60e6)
     expect(process.memoryUsage().rss - before).toBeLessThan(100e6)
     client.destroy()
-    await until('the connection is gone', () => backend.counters.get('default/web:http')?.active === 0)
+    await until('the connection is gone', () => backend.observations.traffic.get('default/web:http')?.active === 0)
   })
 
   it.runIf(process.platform === 'linux')('finds out when a peer has vanished, on both sides', async () => {
@@ -163,7 +166,7 @@ describe('TCP on the service address', () => {
     const server = await pod('answer')
     await cluster.set('web', {}, [at(server)])
     await ask(ip, port, 'question')
-    await until('the end is logged', () => backend.counters.get('default/web:http')?.active === 0)
+    await until('the end is logged', () => backend.observations.traffic.get('default/web:http')?.active === 0)
     const said = lines.map(({ level, message }) => `${level} ${message}`)
     expect(said).toEqual([
       'info Proxying in user space',
@@ -223,6 +226,19 @@ describe('endpoints that go', () => {
     expect(Date.now() - removed).toBeGreaterThanOrEqual(150)
   })
 
+  it('an endpoint that drains keeps its connections, however long they take', async () => {
+    const { cluster } = await start({ drainSeconds: 0 })
+    const [slow, other] = [await pod('slow', () => {}), await pod('other')]
+    await cluster.set('web', {}, [at(slow)])
+    const client = await connected(slow)
+    const nowhere = { scopes: { internal: false, external: false, cluster: false } }
+    await cluster.set('web', {}, [endpoint('127.20.0.1', slow.port, nowhere), at(other)])
+    for (let i = 0; i < 3; i++) expect(await ask(ip, port)).toBe('other')
+    expect(client.ended()).toBe(false)
+    await cluster.set('web', {}, [at(other)])
+    await until('the connection is reset', client.ended)
+  })
+
   it('an endpoint that comes back in time keeps its connections', async () => {
     const { cluster } = await start({ drainSeconds: 0.3 })
     const slow = await pod('slow', () => {})
@@ -266,7 +282,7 @@ describe('endpoints that go', () => {
     const alive = await pod('alive')
     await cluster.set('web', {}, [endpoint('127.20.0.2', silent), at(alive)])
     for (let i = 0; i < 4; i++) expect(await ask(ip, port)).toBe('alive')
-    expect(backend.counters.get('default/web:http')?.dialFailures).toBeGreaterThan(0)
+    expect(backend.observations.traffic.get('default/web:http')?.dialFailures).toBeGreaterThan(0)
   })
 
   it('gives up on a service whose only endpoint never answers, within a bounded time', async () => {

@@ -22,7 +22,8 @@ export interface ProxySettings {
   readonly udpIdleTimeoutMs?: number
   readonly drainSeconds?: number
   readonly verbosity?: number
-  readonly allowLoopbackEndpoints?: boolean
+  readonly allowLoopback?: boolean
+  readonly nodePortAddresses?: string[]
 }
 
 let backend: UserspaceBackend | undefined
@@ -55,8 +56,8 @@ const methods = {
   },
   /** What `kpng cleanup` does, in a process that never proxied. */
   cleanup: (settings: ProxySettings): Promise<void> => captureOf(settings, 0).cleanup(),
-  counters: async () => [...(backend?.counters ?? [])],
-  failures: async () => [...(backend?.failures() ?? [])],
+  counters: async () => [...(backend?.observations.traffic ?? [])],
+  failures: async () => [...(backend?.observations.failures() ?? [])],
   setNode: async (node: { addresses?: string[]; podCidrs?: string[] }): Promise<void> => cluster?.setNode(node),
   setService: async (
     name: string,

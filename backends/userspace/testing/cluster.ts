@@ -68,6 +68,12 @@ export class Cluster {
     await this.#sync(new Map([[path, { before, after }]]), false)
   }
 
+  /** As after a failed sync, or on drift. */
+  async fullSync(): Promise<void> {
+    this.#first = true
+    await this.#sync(new Map(), false)
+  }
+
   async #sync(
     services: ReadonlyMap<string, { before: ServiceEndpoints | undefined; after: ServiceEndpoints | undefined }>,
     node: boolean,

@@ -1,8 +1,12 @@
+import { families } from '@kpng/api'
+import { frontendId } from '@kpng/dataplane'
 import type { Capture, OpenPortal, Steering } from '../capture/capture.js'
-import { portalName } from '../portal.js'
+import { fateOf, servicePortName } from '../portal.js'
 
-const textOf = ({ portal, place, fates }: OpenPortal): string =>
-  `${portalName(portal)} → ${place.port} ${fates.inside}/${fates.outside} ${portal.sourceRanges?.cidrs ?? ''}`
+const textOf = ({ portal, place }: OpenPortal): string => {
+  const sources = portal.allowedSources?.map(({ text }) => text) ?? ''
+  return `${servicePortName(portal)} ${frontendId(portal)} → ${place.port} ${fateOf(portal.inside)}/${fateOf(portal.outside)} ${sources}`
+}
 
 /** Remembers what it was told step by step, and what it would have been told at once. */
 export function fakeCapture() {
@@ -14,17 +18,19 @@ export function fakeCapture() {
   const capture: Capture = {
     name: 'nft',
     listensOnPortals: false,
+    families,
     setup: nothing,
-    place: async ({ family }) => ({ ip: family === 'v4' ? '127.0.0.1' : '::1', port: 0 }),
-    isRight: () => true,
+    hosts: ({ family }) => [family === 'IPv4' ? '127.0.0.1' : '::1'],
+    allocate: async () => 0,
     release: nothing,
     steer: async (steering) => {
       if (failure) throw failure
+      const { extent, open, added, removed } = steering
       steerings.push(steering)
-      if (steering.full) steps.clear()
-      for (const portal of steering.full ? [] : steering.removed) steps.delete(textOf(portal))
-      for (const portal of steering.full ? steering.open : steering.added) steps.add(textOf(portal))
-      whole = new Set(steering.open.map(textOf))
+      if (extent === 'full') steps.clear()
+      for (const portal of extent === 'full' ? [] : removed) steps.delete(textOf(portal))
+      for (const portal of extent === 'full' ? open : added) steps.add(textOf(portal))
+      whole = new Set(open.map(textOf))
     },
     cleanup: nothing,
   }

@@ -19,7 +19,7 @@ const run = async (program: string, args: readonly string[]) => {
 }
 
 const capture = netshCapture({ log: silentLog, run, pollMs: 10 })
-const backend = userspaceBackend({ capture, allowLoopbackEndpoints: true, syncPeriodMs: 0 })
+const backend = userspaceBackend({ capture, allowLoopback: true, nodePortAddresses: ['all'], syncPeriodMs: 0 })
 await backend.setup({ requestFullSync: () => {} })
 const cluster = new Cluster(backend)
 const [pod, echo, dns] = [

@@ -1,5 +1,5 @@
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
-import { hostPort } from '../address.js'
+import { hostPort } from '@kpng/api'
 import type { Place } from '../capture/capture.js'
 import { isOutOfDescriptors } from '../descriptors.js'
 import { clientIpOf, type Entrance } from '../entrance.js'
@@ -29,7 +29,7 @@ export class UdpProxySocket implements ProxySocket {
   }
 
   static async listen(entrance: Entrance, { ip, port }: Place): Promise<UdpProxySocket> {
-    const type = entrance.plan.portal.family === 'v4' ? 'udp4' : 'udp6'
+    const type = entrance.portal.family === 'IPv4' ? 'udp4' : 'udp6'
     const socket = createSocket({ type, ipv6Only: type === 'udp6' })
     await new Promise<void>((resolve, reject) => {
       const failed = (error: Error) => {
@@ -65,7 +65,7 @@ export class UdpProxySocket implements ProxySocket {
   }
 
   #begin(key: string, client: RemoteInfo): UdpSession | undefined {
-    const { servicePort, surroundings, plan } = this.#entrance
+    const { servicePort, surroundings, portal } = this.#entrance
     const { log, clock } = surroundings
     const { counters } = servicePort
     const clientIp = clientIpOf(client.address)
@@ -107,11 +107,10 @@ export class UdpProxySocket implements ProxySocket {
         if (error) this.#failed(clientIp, session, error)
       },
     }
-    const session = new UdpSession(endpoint, plan.portal.family, admission.scope, clock.now(), events, notes)
+    const session = new UdpSession(endpoint, portal.family, admission.scope, clock.now(), events, notes)
     this.#sessions.set(key, session)
     servicePort.flows.add(endpoint.key, session)
-    counters.connections++
-    counters.active++
+    this.#entrance.countConnection()
     return session
   }
 
@@ -146,9 +145,9 @@ export class UdpProxySocket implements ProxySocket {
   }
 
   #failed(clientIp: string, session: UdpSession, error: NodeJS.ErrnoException): void {
-    const { servicePort, surroundings, plan } = this.#entrance
+    const { servicePort, surroundings, balancer } = this.#entrance
     if (isOutOfDescriptors(error)) surroundings.descriptors.report(error)
-    else servicePort.balancers[plan.portal.family].leave(clientIp, session.endpoint.key)
+    else balancer.leave(clientIp, session.endpoint.key)
     servicePort.counters.dialFailures++
     surroundings.log.detail(2, 'Dial failed', {
       service: servicePort.name,

@@ -1,8 +1,8 @@
 import { createSocket, type Socket } from 'node:dgram'
-import type { Family } from '../address.js'
+import type { Family } from '@kpng/api'
+import type { EndpointAddress, Scope } from '../balancer/balancer.js'
 import type { ConnectionNotes } from '../connection-record.js'
 import type { Flow } from '../flows.js'
-import type { EndpointAddress, Scope } from '../usable-endpoints.js'
 
 export interface SessionEvents {
   /** A datagram for the client. */
@@ -44,8 +44,8 @@ export class UdpSession implements Flow {
     this.notes = notes
     // The address is an IP address: without this Node would ask its resolver, in a thread.
     const lookup = (host: string, _options: unknown, found: (e: null, ip: string, family: number) => void) =>
-      process.nextTick(found, null, host, family === 'v4' ? 4 : 6)
-    this.#socket = createSocket({ type: family === 'v4' ? 'udp4' : 'udp6', lookup } as Parameters<
+      process.nextTick(found, null, host, family === 'IPv4' ? 4 : 6)
+    this.#socket = createSocket({ type: family === 'IPv4' ? 'udp4' : 'udp6', lookup } as Parameters<
       typeof createSocket
     >[0])
     this.#socket.on('error', (error) => this.#end(error))

@@ -12,7 +12,7 @@ afterEach(async () => {
 })
 
 async function start(options: UserspaceOptions = {}) {
-  const backend = userspaceBackend({ allowLoopbackEndpoints: true, syncPeriodMs: 0, ...options })
+  const backend = userspaceBackend({ allowLoopback: true, syncPeriodMs: 0, ...options })
   await backend.setup({ requestFullSync: () => {} })
   closers.push(() => backend.close())
   return { backend, cluster: new Cluster(backend) }
@@ -42,7 +42,7 @@ describe('UDP on the service address', () => {
     const first = (await one.ask(ip, port, '1')).split(':')[0]
     expect(await one.ask(ip, port, '2')).toBe(`${first}:2`)
     expect((await two.ask(ip, port, '3')).split(':')[0]).not.toBe(first)
-    expect(backend.counters.get('default/dns:http')).toMatchObject({
+    expect(backend.observations.traffic.get('default/dns:http')).toMatchObject({
       connections: 2,
       active: 2,
       bytesToEndpoint: 3,
@@ -81,7 +81,7 @@ describe('UDP on the service address', () => {
     const one = await client()
     expect(await one.ask(ip, port, '1')).toBe('a:1')
     await pause(300)
-    expect(backend.counters.get('default/dns:http')?.active).toBe(0)
+    expect(backend.observations.traffic.get('default/dns:http')?.active).toBe(0)
     expect(await one.ask(ip, port, '2')).toBe('a:2')
   })
 
@@ -128,7 +128,7 @@ describe('UDP on the service address', () => {
     expect(await two.ask(ip, port, '2')).toBe('a:2')
     expect(await one.ask(ip, port, '3')).toBe('a:3')
     expect(await three.ask(ip, port, '4')).toBe('a:4')
-    const counters = () => backend.counters.get('default/dns:http')
+    const counters = () => backend.observations.traffic.get('default/dns:http')
     expect(counters()).toMatchObject({ connections: 3, active: 2, crowdedOut: 1, failures: 0 })
     // The first one was used after the second: it is still there.
     expect(await one.ask(ip, port, '5')).toBe('a:5')
@@ -137,6 +137,20 @@ describe('UDP on the service address', () => {
     expect(counters()).toMatchObject({ connections: 23, active: 2, crowdedOut: 21, failures: 0 })
     const warnings = lines.filter(({ level }) => level === 'warn').map(({ message }) => message)
     expect(warnings).toEqual(['Too many UDP clients at a time: those silent for longest make room'])
+  })
+
+  it('leaves a client with an endpoint that drains, until that is gone', async () => {
+    const { cluster } = await start()
+    const [old, young] = [await pod('old'), await pod('young')]
+    await cluster.set('dns', { ports }, [at(old)])
+    const one = await client()
+    expect(await one.ask(ip, port, '1')).toBe('old:1')
+    const nowhere = { scopes: { internal: false, external: false, cluster: false } }
+    await cluster.set('dns', { ports }, [endpoint('127.20.0.1', old.port, nowhere), at(young)])
+    expect(await one.ask(ip, port, '2')).toBe('old:2')
+    expect(await (await client()).ask(ip, port, '3')).toBe('young:3')
+    await cluster.set('dns', { ports }, [at(young)])
+    expect(await one.ask(ip, port, '4')).toBe('young:4')
   })
 
   it('moves a client when its policy no longer allows its endpoint, though others may use it', async () => {

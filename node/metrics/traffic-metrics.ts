@@ -1,33 +1,20 @@
+import type { ServicePortTraffic } from '@kpng/client'
 import { Counter, Gauge, type Registry } from 'prom-client'
-
-/** What a backend that carries traffic itself counts for a service port. */
-export interface ServicePortCounts {
-  readonly connections: number
-  readonly active: number
-  readonly bytesToEndpoint: number
-  readonly bytesToClient: number
-  readonly dialFailures: number
-  readonly failures: number
-  readonly crowdedOut: number
-  readonly refused: number
-}
-
-/** By `namespace/name:port`. The `Counters` of the userspace backend are one of these. */
-export interface ServicePortCounters {
-  readonly byServicePort: ReadonlyMap<string, ServicePortCounts>
-}
 
 const labelNames = ['namespace', 'service', 'port'] as const
 
 type Sample = readonly [count: number, extra?: { readonly [label: string]: string }]
 
-/** Metrics by service port, read off the counters when somebody scrapes; nothing is kept twice, and what is gone is not shown. */
-export function registerServicePortCounters(registry: Registry, { byServicePort }: ServicePortCounters): void {
+/**
+ * Metrics by service port of a backend that carries traffic itself. They are read when somebody scrapes: nothing is kept twice, and
+ * what is gone is not shown.
+ */
+export function registerTraffic(registry: Registry, traffic: ReadonlyMap<string, ServicePortTraffic>): void {
   const define = (
     Metric: typeof Counter<string> | typeof Gauge<string>,
     name: string,
     help: string,
-    samples: (counts: ServicePortCounts) => readonly Sample[],
+    samples: (counts: ServicePortTraffic) => readonly Sample[],
     ...extraLabels: readonly string[]
   ) =>
     new Metric({
@@ -37,7 +24,7 @@ export function registerServicePortCounters(registry: Registry, { byServicePort 
       registers: [registry],
       collect() {
         this.reset()
-        for (const [key, counts] of byServicePort) {
+        for (const [key, counts] of traffic) {
           const labels = labelsOf(key)
           for (const [count, extra] of samples(counts)) this.inc({ ...labels, ...extra }, count)
         }

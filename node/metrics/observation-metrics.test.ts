@@ -1,14 +1,19 @@
+import type { Observations } from '@kpng/client'
 import { expect, test } from 'vitest'
-import { type BackendHooks, countHooks } from './backend-hooks.js'
+import { countObservations } from './observation-metrics.js'
 import { ProxyMetrics } from './proxy-metrics.js'
 
 test('what a backend tells is counted by family', async () => {
   const metrics = new ProxyMetrics({ mode: 'nftables', version: '1.2.3', processMetrics: false })
-  const backend: BackendHooks = { onStaleFlows: undefined, onCleanupFailure: undefined }
-  countHooks(backend, metrics)
-  backend.onStaleFlows?.('ip', 8, 3)
-  backend.onStaleFlows?.('ip', 4, 1)
-  backend.onCleanupFailure?.(['ip6'])
+  const connectionEnded = () => {}
+  const observations: Observations = { listener: { connectionEnded } }
+  countObservations(observations, metrics)
+  const { listener } = observations
+  listener.staleFlows?.('IPv4', 8, 3)
+  listener.staleFlows?.('IPv4', 4, 1)
+  listener.cleanupFailed?.(['IPv6'])
+  // Somebody else listens too.
+  expect(listener.connectionEnded).toBe(connectionEnded)
   const text = await metrics.registry.metrics()
   expect(text).toContain('kubeproxy_conntrack_reconciler_deleted_entries_total{ip_family="IPv4"} 4')
   expect(text).toContain('kubeproxy_conntrack_reconciler_sync_duration_seconds_count{ip_family="IPv4"} 2')
@@ -20,7 +25,7 @@ test('what a backend tells is counted by family', async () => {
 test('connections are asked for at each scrape, and what is gone is not shown', async () => {
   const metrics = new ProxyMetrics({ mode: 'nftables', version: '1.2.3', processMetrics: false })
   let counts = [{ namespace: 'default', service: 'web', port: 'http', connections: 5 }]
-  countHooks({ connectionCounts: async () => counts }, metrics)
+  countObservations({ connections: async () => counts, listener: {} }, metrics)
   const line = 'kpng_nft_connections_total{namespace="default",service="web",port="http"} 5'
   expect(await metrics.registry.metrics()).toContain(line)
   expect(await metrics.registry.metrics()).toContain(line)
@@ -31,14 +36,14 @@ test('connections are asked for at each scrape, and what is gone is not shown', 
 test('portals that are not open are counted at each scrape', async () => {
   const metrics = new ProxyMetrics({ mode: 'other', version: '1.2.3', processMetrics: false })
   const failures = new Map([['default/web:http|10.96.0.1:80/tcp', 'in use']])
-  countHooks({ failures: () => failures }, metrics)
+  countObservations({ failures: () => failures, listener: {} }, metrics)
   expect(await metrics.registry.metrics()).toContain('kpng_userspace_portals_failed 1')
   failures.clear()
   expect(await metrics.registry.metrics()).toContain('kpng_userspace_portals_failed 0')
 })
 
-test('a backend without hooks is left as it is', () => {
-  const backend = {}
-  countHooks(backend, new ProxyMetrics({ mode: 'other', version: '1.2.3', processMetrics: false }))
-  expect(backend).toEqual({})
+test('metrics that do not apply to a backend are not exported', async () => {
+  const metrics = new ProxyMetrics({ mode: 'other', version: '1.2.3', processMetrics: false })
+  countObservations({ listener: {} }, metrics)
+  expect(await metrics.registry.metrics()).not.toMatch(/kpng_(?:nft|userspace)_/)
 })
