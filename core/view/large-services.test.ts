@@ -3,18 +3,18 @@ import type { EndpointRecord } from '../store/index.js'
 import { heapMb } from '../testing/heap.js'
 import { largeService } from '../testing/large-service.js'
 import { countingLooks, service, syncedStore } from '../testing/objects.js'
-import { GlobalWatch } from './global-watch.js'
-import { NodeWatch } from './node-watch.js'
+import { View } from './view.js'
 
 // What must hold however large a service is, however many watch it, and however far they lag.
 
 test('a flood of changes to a service of thousands of endpoints holds memory flat', () => {
   const store = syncedStore()
   const large = largeService(store, { endpoints: 2000 })
+  const view = new View(store)
   const watches = [
-    new NodeWatch(store, { nodeName: 'elsewhere' }),
-    new NodeWatch(store, { nodeName: 'node-1' }),
-    new GlobalWatch(store),
+    view.watchNode({ nodeName: 'elsewhere' }),
+    view.watchNode({ nodeName: 'node-1' }),
+    view.watchCluster(),
   ]
   const flood = (changes: number) => {
     for (let change = 0; change < changes; change++) {
@@ -29,8 +29,8 @@ test('a flood of changes to a service of thousands of endpoints holds memory fla
 })
 
 test('services that come, are watched and go leave nothing behind but what the log holds', () => {
-  const store = syncedStore({ maxLoggedEndpoints: 10_000 })
-  const watch = new NodeWatch(store, { nodeName: 'elsewhere' })
+  const store = syncedStore()
+  const watch = new View(store).watchNode({ nodeName: 'elsewhere' })
   const churn = (rounds: number) => {
     for (let round = 0; round < rounds; round++) {
       largeService(store, { endpoints: 1000 })
@@ -56,7 +56,8 @@ function looksAtOneChange(nodes: number, externalTrafficToLocal: boolean): numbe
   const total = () => looks.reduce((sum, looked) => sum + looked(), 0)
   const store = syncedStore()
   const large = largeService(store, { endpoints: nodes, externalTrafficToLocal, wrap })
-  const watches = Array.from({ length: nodes }, (_, node) => new NodeWatch(store, { nodeName: `node-${node}` }))
+  const view = new View(store)
+  const watches = Array.from({ length: nodes }, (_, node) => view.watchNode({ nodeName: `node-${node}` }))
   for (const watch of watches) for (const _ of watch.poll()?.sets ?? []);
   const before = total()
   large.change()
@@ -74,13 +75,14 @@ test.each([
 test('watchers that lag by other numbers of revisions share what they all missed', () => {
   const store = syncedStore()
   for (const name of ['a', 'b', 'c']) store.update((tx) => tx.setService(service(name)))
-  const watches = [0, 1, 2].map((node) => new NodeWatch(store, { nodeName: `node-${node}` }))
+  const view = new View(store)
+  const watches = [0, 1, 2].map((node) => view.watchNode({ nodeName: `node-${node}` }))
   for (const watch of watches) watch.poll()
   for (const [revision, name] of ['a', 'b', 'c'].entries()) {
     store.update((tx) => tx.deleteService('default', name))
     for (const watch of watches.slice(revision + 1)) watch.poll()
   }
-  const told = watches.map((watch) => watch.poll()?.deletes ?? [])
+  const told = watches.map((watch) => [...(watch.poll()?.deletes ?? [])])
   expect(told.map((deletes) => deletes.length)).toEqual([3, 2, 1])
   const deletedLast = told.map((deletes) => deletes.find(({ path }) => path === 'default/c'))
   expect(new Set(deletedLast).size).toBe(1)
