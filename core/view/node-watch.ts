@@ -4,7 +4,7 @@ import type { ChangeSet, Trigger } from './change-set.js'
 import { isEmpty, type ServiceDiff, ServiceDiffs } from './diff.js'
 import { type Batch, batchOf, type DeleteItem, type NodeItem, nodeItem, serviceCidrItem } from './items.js'
 import type { NodeTopology } from './selection.js'
-import { type ServiceView, ServiceViews } from './service-view.js'
+import { bitOf, type ServiceView, ServiceViews } from './service-view.js'
 import type { Turns } from './turns.js'
 import { Watch, type Work } from './watch.js'
 
@@ -13,6 +13,9 @@ export interface NodeWatchOptions {
   /** Sets beyond services and endpoints: SERVICE_CIDRS, NODES (the node itself). Default none. */
   readonly extraSets?: readonly localv1.Set[]
 }
+
+/** How many services are looked at before others may come in between: a few milliseconds' worth, if nobody looked at them before. */
+const stepsAtOnce = 32
 
 const zoneLabel = 'topology.kubernetes.io/zone'
 
@@ -26,15 +29,67 @@ const topologyOf = (name: string, node: globalv1.Node | undefined): NodeTopology
 export class NodeViews {
   readonly services = new ServiceViews()
   readonly #diffs = new ServiceDiffs()
+  /** Kept as long as the range, which is until the store changes again. */
+  readonly #steps = new WeakMap<ChangeRange, readonly ServiceStep[]>()
 
-  /** The difference that a change of a service, of the node's zone or of both makes to a node. */
-  diff(change: Changed<ServiceEntry>, nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
-    const viewBefore = this.services.of(change.before)
-    const before = viewBefore?.of(nodeBefore)
-    const after = this.services.of(change.after, viewBefore)?.of(nodeAfter, before?.shared)
-    return this.#diffs.between(before, after)
+  /** The services that changed, prepared for all watchers that are told of this range. */
+  stepsOf(range: ChangeRange): readonly ServiceStep[] {
+    let steps = this.#steps.get(range)
+    if (!steps) {
+      steps = [...range.services].map(([path, change]) => this.step(path, change))
+      this.#steps.set(range, steps)
+    }
+    return steps
+  }
+
+  step(path: string, change: Changed<ServiceEntry>): ServiceStep {
+    return new ServiceStep(path, change, this.services, this.#diffs)
   }
 }
+
+/** The change of one service, or of the zone from which it is seen. What it is to most nodes is worked out by the first that asks. */
+class ServiceStep {
+  readonly trigger: Trigger | undefined
+  readonly #change: Changed<ServiceEntry>
+  readonly #views: ServiceViews
+  readonly #diffs: ServiceDiffs
+  #before: ServiceView | undefined
+  #after: ServiceView | undefined
+  /** What all nodes are told that have no endpoints of their own, if hints make no difference. */
+  #common: ServiceDiff | undefined
+  #nodeBits = 0
+  #isPrepared = false
+
+  constructor(path: string, change: Changed<ServiceEntry>, views: ServiceViews, diffs: ServiceDiffs) {
+    const { triggerUnixMs } = change
+    this.trigger = triggerUnixMs === undefined ? undefined : { service: path, unixMs: triggerUnixMs }
+    this.#change = change
+    this.#views = views
+    this.#diffs = diffs
+  }
+
+  /** What a node is told, which may have changed its zone. */
+  diff(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
+    if (!this.#isPrepared) this.#prepare()
+    if (this.#common && (this.#nodeBits & bitOf(nodeAfter.name)) === 0) return this.#common
+    return this.#between(nodeBefore, nodeAfter)
+  }
+
+  #prepare(): void {
+    this.#isPrepared = true
+    this.#before = this.#views.of(this.#change.before)
+    this.#after = this.#views.of(this.#change.after, this.#before)
+    this.#nodeBits = (this.#before?.nodeBits ?? 0) | (this.#after?.nodeBits ?? 0)
+    if (!this.#before?.hasHints && !this.#after?.hasHints) this.#common = this.#between(nobody, nobody)
+  }
+
+  #between(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
+    const before = this.#before?.of(nodeBefore)
+    return this.#diffs.between(before, this.#after?.of(nodeAfter, before?.shared))
+  }
+}
+
+const nobody: NodeTopology = { name: '', zone: '' }
 
 /** What one node should do, as change sets. */
 export class NodeWatch extends Watch<NodeItem> {
@@ -81,17 +136,17 @@ export class NodeWatch extends Watch<NodeItem> {
       then.zone === now.zone ? none : this.store.entries().filter(({ path }) => !range.services.has(path))
     const diffs: ServiceDiff[] = []
     const triggers: Trigger[] = []
-    for (const [path, change] of range.services) {
-      const diff = this.#views.diff(change, then, now)
-      yield
+    for (const [number, step] of this.#views.stepsOf(range).entries()) {
+      const diff = step.diff(then, now)
+      if (number % stepsAtOnce === 0) yield
       if (isEmpty(diff)) continue
       diffs.push(diff)
-      if (change.triggerUnixMs !== undefined) triggers.push({ service: path, unixMs: change.triggerUnixMs })
+      if (step.trigger) triggers.push(step.trigger)
     }
-    for (const entry of unchanged) {
+    for (const [number, entry] of unchanged.entries()) {
+      if (number % stepsAtOnce === 0) yield
       if (!this.#views.services.of(entry)?.dependsOnZone) continue
-      const diff = this.#views.diff({ before: entry, after: entry }, then, now)
-      yield
+      const diff = this.#views.step(entry.path, { before: entry, after: entry }).diff(then, now)
       if (!isEmpty(diff)) diffs.push(diff)
     }
     return this.#assemble(range, diffs, triggers)

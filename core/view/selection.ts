@@ -91,7 +91,8 @@ export class EndpointSelector {
   readonly availability: readonly Availability[]
   readonly #policy: Policy
   readonly #decisions: readonly Decision[]
-  readonly #hasHints: boolean
+  /** Whether nodes may use different endpoints because of hints. */
+  readonly hasHints: boolean
 
   constructor(service: localv1.Service, endpoints: readonly EndpointRecord[]) {
     this.#policy = policyOf(service)
@@ -111,7 +112,7 @@ export class EndpointSelector {
     }
     this.availability = availability
     this.#decisions = decisions
-    this.#hasHints = decisions.some(({ hintedNodes, hintedZones }) => hintedNodes || hintedZones)
+    this.hasHints = decisions.some(({ hintedNodes, hintedZones }) => hintedNodes || hintedZones)
   }
 
   /** Whether nodes in different zones may use different endpoints. */
@@ -124,7 +125,7 @@ export class EndpointSelector {
    * when one of them is for this node (or this zone).
    */
   hintsFor({ name, zone }: NodeTopology): readonly Hint[] {
-    if (!this.#hasHints) return none
+    if (!this.hasHints) return none
     return this.#decisions.map(({ hintedNodes, hintedZones }) => {
       if (name !== '' && hintedNodes?.has(name)) return 'node'
       return zone !== '' && hintedZones?.has(zone) ? 'zone' : 'none'

@@ -63,7 +63,7 @@ export class ServiceView {
   /** The same, by the hints that the nodes follow. */
   #hinted: Map<string, NodeServiceView> | undefined
   /** The bits of all nodes that endpoints are on, or meant for. */
-  readonly #nodeBits: number
+  readonly nodeBits: number
   /** The numbers of the candidates that are on a node, or meant for it. */
   #candidatesOfNode: Map<string, number[]> | undefined
 
@@ -73,10 +73,15 @@ export class ServiceView {
     this.#selector = new EndpointSelector(service, endpointsOf(entry))
     this.#overrides = new PortOverrides(service.ports)
     this.#paths = new EndpointPaths(path, this.#selector.candidates, similar === undefined ? undefined : similar.#paths)
-    this.#nodeBits = this.#selector.candidates.reduce((bits, { endpoint }) => bits | bitsOf(endpoint), 0)
+    this.nodeBits = this.#selector.candidates.reduce((bits, { endpoint }) => bits | bitsOf(endpoint), 0)
     const { availability } = this.#selector
     const known = similar?.service
     this.service = known?.isOf(service, availability) ? known : new ServiceItem(path, service, availability)
+  }
+
+  /** Whether nodes may use different endpoints because of hints. */
+  get hasHints(): boolean {
+    return this.#selector.hasHints
   }
 
   /** Whether a node's zone matters. */
@@ -88,7 +93,7 @@ export class ServiceView {
   of(node: NodeTopology, similar?: SharedEndpoints): NodeServiceView {
     const hints = this.#selector.hintsFor(node)
     const view = this.#common(node.zone, hints, similar)
-    if ((this.#nodeBits & bitOf(node.name)) === 0) return view
+    if ((this.nodeBits & bitOf(node.name)) === 0) return view
     const own = this.#numbersOf(node.name).flatMap((number) => this.#item(number, node, hints) ?? none)
     return own.length === 0 ? view : new NodeServiceView(this.service, view.shared, own, this.#paths)
   }
@@ -157,7 +162,7 @@ export class ServiceView {
  * One of 32 bits for a node's name. Of most services a node runs nothing, and this says so without a look at their endpoints: when a node
  * starts to watch, that look would be most of the work.
  */
-function bitOf(node: string): number {
+export function bitOf(node: string): number {
   let hash = node.length
   for (let index = Math.max(0, node.length - 4); index < node.length; index++) hash = hash * 37 + node.charCodeAt(index)
   return 1 << ((hash ^ (hash >> 5)) & 31)

@@ -4,7 +4,7 @@ import type { Operations } from '@kpng/client'
 import type { EndpointRecord, EndpointSource, Transaction } from '../../store/index.js'
 import type { Skips } from '../skips.js'
 import { endpointProblem, nameCheck, nodeProblem, serviceCidrProblem, serviceProblem } from './checks.js'
-import { endpointRecord } from './endpoints.js'
+import { EndpointReader } from './endpoints.js'
 
 /** How the objects of one set are read, checked and written. */
 interface Kind<T> {
@@ -53,6 +53,7 @@ interface Source {
  */
 export class RelayedState {
   readonly #skips: Skips
+  readonly #endpoints = new EndpointReader()
   readonly #services = new Map<string, localv1.Service>()
   readonly #nodes = new Map<string, globalv1.Node>()
   readonly #cidrs = new Map<string, localv1.ServiceCIDR>()
@@ -132,7 +133,7 @@ export class RelayedState {
     // The endpoints with an empty name are a Go server's index by source: each of them comes with its service too.
     if (path?.name === '') return
     const endpoint = this.#read(ref, () => {
-      const value = endpointRecord(fromBinary(globalv1.EndpointInfoSchema, bytes))
+      const value = this.#endpoints.read(bytes)
       return { value, problem: endpointPathProblem(path) ?? endpointProblem(value) }
     })
     if (!path || !endpoint) return
