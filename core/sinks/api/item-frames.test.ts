@@ -2,8 +2,9 @@ import { create, fromBinary } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { largeService } from '../../testing/large-service.js'
 import { service, syncedStore } from '../../testing/objects.js'
-import { View, type Watch } from '../../view/index.js'
+import { type ChangeSet, View, type Watch } from '../../view/index.js'
 import { KeptLog } from './grpc/testing/server.js'
 import { encodeSet, ItemFrames } from './item-frames.js'
 
@@ -49,6 +50,32 @@ function wordsOf(bytes: Buffer): string[] {
   }
   return words
 }
+
+test('what is large goes to all watchers in the same pieces, apart from what is their own', () => {
+  const store = syncedStore()
+  largeService(store, { endpoints: 5000 })
+  const view = new View(store)
+  const frames = new ItemFrames(new KeptLog())
+  const piecesFor = (nodeName: string) => {
+    const changeSet = view.watchNode({ nodeName }).poll() as ChangeSet
+    const pieces = [...frames.of(changeSet)]
+    const expected = [...changeSet.sets].map(({ path }) => `set ${path}`)
+    expect(pieces.flatMap(({ bytes }) => wordsOf(bytes))).toEqual(['reset', ...expected, 'sync'])
+    expect(pieces.reduce((sum, { items }) => sum + items, 0)).toBe(5001)
+    return pieces.map(({ bytes }) => bytes)
+  }
+  const [first, second, own] = ['elsewhere', 'nowhere', 'node-2500'].map(piecesFor) as [Buffer[], Buffer[], Buffer[]]
+  const large = first.filter(({ length }) => length >= 64 * 1024)
+  expect(large.length).toBeGreaterThan(2)
+  // The very same memory: a client that does not read costs no copy of it.
+  const isIn = (pieces: Buffer[]) => (bytes: Buffer) =>
+    pieces.some(
+      ({ buffer, byteOffset, length }) =>
+        buffer === bytes.buffer && byteOffset === bytes.byteOffset && length === bytes.length,
+    )
+  expect(large.filter(isIn(second))).toHaveLength(large.length)
+  expect(large.filter(isIn(own))).toHaveLength(large.length - 1)
+})
 
 test.each([
   ['a node', (view) => view.watchNode({ nodeName: 'node-1' }), 'default/odd', 'default/good'],

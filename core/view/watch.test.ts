@@ -1,0 +1,59 @@
+import { setImmediate as nextLoop } from 'node:timers/promises'
+import { expect, test, vi } from 'vitest'
+import { service, syncedStore } from '../testing/objects.js'
+import { Turns } from './turns.js'
+import { View } from './view.js'
+
+const pathsOf = (items: Iterable<{ readonly path: string }>) => [...items].map(({ path }) => path)
+
+test('a watcher waits for a change that means something to it', async () => {
+  const store = syncedStore()
+  const view = new View(store)
+  const watch = view.watchNode({ nodeName: 'node-a' })
+  expect((await watch.next()).reset).toBe(true)
+  const next = watch.next()
+  store.update((tx) => tx.setEndpoints({ namespace: 'default', name: 's', service: 'nobody', endpoints: [] }))
+  await nextLoop()
+  store.update((tx) => tx.setService(service('a')))
+  expect(pathsOf((await next).sets)).toEqual(['default/a'])
+})
+
+test('a change that comes while an earlier one is worked out is told without another one', async () => {
+  const store = syncedStore()
+  // Others come in between at every step.
+  const watch = new View(store, new Turns(0)).watchNode({ nodeName: 'node-a' })
+  await watch.next()
+  const next = watch.next()
+  // Nothing for this node, but there is something to work out.
+  store.update((tx) => tx.setEndpoints({ namespace: 'default', name: 's', service: 'nobody', endpoints: [] }))
+  const changesSince = vi.spyOn(store, 'changesSince')
+  while (changesSince.mock.calls.length === 0) await nextLoop()
+  store.update((tx) => tx.setService(service('a')))
+  expect(pathsOf((await next).sets)).toEqual(['default/a'])
+})
+
+test('a watch that is closed ends its wait, gives back its bookmark and says nothing more', async () => {
+  const store = syncedStore()
+  const view = new View(store)
+  const release = vi.spyOn(store, 'release')
+  for (const watch of [view.watchNode({ nodeName: 'node-a' }), view.watchCluster()]) {
+    await watch.next()
+    const next = watch.next()
+    watch.close(new Error('gone'))
+    await expect(next).rejects.toThrow('gone')
+    await expect(watch.next()).rejects.toThrow('gone')
+    expect(watch.poll()).toBeUndefined()
+  }
+  expect(release).toHaveBeenCalledTimes(2)
+})
+
+test('a watch has one bookmark at a time', () => {
+  const store = syncedStore()
+  const watch = new View(store).watchNode({ nodeName: 'node-a' })
+  const [made, released] = [vi.spyOn(store, 'bookmark'), vi.spyOn(store, 'release')]
+  for (let change = 0; change < 5; change++) {
+    store.update((tx) => tx.setService(service('a', { healthCheckNodePort: change + 1 })))
+    watch.poll()
+  }
+  expect(made.mock.calls.length - released.mock.calls.length).toBe(1)
+})
