@@ -1,7 +1,9 @@
-import type { localv1 } from '@kpng/api'
-import type { EndpointRecord } from '../store/index.js'
+import { endpointPath, type localv1, servicePath } from '@kpng/api'
+import { hashKey } from '../store/hash.js'
+import { type EndpointRecord, none } from '../store/index.js'
 
-// What can be said of a service's endpoints before anybody asks for a node: which ports they serve, and which of them are duplicates.
+// What can be said of a service's endpoints before anybody asks for a node: which ports they serve, which of them are duplicates, and their
+// paths.
 
 /** One endpoint, and what of it is the same to every node. */
 export interface Candidate {
@@ -12,21 +14,81 @@ export interface Candidate {
   counted: string
   /** Why no node uses it: it serves none of the service's ports, or the same address is in another slice and that one counts. */
   reason: 'no-port' | 'duplicate' | undefined
+  /** Its path in the views of all nodes that use it. A matter of what exists now, not of what was before. */
+  path: string
 }
 
-export function candidatesOf(service: localv1.Service, endpoints: readonly EndpointRecord[]): readonly Candidate[] {
+export interface Candidates {
+  readonly list: readonly Candidate[]
+  /** Whether an endpoint could not have the path that it would have alone. */
+  readonly hasLongerPaths: boolean
+}
+
+/** @param similar those of another revision: most paths are the same strings, which are found without a look at their letters */
+export function candidatesOf(
+  service: localv1.Service,
+  endpoints: readonly EndpointRecord[],
+  similar?: Candidates,
+): Candidates {
   const servedBySlice = new Map<EndpointRecord['ports'], string>()
-  const candidates = endpoints.map((endpoint): Candidate => {
+  const list = endpoints.map((endpoint): Candidate => {
     let served = servedBySlice.get(endpoint.ports)
     if (served === undefined) {
       served = servedPorts(service, endpoint.ports)
       servedBySlice.set(endpoint.ports, served)
     }
-    return { endpoint, served, counted: served, reason: served.includes('1') ? undefined : 'no-port' }
+    return { endpoint, served, counted: served, reason: served.includes('1') ? undefined : 'no-port', path: '' }
   })
-  setDuplicatesAside(service, candidates)
-  return candidates
+  setDuplicatesAside(service, list)
+  return { list, hasLongerPaths: givePaths(service, list, similar) }
 }
+
+/** Returns whether there is one that could not have the path that it would have alone. */
+function givePaths(service: localv1.Service, list: readonly Candidate[], similar: Candidates | undefined): boolean {
+  const known = similar && !similar.hasLongerPaths ? similar.list : none
+  const find = inOrder(known)
+  const taken = new Set<string>()
+  let hasLongerPaths = false
+  for (const candidate of list) {
+    const { endpoint, reason } = candidate
+    const own = known[find(endpoint)]?.path
+    if (reason) continue
+    const path = own || ownPath(service, endpoint)
+    candidate.path = path
+    for (let count = 2; taken.has(candidate.path); count++) {
+      hasLongerPaths = true
+      candidate.path = `${path}:${hashKey(identityOf(endpoint))}${count === 2 ? '' : `:${count}`}`
+    }
+    taken.add(candidate.path)
+  }
+  return hasLongerPaths
+}
+
+/** Finds endpoints that are asked for in about the order of the list: the next one, or one went. Returns -1 for others. */
+export function inOrder(list: readonly { readonly endpoint: EndpointRecord }[]): (endpoint: EndpointRecord) => number {
+  let at = 0
+  return (endpoint) => {
+    const found = list[at]?.endpoint === endpoint ? at : at + 1
+    if (list[found]?.endpoint !== endpoint) return -1
+    at = found + 1
+    return found
+  }
+}
+
+/**
+ * A pod's endpoint is named after it. A pod with two address families has two endpoints: the IPv6 one says so, whether there
+ * is an IPv4 one or not, so that a path never depends on what else exists. Endpoints without a pod are named by a hash.
+ */
+function ownPath({ namespace, name }: localv1.Service, endpoint: EndpointRecord): string {
+  const { podName, v4, v6 } = endpoint
+  const service = servicePath(namespace, name)
+  if (podName === '') return endpointPath(service, hashKey(identityOf(endpoint)))
+  return endpointPath(service, v4.length === 0 && v6.length > 0 ? `${podName}:v6` : podName)
+}
+
+/** What makes an endpoint without a name the same one after its conditions changed. */
+const identityOf = ({ hostname, v4, v6, ports }: EndpointRecord): string =>
+  [hostname, v4.join(), v6.join(), ...(ports ?? none).map(({ name, port }) => `${name}:${port}`)].join('|')
 
 /**
  * The port number under which an endpoint serves a port of its service, or undefined when it does not serve it. A slice's own
@@ -84,5 +146,5 @@ function withSameAddresses(candidates: readonly Candidate[]): Iterable<readonly 
 }
 
 /** One text for all addresses of an endpoint. Nearly all have one. */
-export const addressesOf = ({ v4, v6 }: EndpointRecord): string =>
+const addressesOf = ({ v4, v6 }: EndpointRecord): string =>
   v4.length + v6.length === 1 ? ((v4[0] ?? v6[0]) as string) : `${v4.join()}|${v6.join()}`

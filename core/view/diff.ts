@@ -1,5 +1,5 @@
 import { localv1 } from '@kpng/api'
-import { none } from '../store/index.js'
+import { type Changed, none, sameMessage } from '../store/index.js'
 import {
   type Batch,
   type DeleteItem,
@@ -40,6 +40,22 @@ export function diffItems<Item extends SetItem>(before: readonly Item[], after: 
     if (!known || !sayTheSame(known, item)) sets.push(item)
   }
   return { sets, deletes: [...old.values()].map(({ set, path }) => ({ set, path })) }
+}
+
+/** Adds what is told of things that stand alone: nodes, service CIDRs. */
+export function collect<T, Item extends SetItem>(
+  changes: Iterable<readonly [string, Changed<T>]>,
+  set: localv1.Set,
+  itemOf: (thing: T) => Item,
+  sets: Item[],
+  deletes: DeleteItem[],
+  pathOf = (name: string) => name,
+): void {
+  for (const [name, { before, after }] of changes) {
+    if (sameMessage(before, after)) continue
+    if (after === undefined) deletes.push({ set, path: pathOf(name) })
+    else sets.push(itemOf(after))
+  }
 }
 
 /** What a node must be told about one service, in this order. */

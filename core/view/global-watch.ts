@@ -2,7 +2,6 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { globalPath, globalv1, localv1 } from '@kpng/api'
 import { hash64 } from '../store/hash.js'
 import {
-  type Changed,
   type ChangeRange,
   type EndpointRecord,
   none,
@@ -11,10 +10,9 @@ import {
   sameMessage,
 } from '../store/index.js'
 import type { ChangeSet, Trigger } from './change-set.js'
-import { diffItems, type ItemDiff } from './diff.js'
+import { collect, diffItems, type ItemDiff } from './diff.js'
 import { type Batch, batchOf, type DeleteItem, MessageItem, type SetItem, sharedBatchOf } from './items.js'
-import type { Turns } from './turns.js'
-import { Watch, type Work } from './watch.js'
+import { type Turns, Watch, type Work } from './watch.js'
 
 // The cluster as relays are told of it. An endpoint's path holds the hash of all that is said of it: one that changes is a new endpoint
 // and a deleted one.
@@ -85,8 +83,9 @@ export class GlobalWatch extends Watch {
   protected *changes(range: ChangeRange): Work<ChangeSet | undefined> {
     const head: SetItem[] = []
     const tail: DeleteItem[] = []
-    collect(range.nodes, localv1.Set.GLOBAL_NODE_INFOS, nodeInfoItem, head, tail)
-    if (this.#withServiceCidrs) collect(range.serviceCidrs, localv1.Set.GLOBAL_SERVICE_CIDRS, cidrItem, head, tail)
+    collect(range.nodes, localv1.Set.GLOBAL_NODE_INFOS, nodeInfoItem, head, tail, pathOfName)
+    if (this.#withServiceCidrs)
+      collect(range.serviceCidrs, localv1.Set.GLOBAL_SERVICE_CIDRS, cidrItem, head, tail, pathOfName)
     const services: Batch<SetItem>[] = []
     const endpoints: Batch<SetItem>[] = []
     const deletedEndpoints: Batch<DeleteItem>[] = []
@@ -98,7 +97,7 @@ export class GlobalWatch extends Watch {
       if (!sameMessage(before?.service, after?.service)) {
         services.push(...(infosAfter?.services ?? none))
         if (before?.service && !after?.service) {
-          deletedServices.push({ set: localv1.Set.GLOBAL_SERVICE_INFOS, path: globalPath(pathOf(before)) })
+          deletedServices.push({ set: localv1.Set.GLOBAL_SERVICE_INFOS, path: pathOf(before) })
         }
       }
       for (const name of new Set([...(before?.sources.keys() ?? none), ...(after?.sources.keys() ?? none)])) {
@@ -118,21 +117,9 @@ export class GlobalWatch extends Watch {
   }
 }
 
-const pathOf = ({ namespace, name }: { namespace: string; name: string }) => ({ namespace, name })
+const pathOf = ({ namespace, name }: { namespace: string; name: string }) => globalPath({ namespace, name })
 
-function collect<T>(
-  changes: ReadonlyMap<string, Changed<T>>,
-  set: localv1.Set,
-  item: (thing: T) => SetItem,
-  sets: SetItem[],
-  deletes: DeleteItem[],
-): void {
-  for (const [name, { before, after }] of changes) {
-    if (sameMessage(before, after)) continue
-    if (after === undefined) deletes.push({ set, path: globalPath({ name }) })
-    else sets.push(item(after))
-  }
-}
+const pathOfName = (name: string) => globalPath({ name })
 
 function diffOf(before: SourceInfos | undefined, after: SourceInfos | undefined): ItemDiff<SetItem> {
   if (!before || !after) return diffItems(before?.items ?? none, after?.items ?? none)
@@ -186,8 +173,7 @@ function serviceInfoItem(service: localv1.Service): SetItem {
     const hash = hash64(toBinary(localv1.ServiceSchema, service))
     return create(globalv1.ServiceInfoSchema, { hash, service })
   }
-  const path = globalPath(pathOf(service))
-  return new MessageItem(localv1.Set.GLOBAL_SERVICE_INFOS, path, globalv1.ServiceInfoSchema, info)
+  return new MessageItem(localv1.Set.GLOBAL_SERVICE_INFOS, pathOf(service), globalv1.ServiceInfoSchema, info)
 }
 
 function nodeInfoItem(node: globalv1.Node): SetItem {
@@ -195,9 +181,8 @@ function nodeInfoItem(node: globalv1.Node): SetItem {
     const hash = hash64(toBinary(globalv1.NodeSchema, node))
     return create(globalv1.NodeInfoSchema, { hash, node })
   }
-  const path = globalPath({ name: node.name })
-  return new MessageItem(localv1.Set.GLOBAL_NODE_INFOS, path, globalv1.NodeInfoSchema, info)
+  return new MessageItem(localv1.Set.GLOBAL_NODE_INFOS, pathOfName(node.name), globalv1.NodeInfoSchema, info)
 }
 
 const cidrItem = (cidr: localv1.ServiceCIDR): SetItem =>
-  new MessageItem(localv1.Set.GLOBAL_SERVICE_CIDRS, globalPath({ name: cidr.name }), localv1.ServiceCIDRSchema, cidr)
+  new MessageItem(localv1.Set.GLOBAL_SERVICE_CIDRS, pathOfName(cidr.name), localv1.ServiceCIDRSchema, cidr)

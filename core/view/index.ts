@@ -12,6 +12,5 @@ export {
   type Selection,
   selectEndpoints,
 } from './selection.js'
-export type { Turns } from './turns.js'
 export { View } from './view.js'
-export type { Watch } from './watch.js'
+export type { Turns, Watch } from './watch.js'

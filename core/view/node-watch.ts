@@ -1,12 +1,11 @@
 import { type globalv1, localv1 } from '@kpng/api'
-import { type Changed, type ChangeRange, none, type ServiceEntry, type Store, sameMessage } from '../store/index.js'
+import { type Changed, type ChangeRange, none, type ServiceEntry, type Store } from '../store/index.js'
 import type { ChangeSet, Trigger } from './change-set.js'
-import { isEmpty, type ServiceDiff, ServiceDiffs } from './diff.js'
+import { collect, isEmpty, type ServiceDiff, ServiceDiffs } from './diff.js'
 import { type Batch, batchOf, type DeleteItem, type NodeItem, nodeItem, serviceCidrItem } from './items.js'
 import type { NodeTopology } from './selection.js'
 import { bitOf, type ServiceView, ServiceViews } from './service-view.js'
-import type { Turns } from './turns.js'
-import { Watch, type Work } from './watch.js'
+import { type Turns, Watch, type Work } from './watch.js'
 
 export interface NodeWatchOptions {
   readonly nodeName: string
@@ -161,8 +160,8 @@ export class NodeWatch extends Watch<NodeItem> {
     const head: NodeItem[] = []
     const tail: DeleteItem[] = []
     const node = range.nodes.get(this.#nodeName)
-    if (this.#withNode && node) add(new Map([[this.#nodeName, node]]), localv1.Set.NODES, nodeItem, head, tail)
-    if (this.#withServiceCidrs) add(range.serviceCidrs, localv1.Set.SERVICE_CIDRS, serviceCidrItem, head, tail)
+    if (this.#withNode && node) collect([[this.#nodeName, node]], localv1.Set.NODES, nodeItem, head, tail)
+    if (this.#withServiceCidrs) collect(range.serviceCidrs, localv1.Set.SERVICE_CIDRS, serviceCidrItem, head, tail)
     const sets: Batch<NodeItem>[] = [...batchOf(head)]
     const deletes: Batch<DeleteItem>[] = []
     for (const { services } of diffs) sets.push(...services)
@@ -171,19 +170,5 @@ export class NodeWatch extends Watch<NodeItem> {
     for (const { deletedServices } of diffs) deletes.push(...deletedServices)
     deletes.push(...batchOf(tail))
     return this.changeSet(range, sets, deletes, triggers)
-  }
-}
-
-function add<T>(
-  changes: ReadonlyMap<string, Changed<T>>,
-  set: localv1.Set,
-  item: (thing: T) => NodeItem,
-  sets: NodeItem[],
-  deletes: DeleteItem[],
-): void {
-  for (const [path, { before, after }] of changes) {
-    if (sameMessage(before, after)) continue
-    if (after === undefined) deletes.push({ set, path })
-    else sets.push(item(after))
   }
 }

@@ -1,6 +1,6 @@
 import type { localv1 } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
-import { type Candidate, candidatesOf } from './candidates.js'
+import { type Candidate, type Candidates, candidatesOf } from './candidates.js'
 
 // Which endpoints one node should use for one service, and why each other one is left out. Pure: no store, no clock.
 // The rules are kube-proxy's, per address family and per service port.
@@ -87,6 +87,7 @@ interface Policy {
  */
 export class EndpointSelector {
   readonly candidates: readonly Candidate[]
+  readonly #all: Candidates
   /** In the order of the service's ports. */
   readonly availability: readonly Availability[]
   readonly #policy: Policy
@@ -94,9 +95,11 @@ export class EndpointSelector {
   /** Whether nodes may use different endpoints because of hints. */
   readonly hasHints: boolean
 
-  constructor(service: localv1.Service, endpoints: readonly EndpointRecord[]) {
+  /** @param similar another revision of the service: what did not change since is taken over from it */
+  constructor(service: localv1.Service, endpoints: readonly EndpointRecord[], similar?: EndpointSelector) {
     this.#policy = policyOf(service)
-    this.candidates = candidatesOf(service, endpoints)
+    this.#all = candidatesOf(service, endpoints, similar === undefined ? undefined : similar.#all)
+    this.candidates = this.#all.list
     const portCount = Math.max(1, service.ports.length)
     const availability = Array.from({ length: portCount }, () => ({ v4: false, v6: false }))
     const decisions: Decision[] = []

@@ -1,26 +1,27 @@
 import type { localv1 } from '@kpng/api'
 import { type EndpointRecord, none, type ServiceEntry } from '../store/index.js'
-import { EndpointPaths, few, inOrder } from './endpoint-paths.js'
+import { type Candidate, inOrder } from './candidates.js'
 import { type Batch, EndpointItem, mixedBatches, PortOverrides, ServiceItem, sharedBatchOf } from './items.js'
 import { EndpointSelector, type Hint, type NodeTopology } from './selection.js'
+
+/** Up to so many are looked through: an index for each of thousands of small services would be most of their memory. */
+const few = 16
 
 /** The endpoints of a service that many nodes see alike. */
 export class SharedEndpoints {
   readonly items: readonly EndpointItem[]
   readonly batches: readonly Batch<EndpointItem>[]
-  readonly #ofCandidates: readonly (EndpointItem | undefined)[]
+  #byPath: Map<string, EndpointItem> | undefined
 
-  constructor(ofCandidates: readonly (EndpointItem | undefined)[]) {
-    this.#ofCandidates = ofCandidates
-    this.items = ofCandidates.filter((item) => item !== undefined)
-    // Nearly always all of them are used.
-    if (this.items.length === ofCandidates.length) this.#ofCandidates = this.items
-    this.batches = sharedBatchOf(this.items)
+  constructor(items: readonly EndpointItem[]) {
+    this.items = items
+    this.batches = sharedBatchOf(items)
   }
 
-  /** The item of the candidate that has a number. */
-  of(candidate: number | undefined): EndpointItem | undefined {
-    return candidate === undefined ? undefined : this.#ofCandidates[candidate]
+  get(path: string): EndpointItem | undefined {
+    if (this.items.length <= few) return this.items.find((item) => item.path === path)
+    this.#byPath ??= new Map(this.items.map((item) => [item.path, item]))
+    return this.#byPath.get(path)
   }
 }
 
@@ -30,13 +31,11 @@ export class NodeServiceView {
   readonly shared: SharedEndpoints
   /** Those that are not in `shared`, or say less there. */
   readonly own: readonly EndpointItem[]
-  readonly #paths: EndpointPaths
 
-  constructor(service: ServiceItem, shared: SharedEndpoints, own: readonly EndpointItem[], paths: EndpointPaths) {
+  constructor(service: ServiceItem, shared: SharedEndpoints, own: readonly EndpointItem[]) {
     this.service = service
     this.shared = shared
     this.own = own
-    this.#paths = paths
   }
 
   get batches(): readonly Batch<EndpointItem>[] {
@@ -45,7 +44,7 @@ export class NodeServiceView {
   }
 
   get(path: string): EndpointItem | undefined {
-    return this.own.find((item) => item.path === path) ?? this.shared.of(this.#paths.numberOf(path))
+    return this.own.find((item) => item.path === path) ?? this.shared.get(path)
   }
 }
 
@@ -57,22 +56,24 @@ export class ServiceView {
   readonly service: ServiceItem
   readonly #selector: EndpointSelector
   readonly #overrides: PortOverrides
-  readonly #paths: EndpointPaths
   /** As nodes see it that have no endpoints of their own. */
   #unhinted: NodeServiceView | undefined
   /** The same, by the hints that the nodes follow. */
   #hinted: Map<string, NodeServiceView> | undefined
   /** The bits of all nodes that endpoints are on, or meant for. */
   readonly nodeBits: number
-  /** The numbers of the candidates that are on a node, or meant for it. */
-  #candidatesOfNode: Map<string, number[]> | undefined
+  /** The candidates that are on a node, or meant for it. */
+  #ofNodes: Map<string, Candidate[]> | undefined
 
   /** @param similar another revision of the service: what did not change since is taken over from it */
   constructor(entry: ServiceEntry & { readonly service: localv1.Service }, similar: ServiceView | undefined) {
     const { path, service } = entry
-    this.#selector = new EndpointSelector(service, endpointsOf(entry))
+    this.#selector = new EndpointSelector(
+      service,
+      endpointsOf(entry),
+      similar === undefined ? undefined : similar.#selector,
+    )
     this.#overrides = new PortOverrides(service.ports)
-    this.#paths = new EndpointPaths(path, this.#selector.candidates, similar === undefined ? undefined : similar.#paths)
     this.nodeBits = this.#selector.candidates.reduce((bits, { endpoint }) => bits | bitsOf(endpoint), 0)
     const { availability } = this.#selector
     const known = similar?.service
@@ -94,8 +95,8 @@ export class ServiceView {
     const hints = this.#selector.hintsFor(node)
     const view = this.#common(node.zone, hints, similar)
     if ((this.nodeBits & bitOf(node.name)) === 0) return view
-    const own = this.#numbersOf(node.name).flatMap((number) => this.#item(number, node, hints) ?? none)
-    return own.length === 0 ? view : new NodeServiceView(this.service, view.shared, own, this.#paths)
+    const own = this.#candidatesOf(node.name).flatMap((candidate) => this.#item(candidate, node, hints) ?? none)
+    return own.length === 0 ? view : new NodeServiceView(this.service, view.shared, own)
   }
 
   #common(zone: string, hints: readonly Hint[], similar: SharedEndpoints | undefined): NodeServiceView {
@@ -118,44 +119,48 @@ export class ServiceView {
     const nobody = { name: '', zone }
     const known = similar?.items ?? none
     const find = inOrder(known)
-    const items = this.#selector.candidates.map(({ endpoint }, number) =>
-      this.#item(number, nobody, hints, known[find(endpoint)]),
-    )
-    return new NodeServiceView(this.service, new SharedEndpoints(items), none, this.#paths)
+    const items: EndpointItem[] = []
+    for (const candidate of this.#selector.candidates) {
+      const item = this.#item(candidate, nobody, hints, known[find(candidate.endpoint)])
+      if (item) items.push(item)
+    }
+    return new NodeServiceView(this.service, new SharedEndpoints(items.slice()), none)
   }
 
-  #item(number: number, node: NodeTopology, hints: readonly Hint[], known?: EndpointItem): EndpointItem | undefined {
-    const candidate = this.#selector.candidates[number]
-    const selected = candidate && this.#selector.select(candidate, node, hints)
+  #item(
+    candidate: Candidate,
+    node: NodeTopology,
+    hints: readonly Hint[],
+    known?: EndpointItem,
+  ): EndpointItem | undefined {
+    const selected = this.#selector.select(candidate, node, hints)
     if (!selected) return undefined
-    const path = this.#paths.of(number)
+    const { path } = candidate
     return known?.path === path && known.isOf(selected) ? known : new EndpointItem(path, selected, this.#overrides)
   }
 
-  #numbersOf(node: string): readonly number[] {
+  #candidatesOf(node: string): readonly Candidate[] {
     const { candidates } = this.#selector
     if (node === '') return none
-    if (candidates.length > few) return this.#index().get(node) ?? none
-    const numbers: number[] = []
-    for (const [number, { endpoint }] of candidates.entries()) {
-      if (endpoint.node === node || endpoint.hints?.nodes.includes(node)) numbers.push(number)
+    if (candidates.length <= few) {
+      return candidates.filter(({ endpoint }) => endpoint.node === node || endpoint.hints?.nodes.includes(node))
     }
-    return numbers
+    this.#ofNodes ??= byNode(candidates)
+    return this.#ofNodes.get(node) ?? none
   }
+}
 
-  #index(): Map<string, number[]> {
-    if (this.#candidatesOfNode) return this.#candidatesOfNode
-    const index = new Map<string, number[]>()
-    for (const [number, { endpoint }] of this.#selector.candidates.entries()) {
-      for (const node of new Set([endpoint.node, ...(endpoint.hints?.nodes ?? none)])) {
-        const numbers = index.get(node)
-        if (numbers) numbers.push(number)
-        else index.set(node, [number])
-      }
+function byNode(candidates: readonly Candidate[]): Map<string, Candidate[]> {
+  const index = new Map<string, Candidate[]>()
+  for (const candidate of candidates) {
+    const { node, hints } = candidate.endpoint
+    for (const name of hints ? new Set([node, ...hints.nodes]) : [node]) {
+      const known = index.get(name)
+      if (known) known.push(candidate)
+      else index.set(name, [candidate])
     }
-    this.#candidatesOfNode = index
-    return index
   }
+  return index
 }
 
 /**

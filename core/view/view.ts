@@ -1,7 +1,7 @@
 import type { Store } from '../store/index.js'
 import { GlobalInfos, GlobalWatch, type GlobalWatchOptions } from './global-watch.js'
 import { NodeViews, NodeWatch, type NodeWatchOptions } from './node-watch.js'
-import { Turns } from './turns.js'
+import { Turns } from './watch.js'
 
 /** What is worked out from one store, once for all who watch it. Make one per store. */
 export class View {

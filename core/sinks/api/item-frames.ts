@@ -46,12 +46,13 @@ export class ItemFrames {
           if (batch.except) addWithout(chunk, batch.items, done, batch.except, gathered)
           else gathered.add(chunk.bytes, chunk.items)
           done += chunk.ends.length
-          if (gathered.isEnough) yield* gathered.take()
+          if (gathered.ready.length > 0) yield* gathered.ready.splice(0)
         }
       }
     }
     gathered.add(syncFrame(changeSet, withTimeline), 0)
-    yield* gathered.takeAll()
+    gathered.flush()
+    yield* gathered.ready
   }
 
   #first({ items, isShared }: Batch<Item>): Chunk | undefined {
@@ -103,42 +104,24 @@ export class ItemFrames {
   }
 }
 
-/** Small frames that go out together. Large ones go out as they are: a client that does not read must not cost a copy of them. */
+/** Small frames go out together. Large ones go out as they are: a client that does not read must not cost a copy of them. */
 class Gathered {
-  #pieces: Piece[] = []
+  /** What can be written. */
+  readonly ready: Piece[] = []
   #buffers: Buffer[] = []
   #bytes = 0
   #items = 0
 
   add(bytes: Buffer, items: number): void {
-    if (bytes.length >= pieceBytes) {
-      this.#join()
-      this.#pieces.push({ bytes, items })
-      return
-    }
+    if (bytes.length >= pieceBytes) this.flush()
     this.#buffers.push(bytes)
     this.#bytes += bytes.length
     this.#items += items
-    if (this.#bytes >= pieceBytes) this.#join()
+    if (this.#bytes >= pieceBytes) this.flush()
   }
 
-  get isEnough(): boolean {
-    return this.#pieces.length > 0
-  }
-
-  take(): readonly Piece[] {
-    const pieces = this.#pieces
-    this.#pieces = []
-    return pieces
-  }
-
-  takeAll(): readonly Piece[] {
-    this.#join()
-    return this.take()
-  }
-
-  #join(): void {
-    if (this.#bytes > 0) this.#pieces.push({ bytes: inOne(this.#buffers, this.#bytes), items: this.#items })
+  flush(): void {
+    if (this.#bytes > 0) this.ready.push({ bytes: inOne(this.#buffers, this.#bytes), items: this.#items })
     this.#buffers = []
     this.#bytes = 0
     this.#items = 0

@@ -10,7 +10,7 @@ import { EndpointReader } from './endpoints.js'
 interface Kind<T> {
   readonly read: (bytes: Uint8Array) => T | undefined
   readonly problem: (value: T) => string | undefined
-  readonly pathOf: (value: T) => Partial<GlobalPath>
+  readonly pathOf: (value: T) => string
   readonly set: (transaction: Transaction, value: T) => void
   readonly delete: (transaction: Transaction, path: GlobalPath) => void
 }
@@ -18,7 +18,7 @@ interface Kind<T> {
 const services: Kind<localv1.Service> = {
   read: (bytes) => fromBinary(globalv1.ServiceInfoSchema, bytes).service,
   problem: serviceProblem,
-  pathOf: ({ namespace, name }) => ({ namespace, name }),
+  pathOf: ({ namespace, name }) => globalPath({ namespace, name }),
   set: (transaction, service) => transaction.setService(service),
   delete: (transaction, { namespace, name }) => transaction.deleteService(namespace, name),
 }
@@ -26,7 +26,7 @@ const services: Kind<localv1.Service> = {
 const nodes: Kind<globalv1.Node> = {
   read: (bytes) => fromBinary(globalv1.NodeInfoSchema, bytes).node,
   problem: nodeProblem,
-  pathOf: ({ name }) => ({ name }),
+  pathOf: ({ name }) => globalPath({ name }),
   set: (transaction, node) => transaction.setNode(node),
   delete: (transaction, { name }) => transaction.deleteNode(name),
 }
@@ -34,9 +34,44 @@ const nodes: Kind<globalv1.Node> = {
 const serviceCidrs: Kind<localv1.ServiceCIDR> = {
   read: (bytes) => fromBinary(localv1.ServiceCIDRSchema, bytes),
   problem: serviceCidrProblem,
-  pathOf: ({ name }) => ({ name }),
+  pathOf: ({ name }) => globalPath({ name }),
   set: (transaction, cidr) => transaction.setServiceCidr(cidr),
   delete: (transaction, { name }) => transaction.deleteServiceCidr(name),
+}
+
+/** The objects of one kind that the upstream has told of, by path. */
+class Objects<T> {
+  readonly known = new Map<string, T>()
+  readonly #kind: Kind<T>
+
+  constructor(kind: Kind<T>) {
+    this.#kind = kind
+  }
+
+  read(bytes: Uint8Array, path: string): Read<T> {
+    const value = this.#kind.read(bytes)
+    if (!value) return { value, problem: 'it is empty' }
+    const expected = this.#kind.pathOf(value)
+    // An object under another's path could not be deleted by its own.
+    const isThere = path === expected ? undefined : `its path should be ${JSON.stringify(expected)}`
+    return { value, problem: this.#kind.problem(value) ?? isThere }
+  }
+
+  /** @param transaction undefined while a whole state is read, which is written at its end */
+  set(path: string, value: T, transaction: Transaction | undefined): void {
+    this.known.set(path, value)
+    if (transaction) this.#kind.set(transaction, value)
+  }
+
+  delete(path: string, transaction: Transaction | undefined): void {
+    const parts = parseGlobalPath(path)
+    if (this.known.delete(path) && transaction && parts) this.#kind.delete(transaction, parts)
+  }
+}
+
+interface Read<T> {
+  readonly value: T | undefined
+  readonly problem: string | undefined
 }
 
 /** The endpoints of one source, by the key that the upstream gave each of them. */
@@ -54,9 +89,14 @@ interface Source {
 export class RelayedState {
   readonly #skips: Skips
   readonly #endpoints = new EndpointReader()
-  readonly #services = new Map<string, localv1.Service>()
-  readonly #nodes = new Map<string, globalv1.Node>()
-  readonly #cidrs = new Map<string, localv1.ServiceCIDR>()
+  readonly #services = new Objects(services)
+  readonly #nodes = new Objects(nodes)
+  readonly #cidrs = new Objects(serviceCidrs)
+  readonly #objects = new Map<localv1.Set, Objects<unknown>>([
+    [localv1.Set.GLOBAL_SERVICE_INFOS, this.#services as Objects<unknown>],
+    [localv1.Set.GLOBAL_NODE_INFOS, this.#nodes as Objects<unknown>],
+    [localv1.Set.GLOBAL_SERVICE_CIDRS, this.#cidrs as Objects<unknown>],
+  ])
   readonly #sources = new Map<string, Source>()
   #skipped = new Set<string>()
 
@@ -68,7 +108,8 @@ export class RelayedState {
   apply({ reset, sets, deletes, triggers }: Operations, transaction: Transaction): void {
     const skippedBefore = this.#skipped
     if (reset) {
-      for (const known of [this.#services, this.#nodes, this.#cidrs, this.#sources]) known.clear()
+      for (const { known } of this.#objects.values()) known.clear()
+      this.#sources.clear()
       this.#skipped = new Set()
     }
     const touched = new Set<string>()
@@ -84,48 +125,22 @@ export class RelayedState {
   }
 
   #set({ ref, bytes }: localv1.Value, touched: Set<string>, transaction: Transaction | undefined): void {
-    if (!ref) return
-    if (ref.set === localv1.Set.GLOBAL_SERVICE_INFOS) this.#setObject(services, this.#services, ref, bytes, transaction)
-    else if (ref.set === localv1.Set.GLOBAL_NODE_INFOS) this.#setObject(nodes, this.#nodes, ref, bytes, transaction)
-    else if (ref.set === localv1.Set.GLOBAL_SERVICE_CIDRS)
-      this.#setObject(serviceCidrs, this.#cidrs, ref, bytes, transaction)
-    else if (ref.set === localv1.Set.GLOBAL_ENDPOINT_INFOS) this.#setEndpoint(ref, bytes, touched)
+    const objects = ref && this.#objects.get(ref.set)
+    if (ref?.set === localv1.Set.GLOBAL_ENDPOINT_INFOS) this.#setEndpoint(ref, bytes, touched)
+    if (!ref || !objects) return
+    const value = this.#read(ref, () => objects.read(bytes, ref.path))
+    if (value) objects.set(ref.path, value, transaction)
+    else objects.delete(ref.path, transaction)
   }
 
   #delete(ref: localv1.Ref, touched: Set<string>, transaction: Transaction): void {
-    const path = parseGlobalPath(ref.path)
-    if (!path) return
     this.#skips.forget(objectName(ref))
     this.#skipped.delete(objectName(ref))
-    if (ref.set === localv1.Set.GLOBAL_SERVICE_INFOS) {
-      if (this.#services.delete(ref.path)) services.delete(transaction, path)
-    } else if (ref.set === localv1.Set.GLOBAL_NODE_INFOS) {
-      if (this.#nodes.delete(ref.path)) nodes.delete(transaction, path)
-    } else if (ref.set === localv1.Set.GLOBAL_SERVICE_CIDRS) {
-      if (this.#cidrs.delete(ref.path)) serviceCidrs.delete(transaction, path)
-    } else if (ref.set === localv1.Set.GLOBAL_ENDPOINT_INFOS) {
-      const key = sourceKey(path)
-      if (this.#sources.get(key)?.endpoints.delete(path.key)) touched.add(key)
-    }
-  }
-
-  #setObject<T>(
-    kind: Kind<T>,
-    known: Map<string, T>,
-    ref: localv1.Ref,
-    bytes: Uint8Array,
-    transaction: Transaction | undefined,
-  ): void {
-    const value = this.#read(ref, () => {
-      const read = kind.read(bytes)
-      const problem = read && (kind.problem(read) ?? pathProblem(ref, globalPath(kind.pathOf(read))))
-      return { value: read, problem }
-    })
+    this.#objects.get(ref.set)?.delete(ref.path, transaction)
     const path = parseGlobalPath(ref.path)
-    if (value) {
-      known.set(ref.path, value)
-      if (transaction) kind.set(transaction, value)
-    } else if (known.delete(ref.path) && transaction && path) kind.delete(transaction, path)
+    if (ref.set !== localv1.Set.GLOBAL_ENDPOINT_INFOS || !path) return
+    const key = sourceKey(path)
+    if (this.#sources.get(key)?.endpoints.delete(path.key)) touched.add(key)
   }
 
   #setEndpoint(ref: localv1.Ref, bytes: Uint8Array, touched: Set<string>): void {
@@ -148,7 +163,7 @@ export class RelayedState {
   }
 
   /** Undefined for what cannot be used, which is reported. */
-  #read<T>(ref: localv1.Ref, read: () => { value: T | undefined; problem: string | undefined }): T | undefined {
+  #read<T>(ref: localv1.Ref, read: () => Read<T>): T | undefined {
     const object = objectName(ref)
     return this.#skips.reading(object, (report) => {
       let problem: string | undefined
@@ -170,9 +185,9 @@ export class RelayedState {
 
   #writeAll(transaction: Transaction): void {
     transaction.replaceAll({
-      services: [...this.#services.values()],
-      nodes: [...this.#nodes.values()],
-      serviceCidrs: [...this.#cidrs.values()],
+      services: [...this.#services.known.values()],
+      nodes: [...this.#nodes.known.values()],
+      serviceCidrs: [...this.#cidrs.known.values()],
       endpoints: [...this.#sources.values()].map(asWritten),
     })
   }
@@ -193,10 +208,6 @@ export class RelayedState {
 }
 
 const objectName = ({ set, path }: localv1.Ref): string => `${localv1.Set[set] ?? set} ${path}`
-
-/** An object under another's path could not be deleted by its own. */
-const pathProblem = ({ path }: localv1.Ref, expected: string): string | undefined =>
-  path === expected ? undefined : `its path should be ${JSON.stringify(expected)}`
 
 const endpointPathProblem = (path: GlobalPath | undefined): string | undefined =>
   path
