@@ -9,10 +9,12 @@ import { endpoint, node, service } from '../../testing/objects.js'
 
 export type Write = (tx: Transaction) => void
 
-export const nodeNames = ['node-a', 'node-b', 'node-c']
+/** Nodes that endpoints are on, or meant for. */
+const busyNodes = ['node-a', 'node-b', 'node-c']
+export const nodeNames = [...busyNodes, 'idle-node']
 const zones = ['zone-a', 'zone-b', 'zone-c']
-const sources = ['s1', 's2', 's3']
-const services = ['a', 'b']
+const sources = ['s1', 's2', 's3', 's4']
+const services = ['a', 'b', 'c']
 
 /** Hints are followed only if all ready endpoints have them, so they are given or withheld slice by slice. */
 type Style = 'none' | 'zones' | 'nodes' | 'both' | 'some'
@@ -33,10 +35,10 @@ export const anEndpoint = fc
       { weight: 1, arbitrary: fc.constantFrom('fd00::1', 'fd00::2') },
     ),
     podName: fc.constantFrom('', 'pod-1', 'pod-2', 'pod-3'),
-    node: fc.constantFrom('', ...nodeNames, ...nodeNames),
+    node: fc.constantFrom('', ...busyNodes, ...busyNodes),
     conditions,
     forZones: fc.subarray(zones, { minLength: 1 }),
-    forNodes: fc.subarray(nodeNames, { minLength: 1 }),
+    forNodes: fc.subarray(busyNodes, { minLength: 1 }),
     keepsHints: fc.boolean(),
     ports: fc.constantFrom(
       ...[[{ name: 'http', port: 8080 }], [{ name: 'http', port: 8080 }], [{ name: 'http', port: 8081 }]],
