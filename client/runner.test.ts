@@ -128,6 +128,22 @@ describe('a backend', () => {
     expect(syncs[2]).toMatchObject({ changed: ['d/c'], full: false })
   })
 
+  test('that fails on a small change is called again from the full view', async () => {
+    const { push, syncs, clock } = start((count) => {
+      if (count === 2) throw new Error('no')
+    })
+    push('a')
+    await until(() => syncs.length === 1)
+    push('b')
+    await until(() => syncs.length === 2 && clock.untilNext === 10)
+    clock.advance(10)
+    await until(() => syncs.length === 3)
+    expect(syncs.slice(1)).toEqual([
+      { services: ['d/a', 'd/b'], changed: ['d/b'], full: false },
+      { services: ['d/a', 'd/b'], changed: ['d/b'], full: true },
+    ])
+  })
+
   test('that keeps failing is called ever more rarely', async () => {
     const { push, syncs, clock } = start(
       () => {

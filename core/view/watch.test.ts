@@ -1,6 +1,7 @@
 import { setImmediate as nextLoop } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
-import { service, syncedStore } from '../testing/objects.js'
+import type { Transaction } from '../store/index.js'
+import { endpoint, node, service, syncedStore } from '../testing/objects.js'
 import { View } from './view.js'
 import { Turns } from './watch.js'
 
@@ -30,6 +31,39 @@ test('a change that comes while an earlier one is worked out is told without ano
   while (changesSince.mock.calls.length === 0) await nextLoop()
   store.update((tx) => tx.setService(service('a')))
   expect(pathsOf((await next).sets)).toEqual(['default/a'])
+})
+
+test('a node that changes its zone is told of one revision, though the store moves on meanwhile', async () => {
+  const store = syncedStore()
+  const inZone = (zone: string) => (tx: Transaction) => tx.setNode(node('node-a', zone))
+  const endpointsAt = (second: string) => (tx: Transaction) => {
+    const endpoints = [
+      endpoint('10.0.0.1', { podName: 'first', zones: ['zone-a'] }),
+      endpoint('10.0.0.2', { podName: second, zones: ['zone-b'] }),
+    ]
+    tx.setEndpoints({ namespace: 'default', name: 's', service: 'a', endpoints })
+  }
+  store.update((tx) => {
+    tx.setService(service('a'))
+    tx.setService(service('other'))
+    inZone('zone-a')(tx)
+    endpointsAt('second')(tx)
+  })
+  const watch = new View(store, new Turns(0)).watchNode({ nodeName: 'node-a' })
+  expect(pathsOf((await watch.next()).sets)).toEqual(['default/a', 'default/other', 'default/a/first'])
+  const next = watch.next()
+  const changesSince = vi.spyOn(store, 'changesSince')
+  store.update((tx) => {
+    inZone('zone-b')(tx)
+    tx.setService(service('other', { type: 'NodePort' }))
+  })
+  while (changesSince.mock.calls.length === 0) await nextLoop()
+  store.update(endpointsAt('third'))
+  const { sets, deletes } = await next
+  expect(pathsOf(sets)).toEqual(['default/other', 'default/a/second'])
+  expect(pathsOf(deletes)).toEqual(['default/a/first'])
+  const last = await watch.next()
+  expect([pathsOf(last.sets), pathsOf(last.deletes)]).toEqual([['default/a/third'], ['default/a/second']])
 })
 
 test('a watch that is closed ends its wait, gives back its bookmark and says nothing more', async () => {
