@@ -7,7 +7,7 @@ export type Flow = (store: Store, context: Context, ready: () => void) => Promis
 
 /**
  * Runs a source and what it flows into. The sink comes first, so that what is wrong with it (a port in use) is said before
- * anything is read. When one of them ends, the other is ended too.
+ * anything is read. When one of them ends or fails, the other is ended too, and waited for.
  */
 export async function runPipeline(source: SourceCommand, flags: Flags, sink: Flow, context: Context): Promise<void> {
   const { Store } = await import('@kpng/core/store')
@@ -20,14 +20,14 @@ export async function runPipeline(source: SourceCommand, flags: Flags, sink: Flo
     begin = resolve
   })
   const sinking = sink(state.store, inner, begin)
+  const parts = [sinking]
   try {
     await Promise.race([ready, sinking])
-    if (inner.signal.aborted) return await sinking
-    const sourcing = source.run(flags, state, inner)
-    await Promise.race([sourcing, sinking])
-    ended.abort()
-    await Promise.all([sourcing, sinking])
+    if (!inner.signal.aborted) parts.push(source.run(flags, state, inner))
+    await Promise.race(parts)
   } finally {
     ended.abort()
+    await Promise.allSettled(parts)
   }
+  await Promise.all(parts)
 }

@@ -54,6 +54,6 @@ export {
 } from './options.js'
 export { endpointsOfPort, type PortEndpoint } from './ports.js'
 export { type RunOptions, run, watch } from './run.js'
-export { type RunnerOptions, runBackend, type SyncReport } from './runner.js'
+export { type Clock, type RunnerOptions, runBackend, type SyncReport } from './runner.js'
 export { pause, stopOnSignals } from './stop.js'
 export { readTlsFiles, type TlsFiles, type TlsMaterial } from './tls.js'

@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import { globalv1, localv1 } from '@kpng/api'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Changes } from './backend.js'
 import type { ChangeSet, DeleteItem, SetItem } from './change-set.js'
@@ -30,6 +31,33 @@ describe('a view', () => {
     const state = new NodeState('n')
     state.apply(changeSet([service('d/a'), endpoint('d/a/2', '10.0.0.2'), endpoint('d/a/1', '10.0.0.1')], [], true))
     expect(ipsOf(state, 'd/a')).toEqual(['10.0.0.1', '10.0.0.2'])
+  })
+
+  test('keeps that order through any changes, and gives out new lists', () => {
+    const path = fc.integer({ min: 0, max: 30 }).map((number) => `d/a/${number}`)
+    const step = fc.record({ set: fc.array(path), gone: fc.array(path) })
+    fc.assert(
+      fc.property(fc.array(step), (steps) => {
+        const state = new NodeState('n')
+        const expected = new Map<string, string>()
+        state.apply(changeSet([service('d/a')], [], true))
+        for (const [number, { set, gone: deleted }] of steps.entries()) {
+          const ip = `10.0.0.${number}`
+          const before = state.services.get('d/a')?.endpoints
+          const copy = [...(before ?? [])]
+          for (const path of set) expected.set(path, ip)
+          for (const path of deleted) expected.delete(path)
+          state.apply(
+            changeSet(
+              set.map((path) => endpoint(path, ip)),
+              deleted.map((path) => gone(ENDPOINTS, path)),
+            ),
+          )
+          expect(ipsOf(state, 'd/a')).toEqual([...expected].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, ip]) => ip))
+          expect(before).toEqual(copy)
+        }
+      }),
+    )
   })
 
   test('says what a step changed, before and after', () => {

@@ -3,10 +3,18 @@ import { type globalv1, localv1, serviceOfEndpointPath } from '@kpng/api'
 import type { Changes, NodeView, ServiceChange, ServiceEndpoints } from './backend.js'
 import type { ChangeSet, DeleteItem, SetItem, Trigger } from './change-set.js'
 
+/** Endpoints in the order of their paths. */
+interface Endpoints {
+  readonly paths: readonly string[]
+  readonly messages: readonly localv1.Endpoint[]
+}
+
 /** A service on its way in: its endpoints may be known before it is. */
 interface Slot {
   service: localv1.Service | undefined
-  readonly endpoints: Map<string, localv1.Endpoint>
+  endpoints: Endpoints
+  /** What a change set does to the endpoints, by path; undefined for those that are gone. */
+  readonly changed: Map<string, localv1.Endpoint | undefined>
 }
 
 /** Turns change sets into a node's view, and says what each of them changed. */
@@ -54,7 +62,7 @@ export class NodeState implements NodeView {
       case localv1.Set.ENDPOINTS: {
         const service = serviceOfEndpointPath(item.path)
         if (service === undefined) break
-        this.#slot(service).endpoints.set(item.path, item.message)
+        this.#slot(service).changed.set(item.path, item.message)
         touched.add(service)
         break
       }
@@ -74,15 +82,14 @@ export class NodeState implements NodeView {
     const slot = service === undefined ? undefined : this.#slots.get(service)
     if (service === undefined || !slot) return
     if (set === localv1.Set.SERVICES) slot.service = undefined
-    else slot.endpoints.delete(path)
-    if (slot.service === undefined && slot.endpoints.size === 0) this.#slots.delete(service)
+    else slot.changed.set(path, undefined)
     touched.add(service)
   }
 
   #slot(path: string): Slot {
     let slot = this.#slots.get(path)
     if (!slot) {
-      slot = { service: undefined, endpoints: new Map() }
+      slot = { service: undefined, endpoints: noEndpoints, changed: new Map() }
       this.#slots.set(path, slot)
     }
     return slot
@@ -91,7 +98,12 @@ export class NodeState implements NodeView {
   #settle(path: string, changes: Map<string, ServiceChange>, afterReset: boolean): void {
     const before = this.services.get(path)
     const slot = this.#slots.get(path)
-    const after = slot?.service && { service: slot.service, endpoints: inOrder(slot.endpoints) }
+    if (slot && slot.changed.size > 0) {
+      slot.endpoints = withChanges(slot.endpoints, slot.changed)
+      slot.changed.clear()
+    }
+    if (slot?.service === undefined && slot?.endpoints.paths.length === 0) this.#slots.delete(path)
+    const after = slot?.service && { service: slot.service, endpoints: slot.endpoints.messages }
     // Only a whole state repeats what is known; looking for that in every step would cost what exists, not what changed.
     if (afterReset ? isDeepStrictEqual(before, after) : before === undefined && after === undefined) return
     if (after) this.services.set(path, after)
@@ -100,8 +112,41 @@ export class NodeState implements NodeView {
   }
 }
 
-const inOrder = (endpoints: ReadonlyMap<string, localv1.Endpoint>): localv1.Endpoint[] =>
-  [...endpoints].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, endpoint]) => endpoint)
+const noEndpoints: Endpoints = { paths: [], messages: [] }
+
+/** New lists, since the old ones were given out. Only what changed is looked for and sorted: a service may have ten thousand endpoints. */
+function withChanges(known: Endpoints, changed: ReadonlyMap<string, localv1.Endpoint | undefined>): Endpoints {
+  const paths: string[] = []
+  const messages: localv1.Endpoint[] = []
+  let done = 0
+  const copyUntil = (end: number) => {
+    for (; done < end; done++) {
+      paths.push(known.paths[done] as string)
+      messages.push(known.messages[done] as localv1.Endpoint)
+    }
+  }
+  for (const [path, message] of [...changed].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const place = placeOf(path, known.paths, done)
+    copyUntil(place)
+    if (known.paths[place] === path) done++
+    if (!message) continue
+    paths.push(path)
+    messages.push(message)
+  }
+  copyUntil(known.paths.length)
+  return { paths, messages }
+}
+
+/** Where a path is, or would be, in a sorted list, from a place on. */
+function placeOf(path: string, paths: readonly string[], from: number): number {
+  let [low, high] = [from, paths.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((paths[middle] as string) < path) low = middle + 1
+    else high = middle
+  }
+  return low
+}
 
 /** Two changes, one after the other, as one. */
 export function mergeChanges(first: Changes, second: Changes): Changes {

@@ -13,7 +13,7 @@ export interface ClientOptions {
   readonly api?: string | readonly string[]
   /** The node whose view is wanted. Default: NODE_NAME of the environment, else the host's name. */
   readonly nodeName?: string
-  /** For a server that was started with `--listen-tls-…`. Default: no TLS. */
+  /** For a server that uses TLS. Default: no TLS. */
   readonly tls?: TlsFiles
   /** How long to wait after an error before the next try. Default 1,000. */
   readonly errorDelayMs?: number

@@ -28,6 +28,24 @@ export interface RunnerOptions {
   readonly onSync?: (report: SyncReport) => void
   /** Whether backends should note their steps for the report. Default false. */
   readonly withSteps?: boolean
+  /** Default: the machine's. */
+  readonly clock?: Clock
+}
+
+/** The time, and who waits for it. */
+export interface Clock {
+  /** Unix time in milliseconds. Never goes back, even if somebody sets the machine's time. */
+  now(): number
+  /** Calls back once, after so many milliseconds. Returns the function that prevents it. */
+  after(ms: number, callback: () => void): () => void
+}
+
+const machineClock: Clock = {
+  now: () => performance.timeOrigin + performance.now(),
+  after: (ms, callback) => {
+    const timer = setTimeout(callback, ms)
+    return () => clearTimeout(timer)
+  },
 }
 
 export interface SyncReport {
@@ -60,16 +78,20 @@ const everySet = [localv1.Set.SERVICE_CIDRS, localv1.Set.NODES]
 class BackendRun implements Runner {
   readonly #backend: Backend
   readonly #options: RunnerOptions
+  readonly #clock: Clock
   readonly #state: NodeState
   #changes: Changes = { ...noChanges, full: true }
   #known = false
   #failures = 0
   #notBefore = 0
+  /** What the stream gave last, until it is taken in. */
+  #arrived: ChangeSet | 'nothing' | 'end' = 'nothing'
   #wake: () => void = () => {}
 
   constructor(backend: Backend, options: RunnerOptions) {
     this.#backend = backend
     this.#options = options
+    this.#clock = options.clock ?? machineClock
     this.#state = new NodeState(options.nodeName)
   }
 
@@ -84,34 +106,41 @@ class BackendRun implements Runner {
     await this.#backend.setup(this)
     const stream = changeSets({ nodeName, extraSets: everySet, timeline: withSteps }, signal)[Symbol.asyncIterator]()
     let lost: unknown
-    let next = this.#take(stream).catch((error) => {
-      lost = error
-      return undefined
-    })
+    const ask = () =>
+      stream.next().then(
+        ({ done, value }) => this.#arrive(done ? 'end' : value),
+        (error) => {
+          lost = error
+          this.#arrive('end')
+        },
+      )
+    void ask()
     while (!signal.aborted) {
       const due = this.#due()
-      if (due !== undefined && due <= performance.now()) {
+      if (due !== undefined && due <= this.#clock.now()) {
         await this.#sync()
         continue
       }
-      const arrived = await this.#wait(next, due)
-      if (arrived === 'timer') continue
-      if (arrived === undefined) break
-      const applied = this.#state.apply(arrived)
-      if (!isNothing(applied)) this.#tell(() => this.#options.onQueued?.(applied))
-      this.#changes = mergeChanges(this.#changes, applied)
-      this.#known = true
-      next = this.#take(stream).catch((error) => {
-        lost = error
-        return undefined
-      })
+      if (this.#arrived === 'nothing') await this.#wait(due)
+      if (this.#arrived === 'end') break
+      if (this.#arrived === 'nothing') continue
+      this.#takeIn(this.#arrived)
+      this.#arrived = 'nothing'
+      void ask()
     }
     if (lost !== undefined && !signal.aborted) throw lost
   }
 
-  async #take(stream: AsyncIterator<ChangeSet>): Promise<ChangeSet | undefined> {
-    const { done, value } = await stream.next()
-    return done ? undefined : value
+  #arrive(arrived: ChangeSet | 'end'): void {
+    this.#arrived = arrived
+    this.#wake()
+  }
+
+  #takeIn(changeSet: ChangeSet): void {
+    const applied = this.#state.apply(changeSet)
+    if (!isNothing(applied)) this.#tell(() => this.#options.onQueued?.(applied))
+    this.#changes = mergeChanges(this.#changes, applied)
+    this.#known = true
   }
 
   /** When the next sync is due, or undefined when there is nothing to sync. */
@@ -123,31 +152,27 @@ class BackendRun implements Runner {
     return interval > 0 ? this.#notBefore + interval : undefined
   }
 
-  async #wait(next: Promise<ChangeSet | undefined>, due: number | undefined): Promise<ChangeSet | undefined | 'timer'> {
-    let timer: NodeJS.Timeout | undefined
-    const woken = new Promise<'timer'>((resolve) => {
-      this.#wake = () => resolve('timer')
-      if (due !== undefined) timer = setTimeout(resolve, Math.max(1, due - performance.now()), 'timer')
+  /** Until something arrives, a full sync is asked for, or a sync is due. */
+  async #wait(due: number | undefined): Promise<void> {
+    let cancel = () => {}
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve
+      if (due !== undefined) cancel = this.#clock.after(Math.max(1, due - this.#clock.now()), resolve)
     })
-    try {
-      return await Promise.race([next, woken])
-    } finally {
-      clearTimeout(timer)
-    }
+    cancel()
   }
 
   async #sync(): Promise<void> {
     const { log, minSyncIntervalMs = 0, fullSyncIntervalMs = 0, withSteps = false } = this.#options
     const changes = isNothing(this.#changes) ? { ...noChanges, full: fullSyncIntervalMs > 0 } : this.#changes
-    // Paced by a clock that nobody sets; reported in the time that everybody knows.
-    const began = performance.now()
+    const began = this.#clock.now()
     const steps: SyncStep[] = []
     this.#tell(() => this.#options.onQueued?.(noChanges))
     const report = () => ({
       view: this.#state,
       changes,
-      startedAtMs: performance.timeOrigin + began,
-      durationMs: performance.now() - began,
+      startedAtMs: began,
+      durationMs: this.#clock.now() - began,
       steps,
     })
     this.#changes = noChanges
@@ -178,7 +203,7 @@ class BackendRun implements Runner {
     const { log, retryMs = 500, maxRetryMs = 30_000 } = this.#options
     const retryInMs = Math.min(maxRetryMs, retryMs * 2 ** this.#failures)
     this.#failures++
-    this.#notBefore = performance.now() + retryInMs
+    this.#notBefore = this.#clock.now() + retryInMs
     // What was to be synced is not forgotten: a request for a full sync may have come in meanwhile.
     this.#changes = { ...mergeChanges(changes, this.#changes), full: true }
     const code = error instanceof KpngError ? { code: error.code } : {}

@@ -17,7 +17,7 @@ export interface TlsMaterial {
 /** Reads the files anew at each call, so that a rotated certificate is used from the next connection on. */
 export function readTlsFiles({ keyFile, certFile, caFile }: TlsFiles): TlsMaterial {
   if ((keyFile === undefined) !== (certFile === undefined)) {
-    const [given, missing] = keyFile ? ['key', 'certificate (--tls-crt)'] : ['certificate', 'key (--tls-key)']
+    const [given, missing] = keyFile ? ['key', 'certificate'] : ['certificate', 'key']
     throw new KpngError('usage', `A TLS ${given} was given without its ${missing}. Give both, or neither.`)
   }
   return { key: read('TLS key', keyFile), cert: read('TLS certificate', certFile), ca: read('TLS CA', caFile) }

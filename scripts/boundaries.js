@@ -33,12 +33,6 @@ export const coreFlow = {
  * an entry as soon as its circle is gone. An entry without a circle is reported too.
  */
 export const known = [
-  [
-    'core/view/own-endpoints.ts',
-    'core/view/service-diff.ts',
-    'core/view/service-view.ts',
-    'core/view/service-views.ts',
-  ],
   ['backends/userspace/proxy-socket.ts', 'backends/userspace/tcp/proxy-socket.ts'],
 ]
 

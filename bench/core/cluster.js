@@ -11,6 +11,8 @@ const ip = (first, index) => `${first}.${(index >> 16) & 255}.${(index >> 8) & 2
 export function makeCluster({ services, endpoints, nodes }) {
   const store = new Store()
   const generation = new Map()
+  // One string for one node, as sources have it.
+  const nodeNames = Array.from({ length: nodes }, (_, node) => `node-${node}`)
   const slice = (service) => ({
     namespace: 'default',
     name: `svc-${service}-1`,
@@ -25,7 +27,7 @@ export function makeCluster({ services, endpoints, nodes }) {
         v4: [address],
         v6: none,
         ports,
-        node: `node-${number % nodes}`,
+        node: nodeNames[number % nodes],
         zone: '',
         hints: undefined,
         conditions: ready,
@@ -33,7 +35,7 @@ export function makeCluster({ services, endpoints, nodes }) {
     }),
   })
   store.update((tx) => {
-    for (let node = 0; node < nodes; node++) tx.setNode(create(globalv1.NodeSchema, { name: `node-${node}` }))
+    for (let node = 0; node < nodes; node++) tx.setNode(create(globalv1.NodeSchema, { name: nodeNames[node] }))
     for (let service = 0; service < services; service++) {
       tx.setService(
         create(localv1.ServiceSchema, {
@@ -50,6 +52,15 @@ export function makeCluster({ services, endpoints, nodes }) {
   })
   return {
     store,
+    /** Leaves each service so many of its endpoints, in one update. */
+    keepOnly(count) {
+      const slices = [...store.entries()].flatMap(({ namespace, name: service, sources }) =>
+        [...sources].map(([name, all]) => ({ namespace, name, service, endpoints: all.slice(0, count) })),
+      )
+      store.update((tx) => {
+        for (const smaller of slices) tx.setEndpoints(smaller)
+      })
+    },
     /** Gives the first endpoint of a service another address: one item for every node. */
     changeOne(service = Math.floor(Math.random() * services)) {
       generation.set(service, (generation.get(service) ?? 0) + 1)

@@ -25,8 +25,7 @@ const withoutTime = (text: string): string => text.replace(/ \(\d{4}-\d\d-\d\dT[
 
 type Explanation = readonly [RegExp, (match: RegExpExecArray, tls: TlsFiles | undefined) => string]
 
-const ownCertificate =
-  "Give one (--tls-crt, --tls-key) of the authority that the server's --listen-tls-ca names, valid for clients."
+const ownCertificate = 'Give a certificate for clients, with its key, of an authority that the server trusts.'
 
 // The words are those of Node and of OpenSSL, which every version of Node brings along.
 const explanations: readonly Explanation[] = [
@@ -39,8 +38,8 @@ const explanations: readonly Explanation[] = [
     /self.signed certificate|unable to (?:verify|get).*certificate|certificate signature failure/,
     ([words], tls) =>
       tls?.caFile === undefined
-        ? `The server's certificate is of an authority that this machine does not know (${words}). Give that authority's certificate with --tls-ca.`
-        : `The server's certificate is not of the authority in ${tls.caFile} (${words}). Give the certificate of the authority that signed it with --tls-ca.`,
+        ? `The server's certificate is of an authority that this machine does not know (${words}). Give that authority's certificate.`
+        : `The server's certificate is not of the authority in ${tls.caFile} (${words}). Give the certificate of the authority that signed it.`,
   ],
   [
     /certificate (has expired|is not yet valid)/,
@@ -54,7 +53,7 @@ const explanations: readonly Explanation[] = [
   [
     /wrong version number|packet length too long|before secure TLS connection was established/,
     () =>
-      'The server does not speak TLS at this address. Is it the right port? Else start the server with --listen-tls-…, or leave --tls-… out here.',
+      'The server does not speak TLS at this address. Is it the right port? Else turn TLS on at the server, or off here.',
   ],
   [
     /key values mismatch/,
@@ -63,7 +62,8 @@ const explanations: readonly Explanation[] = [
   ],
   [
     /no start line|PEM routines|DECODER routines/,
-    () => 'A file of --tls-key, --tls-crt or --tls-ca holds no usable PEM. Look for its line "-----BEGIN …".',
+    () =>
+      'One of the TLS files holds no usable PEM. Look for the line "-----BEGIN …" in the key, the certificate and the CA certificate.',
   ],
   // No alert, no word: how Node's TLS servers refuse certificates, and how all of them refuse plain text.
   [/^Failed to connect$|ECONNRESET|EPIPE|socket hang up/, (_, tls) => closedWithoutWord(tls)],
@@ -80,7 +80,8 @@ const explanations: readonly Explanation[] = [
 
 function closedWithoutWord(tls: TlsFiles | undefined): string {
   const closed = 'The server closed the connection without a word.'
-  if (tls === undefined) return `${closed} It may want TLS. Give --tls-ca, --tls-crt and --tls-key.`
+  if (tls === undefined)
+    return `${closed} It may want TLS. Give a CA certificate, a certificate for clients and its key.`
   if (tls.certFile === undefined) return `${closed} It may want a certificate of this client. ${ownCertificate}`
   return `${closed} It may have refused the certificate in ${tls.certFile}. ${ownCertificate}`
 }

@@ -95,8 +95,12 @@ describe('is not trusted', () => {
 
 describe('a server that does not trust the client says why, once', () => {
   test.each<[string, () => TlsFiles | undefined, RegExp]>([
-    ['plain text', () => undefined, /It may want TLS\. Give --tls-ca, --tls-crt and --tls-key/],
-    ['no certificate', () => ({ caFile: authority.caFile }), /wants a certificate of this client.*--tls-crt/],
+    ['plain text', () => undefined, /It may want TLS\. Give a CA certificate, a certificate for clients and its key/],
+    [
+      'no certificate',
+      () => ({ caFile: authority.caFile }),
+      /wants a certificate of this client.*Give a certificate for clients/,
+    ],
     [
       "another authority's certificate",
       () => ({ ...stranger.issue('node-2'), caFile: authority.caFile }),

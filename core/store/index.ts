@@ -1,5 +1,4 @@
-export type { Changed, ChangeRange, ServiceChange } from './change-log.js'
-export { reuseEndpoints, sameMessage, sameStrings } from './equal.js'
+export type { Bookmark, Changed, ChangeRange } from './history.js'
 export {
   type ClusterState,
   type Conditions,
@@ -9,7 +8,10 @@ export {
   type EndpointSource,
   type Hints,
   none,
+  reuseEndpoints,
   type ServiceEntry,
+  sameMessage,
+  sameStrings,
 } from './records.js'
 export { Store, type StoreOptions } from './store.js'
 export type { Kind, Transaction } from './transaction.js'

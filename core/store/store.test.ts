@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
 import { describe, expect, test, vi } from 'vitest'
 import { countingLooks, endpoint, node, service, syncedStore } from '../testing/objects.js'
+import type { Bookmark } from './history.js'
 import { Store } from './store.js'
 
 const slice = (name: string, service: string, ...ips: string[]) => ({
@@ -23,7 +24,7 @@ describe('revisions', () => {
     expect(store.revision).toBe(1)
   })
 
-  test('writing the same again makes none, and is counted', () => {
+  test('writing the same again makes none', () => {
     const store = syncedStore()
     const write = () =>
       store.update((tx) => {
@@ -33,11 +34,9 @@ describe('revisions', () => {
         tx.setServiceCidr(create(localv1.ServiceCIDRSchema, { name: 'kubernetes', cidrs: ['10.96.0.0/16'] }))
       })
     write()
-    const { updates } = store
     write()
     write()
     expect(store.revision).toBe(1)
-    expect(store.updates).toBe(updates + 2)
   })
 
   test.each([
@@ -188,6 +187,7 @@ test('replaceAll writes only the differences and deletes the rest', () => {
   store.update((tx) => tx.replaceAll(state))
   store.update((tx) => tx.replaceAll({ ...state, services: [service('a'), service('b')] }))
   expect(store.revision).toBe(1)
+  const before = store.bookmark()
   store.update((tx) =>
     tx.replaceAll({
       ...state,
@@ -196,73 +196,135 @@ test('replaceAll writes only the differences and deletes the rest', () => {
       nodes: [node('node-b')],
     }),
   )
-  const changes = store.changesSince(1)
+  const changes = store.changesSince(before)
   expect([...(changes?.services.keys() ?? [])].sort()).toEqual(['default/a', 'default/b'])
   expect([...(changes?.nodes.keys() ?? [])]).toEqual(['node-a'])
   expect(store.entry('default/b')).toBeUndefined()
 })
 
-describe('the log', () => {
-  test('several revisions are told as one: first state before, last state after', () => {
+describe('bookmarks', () => {
+  test('several revisions are told as one: first state before, last state after, first trigger', () => {
     const store = syncedStore()
     store.update((tx) => tx.setService(service('a')))
+    const bookmark = store.bookmark()
     store.update((tx) => tx.setService(service('a', { type: 'NodePort' })))
-    store.update((tx) => tx.setService(service('a', { type: 'LoadBalancer' })))
-    const change = store.changesSince(1)?.services.get('default/a')
+    store.update((tx) => tx.setEndpoints(slice('a-1', 'a', '10.0.0.1'), 7))
+    store.update((tx) => tx.setEndpoints(slice('a-1', 'a', '10.0.0.2'), 5))
+    const change = store.changesSince(bookmark)?.services.get('default/a')
     expect(change?.before?.service?.type).toBe('ClusterIP')
-    expect(change?.after?.service?.type).toBe('LoadBalancer')
+    expect(change?.before?.sources.size).toBe(0)
+    expect(change?.after).toBe(store.entry('default/a'))
+    expect(change?.triggerUnixMs).toBe(7)
   })
 
   test('what came and went in between is not told', () => {
     const store = syncedStore()
     store.update((tx) => tx.setService(service('a')))
+    const bookmark = store.bookmark()
     store.update((tx) => tx.setService(service('b')))
     store.update((tx) => tx.deleteService('default', 'b'))
-    expect(store.changesSince(1)?.services.size).toBe(0)
+    expect(store.changesSince(bookmark)?.services.size).toBe(0)
   })
 
-  test('it is bounded: what fell out of it is said to be unknown', () => {
-    const store = new Store({ maxLoggedChanges: 10 })
-    for (let i = 0; i < 20; i++) store.update((tx) => tx.setService(service(`s${i}`)))
-    expect(store.changesSince(1)).toBeUndefined()
-    expect(store.changesSince(18)?.services.size).toBe(2)
+  test('each reader is told from its own revision on, also when others have left theirs', () => {
+    const store = syncedStore()
+    const bookmarks = [store.bookmark()]
+    for (const type of ['ClusterIP', 'NodePort', 'LoadBalancer']) {
+      store.update((tx) => {
+        tx.setService(service('a', { type }))
+        tx.setNode(node('node-a', type))
+      })
+      bookmarks.push(store.bookmark())
+    }
+    const [first, second, third, fourth] = bookmarks as [Bookmark, Bookmark, Bookmark, Bookmark]
+    const before = (bookmark: Bookmark) => {
+      const { services, nodes } = store.changesSince(bookmark) ?? {}
+      const types = [
+        services?.get('default/a')?.before?.service?.type,
+        services?.get('default/a')?.after?.service?.type,
+      ]
+      return [...types, nodes?.get('node-a')?.before?.topology?.zone]
+    }
+    const expected = [
+      [undefined, 'LoadBalancer', undefined],
+      ['ClusterIP', 'LoadBalancer', 'ClusterIP'],
+      ['NodePort', 'LoadBalancer', 'NodePort'],
+    ]
+    expect([first, second, third].map(before)).toEqual(expected)
+    expect(store.changesSince(fourth)?.services.size).toBe(0)
+    store.release(second)
+    expect([before(first), before(third)]).toEqual([expected[0], expected[2]])
+    store.release(third)
+    expect(before(first)).toEqual(expected[0])
   })
 
-  test('it is bounded by the endpoints that it keeps, too', () => {
-    const store = new Store({ maxLoggedEndpoints: 50 })
-    const large = (first: number) => slice('a-1', 'a', ...Array.from({ length: 20 }, (_, i) => `10.0.${first}.${i}`))
-    for (let change = 0; change < 10; change++) store.update((tx) => tx.setEndpoints(large(change)))
-    expect(store.changesSince(7)).toBeUndefined()
-    expect(store.changesSince(8)?.services.size).toBe(1)
+  test('times are those of the first change after the bookmark', () => {
+    const store = syncedStore()
+    const bookmark = store.bookmark()
+    store.update((tx) => tx.setService(service('a')), 111)
+    const later = store.bookmark()
+    store.update((tx) => tx.setService(service('b')), 222)
+    expect(store.changesSince(bookmark)).toMatchObject({ receivedAtMs: 111, revision: 2 })
+    expect(store.changesSince(later)).toMatchObject({ receivedAtMs: 222, revision: 2 })
+    const { committedAtMs } = store.changesSince(bookmark) ?? {}
+    expect(committedAtMs).toBeLessThanOrEqual(store.changesSince(later)?.committedAtMs as number)
   })
 
-  test('endpoints that are still there weigh nothing in it', () => {
-    const store = new Store({ maxLoggedEndpoints: 50 })
-    store.update((tx) => tx.setEndpoints(slice('a-1', 'a', ...Array.from({ length: 200 }, (_, i) => `10.0.0.${i}`))))
-    for (let change = 0; change < 10; change++)
-      store.update((tx) => tx.setEndpoints(slice('a-2', 'a', `10.0.1.${change}`)))
-    expect(store.changesSince(1)?.services.size).toBe(1)
+  test('readers that are too far behind are lost, the oldest first', () => {
+    const store = new Store({ maxSupersededEndpoints: 250 })
+    const large = (first: number) => slice('a-1', 'a', ...Array.from({ length: 50 }, (_, i) => `10.0.${first}.${i}`))
+    store.update((tx) => tx.setEndpoints(large(0)))
+    const bookmarks: Bookmark[] = []
+    for (let change = 1; change < 6; change++) {
+      bookmarks.push(store.bookmark())
+      store.update((tx) => tx.setEndpoints(large(change)))
+    }
+    expect(bookmarks.map((bookmark) => store.changesSince(bookmark) !== undefined)).toEqual([
+      ...[false, false, false],
+      ...[true, true],
+    ])
+    for (const bookmark of bookmarks) store.release(bookmark)
   })
 
-  test('watchers that lag by other numbers of revisions do not make it look at what services say', () => {
+  test('a reader that stays away costs one old state of what changes, however often it does', () => {
+    const store = new Store({ maxSupersededEndpoints: 120 })
+    store.update((tx) => tx.setEndpoints(slice('a-1', 'a', '10.0.0.1')))
+    const away = store.bookmark()
+    for (let change = 0; change < 100; change++) {
+      const bookmark = store.bookmark()
+      store.update((tx) => tx.setEndpoints(slice('a-1', 'a', `10.0.1.${change}`)))
+      store.release(bookmark)
+    }
+    expect(store.changesSince(away)?.services.size).toBe(1)
+  })
+
+  test('one update that replaces everything is kept whole for those who were up to date', () => {
+    const store = new Store()
+    const large = (first: number) => ({
+      ...slice('a-1', 'a'),
+      endpoints: Array.from({ length: 250_000 }, (_, i) =>
+        endpoint(`${first}.${i >> 16}.${(i >> 8) & 255}.${i & 255}`),
+      ),
+    })
+    store.update((tx) => tx.setEndpoints(large(10)))
+    const bookmark = store.bookmark()
+    store.update((tx) => tx.setEndpoints(large(11)))
+    expect(store.changesSince(bookmark)?.services.size).toBe(1)
+  })
+
+  test('readers at other revisions do not make it look at what services say', () => {
     const store = syncedStore()
     let looks = 0
     const watched = (type: string) =>
       Object.defineProperty(service('a'), 'type', { enumerable: true, get: () => (looks++ < 0 ? '' : type) })
-    for (let change = 0; change < 10; change++) store.update((tx) => tx.setService(watched(String(change))))
+    const bookmarks: Bookmark[] = []
+    for (let change = 0; change < 10; change++) {
+      bookmarks.push(store.bookmark())
+      store.update((tx) => tx.setService(watched(String(change))))
+    }
     const before = looks
-    for (let revision = 0; revision < 10; revision++) store.changesSince(revision)
+    for (const bookmark of bookmarks) store.changesSince(bookmark)
     expect(looks - before).toBe(0)
-  })
-
-  test('one update larger than the log is not kept, and nothing breaks', () => {
-    const store = new Store({ maxLoggedChanges: 10 })
-    store.update((tx) => {
-      for (let i = 0; i < 20; i++) tx.setService(service(`s${i}`))
-    })
-    expect(store.changesSince(0)).toBeUndefined()
-    store.update((tx) => tx.setService(service('one')))
-    expect(store.changesSince(1)?.services.size).toBe(1)
   })
 })
 
@@ -270,7 +332,6 @@ test('it is synced when every kind has been read', () => {
   const store = new Store()
   store.update((tx) => tx.setSynced('services', 'nodes'))
   expect(store.synced).toBe(false)
-  expect(store.awaited).toEqual(['endpoints'])
   store.update((tx) => tx.setSynced('endpoints'))
   expect(store.synced).toBe(true)
 })

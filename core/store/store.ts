@@ -1,23 +1,23 @@
 import type { globalv1, localv1 } from '@kpng/api'
-import { type Changed, ChangeLog, type ChangeRange } from './change-log.js'
+import { type Bookmark, type Changed, type ChangeRange, History, weightOf } from './history.js'
 import type { ServiceEntry } from './records.js'
 import { type Kind, type Tables, Transaction } from './transaction.js'
 
 export interface StoreOptions {
-  /** How many changes are remembered for watchers that lag behind. Default 20,000. */
-  readonly maxLoggedChanges?: number
   /**
-   * How many endpoints that are no more are remembered with them: one change of a large service may replace thousands.
-   * Default 200,000, which are some tens of megabytes.
+   * How many superseded endpoints are kept for readers that lag behind. Default: 200,000 (some tens of megabytes), or twice what the
+   * store holds if that is more.
    */
-  readonly maxLoggedEndpoints?: number
+  readonly maxSupersededEndpoints?: number
 }
+
+const leastSupersededEndpoints = 200_000
 
 /**
  * What the cluster is. A source writes it, views read it; neither knows the other.
  *
- * Guarantees: an update is atomic; an update that changes nothing makes no revision; entries are immutable; everything a view
- * needs to work out what changed since a revision is in the log or, when it is not, the view is told so.
+ * Guarantees: an update is atomic; an update that changes nothing makes no revision; entries are immutable; what
+ * a reader needs to find out what changed since its bookmark is kept or, if it lags too far behind, the reader is told so.
  */
 export class Store {
   readonly #tables: Tables = {
@@ -26,16 +26,17 @@ export class Store {
     serviceCidrs: new Map(),
     serviceOfSource: new Map(),
   }
-  readonly #log: ChangeLog
+  readonly #history = new History()
+  readonly #maxSupersededEndpoints: number | undefined
+  #weight = 0
   readonly #awaited = new Set<Kind>(['services', 'endpoints', 'nodes'])
   readonly #listeners = new Set<() => void>()
   #revision = 0
-  #updates = 0
   #announcing = false
   #snapshot: readonly ServiceEntry[] | undefined
 
-  constructor({ maxLoggedChanges = 20_000, maxLoggedEndpoints = 200_000 }: StoreOptions = {}) {
-    this.#log = new ChangeLog({ maxChanges: maxLoggedChanges, maxEndpoints: maxLoggedEndpoints })
+  constructor({ maxSupersededEndpoints }: StoreOptions = {}) {
+    this.#maxSupersededEndpoints = maxSupersededEndpoints
   }
 
   /** Grows by one with each update that changed something. */
@@ -43,19 +44,9 @@ export class Store {
     return this.#revision
   }
 
-  /** Updates asked for, those that changed nothing included: with `revision` this gives the reduction that kpng brings. */
-  get updates(): number {
-    return this.#updates
-  }
-
   /** Whether the source has read every kind of object completely. Stays true from then on. */
   get synced(): boolean {
     return this.#awaited.size === 0
-  }
-
-  /** The kinds that the source has not read completely yet. */
-  get awaited(): readonly Kind[] {
-    return [...this.#awaited]
   }
 
   /**
@@ -63,7 +54,6 @@ export class Store {
    * @param receivedAtMs when the source received what it writes (Unix time), for tracing
    */
   update(write: (transaction: Transaction) => void, receivedAtMs?: number): number {
-    this.#updates++
     const transaction = new Transaction(this.#tables)
     write(transaction)
     transaction.settle()
@@ -96,9 +86,19 @@ export class Store {
     return this.#snapshot
   }
 
-  /** What changed since a revision; undefined when that is too long ago, and the whole state is needed instead. */
-  changesSince(revision: number): ChangeRange | undefined {
-    return this.#log.since(revision)
+  /** Marks the newest revision. What changes from now on is kept for the caller until it calls `release`. */
+  bookmark(): Bookmark {
+    return this.#history.add(this.#revision)
+  }
+
+  /** What changed since a bookmark; undefined when that is no longer known, and the whole state is needed instead. */
+  changesSince(bookmark: Bookmark): ChangeRange | undefined {
+    return this.#history.since(bookmark, this.#revision)
+  }
+
+  /** The bookmark is no longer needed. Call it once per bookmark. */
+  release(bookmark: Bookmark): void {
+    this.#history.remove(bookmark)
   }
 
   /**
@@ -110,7 +110,8 @@ export class Store {
     return () => this.#listeners.delete(listener)
   }
 
-  #commit({ services, nodes, serviceCidrs, serviceOfSource }: Transaction, receivedAtMs: number | undefined): boolean {
+  #commit(transaction: Transaction, receivedAtMs: number | undefined): boolean {
+    const { services, nodes, serviceCidrs, serviceOfSource } = transaction
     for (const [source, path] of serviceOfSource) {
       if (path === undefined) this.#tables.serviceOfSource.delete(source)
       else this.#tables.serviceOfSource.set(source, path)
@@ -119,10 +120,11 @@ export class Store {
     apply(this.#tables.entries, services)
     apply(this.#tables.nodes, nodes)
     apply(this.#tables.serviceCidrs, serviceCidrs)
+    for (const { before, after } of services.values()) this.#weight += weightOf(after) - weightOf(before)
     this.#snapshot = undefined
-    const [from, to] = [this.#revision, this.#revision + 1]
     const committedAtMs = performance.timeOrigin + performance.now()
-    this.#log.append({ from, to, committedAtMs, receivedAtMs, services, nodes, serviceCidrs })
+    const maxWeight = this.#maxSupersededEndpoints ?? Math.max(leastSupersededEndpoints, 2 * this.#weight)
+    this.#history.record(transaction, { committedAtMs, receivedAtMs }, maxWeight)
     this.#revision++
     return true
   }

@@ -1,7 +1,13 @@
 import { type globalv1, type localv1, servicePath } from '@kpng/api'
-import type { Changed, ServiceChange } from './change-log.js'
-import { reuseEndpoints, sameEntry, sameMessage } from './equal.js'
-import type { ClusterState, EndpointRecord, ServiceEntry } from './records.js'
+import type { Changed } from './history.js'
+import {
+  type ClusterState,
+  type EndpointSource,
+  reuseEndpoints,
+  type ServiceEntry,
+  sameEntry,
+  sameMessage,
+} from './records.js'
 
 /** The kinds of objects that a source must have read completely before anything is served. */
 export type Kind = 'services' | 'endpoints' | 'nodes'
@@ -21,7 +27,7 @@ export interface Tables {
  */
 export class Transaction {
   readonly #tables: Tables
-  readonly services = new Map<string, ServiceChange>()
+  readonly services = new Map<string, Changed<ServiceEntry>>()
   readonly nodes = new Map<string, Changed<globalv1.Node>>()
   readonly serviceCidrs = new Map<string, Changed<localv1.ServiceCIDR>>()
   readonly serviceOfSource = new Map<string, string | undefined>()
@@ -45,10 +51,7 @@ export class Transaction {
   }
 
   /** Replaces all endpoints of one source. A source belongs to one service at a time; it may move to another. */
-  setEndpoints(
-    source: { namespace: string; name: string; service: string; endpoints: readonly EndpointRecord[] },
-    triggerUnixMs?: number,
-  ): void {
+  setEndpoints(source: EndpointSource, triggerUnixMs?: number): void {
     const path = servicePath(source.namespace, source.service)
     const owner = this.#ownerOf(source.namespace, source.name)
     if (owner !== undefined && owner !== path) this.deleteEndpoints(source.namespace, source.name, triggerUnixMs)

@@ -7,13 +7,22 @@ export interface LargeServiceOptions {
   /** A multiple of 100, which is what a slice holds. Each is on a node of its own: `node-0`, `node-1`, … */
   readonly endpoints: number
   readonly externalTrafficToLocal?: boolean
+  /** Whether hints keep the traffic of each node on the node. */
+  readonly nodeHints?: boolean
   /** Seen by each endpoint before it is written. */
   readonly wrap?: (record: EndpointRecord) => EndpointRecord
 }
 
 /** A service of many endpoints, and the change of one of them. */
 export function largeService(store: Store, options: LargeServiceOptions): { change(): void } {
-  const { endpoints, externalTrafficToLocal = false, wrap = (record) => record } = options
+  const { endpoints, externalTrafficToLocal = false, nodeHints = false, wrap = (record) => record } = options
+  const record = (index: number, ready: boolean): EndpointRecord =>
+    endpoint(`10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`, {
+      podName: `pod-${index}`,
+      node: `node-${index}`,
+      ready,
+      ...(nodeHints ? { nodes: [`node-${index}`] } : {}),
+    })
   let changes = 0
   const records = Array.from({ length: endpoints }, (_, index) => wrap(record(index, true)))
   const slice = (number: number) => ({
@@ -34,10 +43,3 @@ export function largeService(store: Store, options: LargeServiceOptions): { chan
     },
   }
 }
-
-const record = (index: number, ready: boolean): EndpointRecord =>
-  endpoint(`10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`, {
-    podName: `pod-${index}`,
-    node: `node-${index}`,
-    ready,
-  })

@@ -1,45 +1,55 @@
 import type { Timeline, Trigger } from '@kpng/client'
-import type { DeleteItem, SetItem } from './items.js'
+import type { Batch, DeleteItem, SetItem } from './items.js'
 
 export type { Timeline, Trigger } from '@kpng/client'
 
-/**
- * Items that are always told together. Where many watchers are told the same batch, whoever encodes it may keep the result in
- * `frames`: a state of 50,000 endpoints is then a few thousand buffers for each of them.
- */
-export interface Batch<Item extends SetItem = SetItem> {
-  readonly items: Iterable<Item>
-  readonly shared: boolean
-  frames?: Buffer
-}
-
-/** A batch of its own, for one watcher. */
-export const batchOf = <Item extends SetItem>(items: Iterable<Item>): Batch<Item> => ({ items, shared: false })
-
-export function* itemsOf<Item extends SetItem>(batches: Iterable<Batch<Item>>): Generator<Item> {
-  for (const batch of batches) yield* batch.items
+/** What a change set is made of, in batches. */
+export interface Told<Item extends SetItem> {
+  readonly revision: number
+  readonly reset: boolean
+  readonly setBatches: Iterable<Batch<Item>>
+  readonly deleteBatches: Iterable<Batch<DeleteItem>>
+  readonly triggers: readonly Trigger[]
+  readonly timeline?: Timeline
 }
 
 /**
  * What one watcher is told at once. Applied in order (sets, then deletes) it takes the watcher from what it knew to the state
  * of `revision`, and never shows it an endpoint without its service.
  */
-export interface ChangeSet<Item extends SetItem = SetItem> {
+export class ChangeSet<Item extends SetItem = SetItem> implements Told<Item> {
   readonly revision: number
   /** The whole state follows; what was known before is void. */
   readonly reset: boolean
-  /** New and changed things, in batches. Made while it is walked when it is the whole state; may be walked again. */
-  readonly batches: Iterable<Batch<Item>>
-  /** The same, one by one. */
-  readonly sets: Iterable<Item>
-  readonly deletes: readonly DeleteItem[]
+  /** New and changed things. Made while it is walked when it is the whole state; may be walked again. */
+  readonly setBatches: Iterable<Batch<Item>>
+  readonly deleteBatches: Iterable<Batch<DeleteItem>>
   readonly triggers: readonly Trigger[]
   /** Where the time went so far; not for the whole state. */
-  readonly timeline?: Timeline
+  declare readonly timeline?: Timeline
+
+  constructor({ revision, reset, setBatches, deleteBatches, triggers, timeline }: Told<Item>) {
+    this.revision = revision
+    this.reset = reset
+    this.setBatches = setBatches
+    this.deleteBatches = deleteBatches
+    this.triggers = triggers
+    if (timeline) this.timeline = timeline
+  }
+
+  /** New and changed things, one by one. */
+  get sets(): Iterable<Item> {
+    return oneByOne(this.setBatches)
+  }
+
+  /** What is gone, one by one. */
+  get deletes(): Iterable<DeleteItem> {
+    return oneByOne(this.deleteBatches)
+  }
 }
 
-/** A watcher: remembers only what it asked for and the revision it has. */
-export interface Watch<Item extends SetItem = SetItem> {
-  /** The next change set, or undefined when there is nothing new. */
-  poll(): ChangeSet<Item> | undefined
+function* oneByOne<T extends { readonly path: string }>(batches: Iterable<Batch<T>>): Generator<T> {
+  for (const { items, except } of batches) {
+    for (const item of items) if (!except?.has(item.path)) yield item
+  }
 }

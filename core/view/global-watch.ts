@@ -1,141 +1,192 @@
-import { create, type Message, toBinary } from '@bufbuild/protobuf'
-import type { GenMessage } from '@bufbuild/protobuf/codegenv2'
+import { create, toBinary } from '@bufbuild/protobuf'
 import { globalPath, globalv1, localv1 } from '@kpng/api'
 import { hash64 } from '../store/hash.js'
-import { type Changed, type ChangeRange, type Store, sameMessage } from '../store/index.js'
-import { type Batch, batchOf, type ChangeSet, type Trigger } from './change-set.js'
-import { diffInfos, type EndpointInfos, endpointInfosOf, itemsOfInfos } from './endpoint-infos.js'
-import { type DeleteItem, MessageItem, type SetItem } from './items.js'
-import { PerEntry } from './per-entry.js'
-import { StoreWatch } from './store-watch.js'
+import {
+  type ChangeRange,
+  type EndpointRecord,
+  none,
+  type ServiceEntry,
+  type Store,
+  sameMessage,
+} from '../store/index.js'
+import type { ChangeSet, Trigger } from './change-set.js'
+import { collect, diffItems, type ItemDiff } from './diff.js'
+import { type Batch, batchOf, type DeleteItem, MessageItem, type SetItem, sharedBatchOf } from './items.js'
+import { type Turns, Watch, type Work } from './watch.js'
+
+// The cluster as relays are told of it. An endpoint's path holds the hash of all that is said of it: one that changes is a new endpoint
+// and a deleted one.
 
 export interface GlobalWatchOptions {
   /** Sets beyond services, endpoints and nodes: GLOBAL_SERVICE_CIDRS. Default none. */
   readonly extraSets?: readonly localv1.Set[]
 }
 
-/** What the cluster is, as change sets: for relays. */
-export class GlobalWatch extends StoreWatch<SetItem> {
-  readonly #withServiceCidrs: boolean
-  readonly #endpointInfos: PerEntry<EndpointInfos>
+/** The endpoints of one source (an EndpointSlice), without those that say the same twice. */
+interface SourceInfos {
+  readonly records: readonly EndpointRecord[]
+  readonly items: readonly SetItem[]
+  readonly itemOf: ReadonlyMap<EndpointRecord, SetItem>
+  readonly diffs: WeakMap<SourceInfos, ItemDiff<SetItem>>
+}
 
-  constructor(store: Store, { extraSets = [] }: GlobalWatchOptions = {}) {
-    super(store)
-    this.#endpointInfos = endpointInfosIn(store)
+interface EntryInfos {
+  readonly services: readonly Batch<SetItem>[]
+  readonly sources: ReadonlyMap<string, SourceInfos>
+}
+
+/** What relays are told of a store's entries, worked out once for all of them. It lives as long as the entry. */
+export class GlobalInfos {
+  readonly #infos = new WeakMap<ServiceEntry, EntryInfos>()
+
+  /** @param similar those of another revision: what did not change since is taken over */
+  of(entry: ServiceEntry, similar?: ServiceEntry): EntryInfos {
+    let infos = this.#infos.get(entry)
+    if (!infos) {
+      const known = similar && this.#infos.get(similar)
+      const isSame = known && similar?.service === entry.service
+      infos = {
+        services: isSame ? known.services : sharedBatchOf(entry.service ? [serviceInfoItem(entry.service)] : none),
+        sources: new Map([...entry.sources].map(([name, records]) => [name, infosOf(entry, name, records, known)])),
+      }
+      this.#infos.set(entry, infos)
+    }
+    return infos
+  }
+}
+
+/** What the cluster is, as change sets: for relays. */
+export class GlobalWatch extends Watch {
+  readonly #infos: GlobalInfos
+  readonly #withServiceCidrs: boolean
+
+  constructor(store: Store, turns: Turns, infos: GlobalInfos, { extraSets = [] }: GlobalWatchOptions = {}) {
+    super(store, turns)
+    this.#infos = infos
     this.#withServiceCidrs = extraSets.includes(localv1.Set.GLOBAL_SERVICE_CIDRS)
   }
 
-  protected everything(): () => Generator<Batch> {
-    const infos = this.#endpointInfos
+  protected everything(): () => Generator<Batch<SetItem>> {
+    const infos = this.#infos
     const entries = this.store.entries()
-    const head = [...this.store.nodes.values()].map(nodeInfoItem)
+    const head: SetItem[] = [...this.store.nodes.values()].map(nodeInfoItem)
     if (this.#withServiceCidrs) head.push(...[...this.store.serviceCidrs.values()].map(cidrItem))
     return function* () {
-      yield batchOf(head)
-      for (const entry of entries) if (entry.service) yield batchOf([serviceInfoItem(entry.service)])
-      for (const entry of entries) yield batchOf(itemsOfInfos(infos.of(entry)))
+      yield* batchOf(head)
+      for (const entry of entries) yield* infos.of(entry).services
+      for (const entry of entries) {
+        for (const { items } of infos.of(entry).sources.values()) yield* sharedBatchOf(items)
+      }
     }
   }
 
-  protected changes(range: ChangeRange): ChangeSet | undefined {
+  protected *changes(range: ChangeRange): Work<ChangeSet | undefined> {
     const head: SetItem[] = []
     const tail: DeleteItem[] = []
-    collect(range.nodes, localv1.Set.GLOBAL_NODE_INFOS, nodeInfoItem, head, tail)
-    if (this.#withServiceCidrs) collect(range.serviceCidrs, localv1.Set.GLOBAL_SERVICE_CIDRS, cidrItem, head, tail)
-    const sets: SetItem[] = []
-    const endpoints: SetItem[] = []
-    const deletedEndpoints: DeleteItem[] = []
+    collect(range.nodes, localv1.Set.GLOBAL_NODE_INFOS, nodeInfoItem, head, tail, pathOfName)
+    if (this.#withServiceCidrs)
+      collect(range.serviceCidrs, localv1.Set.GLOBAL_SERVICE_CIDRS, cidrItem, head, tail, pathOfName)
+    const services: Batch<SetItem>[] = []
+    const endpoints: Batch<SetItem>[] = []
+    const deletedEndpoints: Batch<DeleteItem>[] = []
     const deletedServices: DeleteItem[] = []
     const triggers: Trigger[] = []
     for (const [path, { before, after, triggerUnixMs }] of range.services) {
-      if (after?.service && !sameMessage(before?.service, after.service)) sets.push(serviceInfoItem(after.service))
-      if (before?.service && !after?.service)
-        deletedServices.push({ set: localv1.Set.GLOBAL_SERVICE_INFOS, path: serviceInfoPath(before) })
-      const infosBefore = before ? this.#endpointInfos.of(before) : noInfos
-      const infosAfter = after ? this.#endpointInfos.of(after) : noInfos
-      diffInfos(infosBefore, infosAfter, { sets: endpoints, deletes: deletedEndpoints })
+      const infosBefore = before && this.#infos.of(before)
+      const infosAfter = after && this.#infos.of(after, before)
+      if (!sameMessage(before?.service, after?.service)) {
+        services.push(...(infosAfter?.services ?? none))
+        if (before?.service && !after?.service) {
+          deletedServices.push({ set: localv1.Set.GLOBAL_SERVICE_INFOS, path: pathOf(before) })
+        }
+      }
+      for (const name of new Set([...(before?.sources.keys() ?? none), ...(after?.sources.keys() ?? none)])) {
+        const { sets, deletes } = diffOf(infosBefore?.sources.get(name), infosAfter?.sources.get(name))
+        endpoints.push(...sharedBatchOf(sets))
+        deletedEndpoints.push(...sharedBatchOf(deletes))
+      }
+      yield
       if (triggerUnixMs !== undefined) triggers.push({ service: path, unixMs: triggerUnixMs })
     }
-    const deletes = [...deletedEndpoints, ...deletedServices, ...tail]
-    return this.changeSet(range, [...head, ...sets, ...endpoints], deletes, triggers)
+    return this.changeSet(
+      range,
+      [...batchOf(head), ...services, ...endpoints],
+      [...deletedEndpoints, ...batchOf([...deletedServices, ...tail])],
+      triggers,
+    )
   }
 }
 
-function collect<T>(
-  changes: ReadonlyMap<string, Changed<T>>,
-  set: localv1.Set,
-  item: (thing: T) => SetItem,
-  sets: SetItem[],
-  deletes: DeleteItem[],
-): void {
-  for (const [name, { before, after }] of changes) {
-    if (sameMessage(before, after)) continue
-    if (after === undefined) deletes.push({ set, path: globalPath({ name }) })
-    else sets.push(item(after))
+const pathOf = ({ namespace, name }: { namespace: string; name: string }) => globalPath({ namespace, name })
+
+const pathOfName = (name: string) => globalPath({ name })
+
+function diffOf(before: SourceInfos | undefined, after: SourceInfos | undefined): ItemDiff<SetItem> {
+  if (!before || !after) return diffItems(before?.items ?? none, after?.items ?? none)
+  let diff = before.diffs.get(after)
+  if (!diff) {
+    diff = diffItems(before.items, after.items)
+    before.diffs.set(after, diff)
   }
+  return diff
 }
 
-const noInfos: EndpointInfos = new Map()
-
-const serviceInfoPath = ({ namespace, name }: { namespace: string; name: string }) => globalPath({ namespace, name })
-
-/** Its message holds a hash of itself. It is made when it is asked for: whoever sends it can then leave out what cannot be encoded. */
-class HashedItem<T extends Message> implements SetItem {
-  readonly set: localv1.Set
-  readonly path: string
-  readonly #schema: GenMessage<T>
-  readonly #make: () => T
-  #message: T | undefined
-  frame?: Buffer
-
-  constructor(set: localv1.Set, path: string, schema: GenMessage<T>, make: () => T) {
-    this.set = set
-    this.path = path
-    this.#schema = schema
-    this.#make = make
-  }
-
-  get message(): T {
-    this.#message ??= this.#make()
-    return this.#message
-  }
-
-  encode(): Uint8Array {
-    return toBinary(this.#schema, this.message)
-  }
+function infosOf(
+  entry: ServiceEntry,
+  source: string,
+  records: readonly EndpointRecord[],
+  similar: EntryInfos | undefined,
+): SourceInfos {
+  const known = similar?.sources.get(source)
+  if (known?.records === records) return known
+  const itemOf = new Map(
+    records.map((record) => [record, known?.itemOf.get(record) ?? endpointItem(entry, source, record)]),
+  )
+  const items = [...new Map([...itemOf.values()].map((item) => [item.path, item])).values()]
+  return { records, items, itemOf, diffs: new WeakMap() }
 }
 
-const serviceInfos = new WeakMap<localv1.Service, SetItem>()
+function endpointItem({ namespace, name }: ServiceEntry, source: string, endpoint: EndpointRecord): SetItem {
+  const { v4, v6, hostname, ports, conditions, podName, node, zone, hints } = endpoint
+  const info = create(globalv1.EndpointInfoSchema, {
+    namespace,
+    serviceName: name,
+    sourceName: source,
+    podName,
+    endpoint: {
+      hostname,
+      ips: { v4: [...v4], v6: [...v6] },
+      portOverrides: (ports ?? none).map(({ name, port, protocol }) => ({
+        name,
+        port,
+        ...(protocol !== undefined && { protocol }),
+      })),
+    },
+    conditions,
+    noPorts: ports !== undefined && ports.length === 0,
+    topology: { node, zone },
+    ...(hints ? { hints: { zones: [...hints.zones], nodes: [...hints.nodes] } } : {}),
+  })
+  info.hash = hash64(toBinary(globalv1.EndpointInfoSchema, info))
+  const path = globalPath({ namespace, name, source, key: info.hash.toString(16) })
+  return new MessageItem(localv1.Set.GLOBAL_ENDPOINT_INFOS, path, globalv1.EndpointInfoSchema, info)
+}
 
 function serviceInfoItem(service: localv1.Service): SetItem {
-  let item = serviceInfos.get(service)
-  if (!item) {
-    const info = () => {
-      const hash = hash64(toBinary(localv1.ServiceSchema, service))
-      return create(globalv1.ServiceInfoSchema, { hash, service })
-    }
-    item = new HashedItem(localv1.Set.GLOBAL_SERVICE_INFOS, serviceInfoPath(service), globalv1.ServiceInfoSchema, info)
-    serviceInfos.set(service, item)
+  const info = () => {
+    const hash = hash64(toBinary(localv1.ServiceSchema, service))
+    return create(globalv1.ServiceInfoSchema, { hash, service })
   }
-  return item
+  return new MessageItem(localv1.Set.GLOBAL_SERVICE_INFOS, pathOf(service), globalv1.ServiceInfoSchema, info)
 }
 
 function nodeInfoItem(node: globalv1.Node): SetItem {
-  const hash = hash64(toBinary(globalv1.NodeSchema, node))
-  const info = create(globalv1.NodeInfoSchema, { hash, node })
-  return new MessageItem(localv1.Set.GLOBAL_NODE_INFOS, globalPath({ name: node.name }), globalv1.NodeInfoSchema, info)
+  const info = () => {
+    const hash = hash64(toBinary(globalv1.NodeSchema, node))
+    return create(globalv1.NodeInfoSchema, { hash, node })
+  }
+  return new MessageItem(localv1.Set.GLOBAL_NODE_INFOS, pathOfName(node.name), globalv1.NodeInfoSchema, info)
 }
 
 const cidrItem = (cidr: localv1.ServiceCIDR): SetItem =>
-  new MessageItem(localv1.Set.GLOBAL_SERVICE_CIDRS, globalPath({ name: cidr.name }), localv1.ServiceCIDRSchema, cidr)
-
-const endpointInfosOfStores = new WeakMap<Store, PerEntry<EndpointInfos>>()
-
-function endpointInfosIn(store: Store): PerEntry<EndpointInfos> {
-  let infos = endpointInfosOfStores.get(store)
-  if (!infos) {
-    infos = new PerEntry({ store, make: endpointInfosOf })
-    endpointInfosOfStores.set(store, infos)
-  }
-  return infos
-}
+  new MessageItem(localv1.Set.GLOBAL_SERVICE_CIDRS, pathOfName(cidr.name), localv1.ServiceCIDRSchema, cidr)

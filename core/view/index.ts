@@ -1,9 +1,7 @@
-export type { Batch, ChangeSet, Timeline, Trigger, Watch } from './change-set.js'
-export { GlobalWatch, type GlobalWatchOptions } from './global-watch.js'
-export type { DeleteItem, SetItem } from './items.js'
-export { nextChangeSet } from './next.js'
-export { NodeWatch, type NodeWatchOptions } from './node-watch.js'
-export { targetPortOf } from './ports.js'
+export type { ChangeSet, Timeline, Trigger } from './change-set.js'
+export type { GlobalWatchOptions } from './global-watch.js'
+export type { Batch, DeleteItem, SetItem } from './items.js'
+export type { NodeWatchOptions } from './node-watch.js'
 export {
   type Availability,
   type LeftOutEndpoint,
@@ -14,3 +12,5 @@ export {
   type Selection,
   selectEndpoints,
 } from './selection.js'
+export { View } from './view.js'
+export type { Turns, Watch } from './watch.js'

@@ -11,36 +11,100 @@ export interface SetItem {
   readonly message: Message
   /** The encoded message. */
   encode(): Uint8Array
-  /** The item as it goes over the wire, kept here by the api sink: made once, shared by every watcher. */
-  frame?: Buffer
 }
 
 /** A thing that a change set takes away. */
 export interface DeleteItem {
   readonly set: localv1.Set
   readonly path: string
-  frame?: Buffer
 }
 
-/** An item whose message exists anyway. */
+/** Things that are told together. */
+export interface Batch<T> {
+  readonly items: readonly T[]
+  /** Whether many watchers are told these: then they all get the same array, and what is made from it can be shared. */
+  readonly isShared: boolean
+  /** The paths among the items that this watcher is not told: it is told its own instead. */
+  readonly except?: ReadonlySet<string>
+}
+
+/** What one watcher is told, and nobody else. */
+export const batchOf = <T>(items: readonly T[]): readonly Batch<T>[] =>
+  items.length > 0 ? [{ items, isShared: false }] : none
+
+/** What all watchers are told that see the same. */
+export const sharedBatchOf = <T>(items: readonly T[]): readonly Batch<T>[] =>
+  items.length > 0 ? [{ items, isShared: true }] : none
+
+/** What a watcher shares with others and, for some paths, its own instead. */
+export function mixedBatches<T extends { readonly path: string }>(
+  shared: readonly T[],
+  paths: ReadonlySet<string>,
+  own: readonly T[],
+): readonly Batch<T>[] {
+  let left = shared.length
+  for (const { path } of shared) if (paths.has(path)) left--
+  if (left === shared.length) return [...sharedBatchOf(shared), ...batchOf(own)]
+  return left === 0 ? batchOf(own) : [{ items: shared, isShared: true, except: paths }, ...batchOf(own)]
+}
+
+/** An item that has its message, or makes it when asked for: whoever sends it can then leave out what cannot be made. */
 export class MessageItem<T extends Message, S extends localv1.Set = localv1.Set> implements SetItem {
   readonly set: S
   readonly path: string
-  readonly message: T
   readonly #schema: GenMessage<T>
-  frame?: Buffer
+  #message: T | (() => T)
 
-  constructor(set: S, path: string, schema: GenMessage<T>, message: T) {
+  constructor(set: S, path: string, schema: GenMessage<T>, message: T | (() => T)) {
     this.set = set
     this.path = path
     this.#schema = schema
-    this.message = message
+    this.#message = message
+  }
+
+  get message(): T {
+    if (typeof this.#message === 'function') this.#message = this.#message()
+    return this.#message
   }
 
   encode(): Uint8Array {
     return toBinary(this.#schema, this.message)
   }
 }
+
+/** The ports of a service's endpoints as messages. The endpoints of a slice share the list of its ports: their messages share it too. */
+export class PortOverrides {
+  readonly #servicePorts: readonly localv1.PortMapping[]
+  #last: { readonly of: EndpointRecord['ports']; readonly messages: localv1.PortName[] } | undefined
+
+  constructor(servicePorts: readonly localv1.PortMapping[]) {
+    this.#servicePorts = servicePorts
+  }
+
+  of({ endpoint: { ports }, scopes, portScopes }: SelectedEndpoint): localv1.PortName[] {
+    if (portScopes) return this.#withScopes(ports, scopes, portScopes)
+    if (!this.#last || this.#last.of !== ports) {
+      const messages = (ports ?? none).map((port) => Object.freeze(portName(port)))
+      this.#last = { of: ports, messages: Object.freeze(messages) as localv1.PortName[] }
+    }
+    return this.#last.messages
+  }
+
+  #withScopes(ports: EndpointRecord['ports'], scopes: number, portScopes: readonly number[]): localv1.PortName[] {
+    return (ports ?? none).map((port) => {
+      const own = portScopes[this.#servicePorts.findIndex(({ name }) => name === port.name)]
+      if (own === undefined || own === scopes) return portName(port)
+      return { ...portName(port), scopes: scopesMessages[own] as localv1.EndpointScopes }
+    })
+  }
+}
+
+const portName = ({ name, port, protocol }: EndpointPort): localv1.PortName => ({
+  $typeName: 'localv1.PortName',
+  name,
+  port,
+  ...(protocol !== undefined && { protocol }),
+})
 
 /** An endpoint as one kind of node sees it. Its message is made when asked for: there are too many of them to keep. */
 export class EndpointItem implements SetItem, SelectedEndpoint {
@@ -49,37 +113,30 @@ export class EndpointItem implements SetItem, SelectedEndpoint {
   readonly local: boolean
   readonly scopes: number
   readonly portScopes: readonly number[] | undefined
-  readonly #ports: readonly localv1.PortMapping[]
-  frame?: Buffer
+  readonly #overrides: PortOverrides
 
-  constructor(path: string, selected: SelectedEndpoint, ports: readonly localv1.PortMapping[]) {
+  constructor(path: string, { endpoint, local, scopes, portScopes }: SelectedEndpoint, overrides: PortOverrides) {
     this.path = path
-    this.endpoint = selected.endpoint
-    this.local = selected.local
-    this.scopes = selected.scopes
-    this.portScopes = selected.portScopes
-    this.#ports = ports
+    this.endpoint = endpoint
+    this.local = local
+    this.scopes = scopes
+    this.portScopes = portScopes
+    this.#overrides = overrides
   }
 
   get set(): localv1.Set.ENDPOINTS {
     return localv1.Set.ENDPOINTS
   }
 
-  /** The same endpoint as its own node sees it. */
-  asLocal(): EndpointItem {
-    const { path, endpoint, scopes, portScopes } = this
-    return new EndpointItem(path, { endpoint, local: true, scopes, portScopes }, this.#ports)
-  }
-
   /** Written out rather than made by `create`: this is the one message there are tens of thousands of at the start. */
   get message(): localv1.Endpoint {
-    const { hostname, v4, v6, ports, conditions } = this.endpoint
+    const { hostname, v4, v6, conditions } = this.endpoint
     const message: localv1.Endpoint = {
       $typeName: 'localv1.Endpoint',
       hostname,
       ips: { $typeName: 'localv1.IPSet', v4: [...v4], v6: [...v6] },
       local: this.local,
-      portOverrides: this.portScopes ? this.#scopedOverrides(this.portScopes) : portOverridesOf(ports),
+      portOverrides: this.#overrides.of(this),
       scopes: scopesMessages[this.scopes] as localv1.EndpointScopes,
     }
     const { ready, serving, terminating } = conditions
@@ -99,21 +156,6 @@ export class EndpointItem implements SetItem, SelectedEndpoint {
     if (this.portScopes || portScopes) return false
     return this.endpoint === endpoint && this.local === local && this.scopes === scopes
   }
-
-  /** Whether a node that has the other item would learn nothing from this one. */
-  saysTheSame(other: EndpointItem): boolean {
-    return this === other || other.isOf(this) || Buffer.compare(this.encode(), other.encode()) === 0
-  }
-
-  #scopedOverrides(portScopes: readonly number[]): localv1.PortName[] {
-    return (this.endpoint.ports ?? none).map((listed) => {
-      const { name } = listed
-      const portName = portNameOf(listed)
-      const own = portScopes[this.#ports.findIndex((candidate) => candidate.name === name)]
-      if (own !== undefined && own !== this.scopes) portName.scopes = scopesMessages[own] as localv1.EndpointScopes
-      return portName
-    })
-  }
 }
 
 /** Every combination, shared by all endpoints. */
@@ -126,33 +168,15 @@ const scopesMessages: readonly localv1.EndpointScopes[] = Array.from({ length: 8
   }),
 )
 
-const portNameOf = ({ name, port, protocol }: EndpointPort): localv1.PortName => ({
-  $typeName: 'localv1.PortName',
-  name,
-  port,
-  ...(protocol !== undefined && { protocol }),
-})
+/** Whether a watcher that has the one would learn nothing from the other. By content too: a thing may change and change back. */
+export const sayTheSame = (a: SetItem, b: SetItem): boolean =>
+  a === b || (a instanceof EndpointItem && b instanceof EndpointItem && a.isOf(b)) || equalBytes(a.encode(), b.encode())
 
-interface PortOverrides {
-  readonly of: EndpointRecord['ports']
-  readonly message: localv1.PortName[]
-}
-
-let lastOverrides = portOverrides(undefined)
-
-/** The endpoints of a slice share the list of its ports and come one after the other: their messages share it too. */
-function portOverridesOf(ports: EndpointRecord['ports']): localv1.PortName[] {
-  if (lastOverrides.of !== ports) lastOverrides = portOverrides(ports)
-  return lastOverrides.message
-}
-
-function portOverrides(ports: EndpointRecord['ports']): PortOverrides {
-  const message = (ports ?? none).map((port) => Object.freeze(portNameOf(port)))
-  return { of: ports, message: Object.freeze(message) as localv1.PortName[] }
-}
+const equalBytes = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0
 
 /** A service, and for each of its ports whether any endpoint in the cluster serves it: the same to all nodes. */
 export class ServiceItem extends MessageItem<localv1.Service, localv1.Set.SERVICES> {
+  readonly batches: readonly Batch<ServiceItem>[] = sharedBatchOf([this])
   readonly #service: localv1.Service
   readonly #availability: readonly Availability[]
 

@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest'
 import type { EndpointRecord } from '../store/index.js'
 import { heapMb } from '../testing/heap.js'
-import { largeService } from '../testing/large-service.js'
+import { type LargeServiceOptions, largeService } from '../testing/large-service.js'
 import { countingLooks, service, syncedStore } from '../testing/objects.js'
-import { GlobalWatch } from './global-watch.js'
-import { NodeWatch } from './node-watch.js'
+import { View } from './view.js'
 
 // What must hold however large a service is, however many watch it, and however far they lag.
 
 test('a flood of changes to a service of thousands of endpoints holds memory flat', () => {
   const store = syncedStore()
   const large = largeService(store, { endpoints: 2000 })
+  const view = new View(store)
   const watches = [
-    new NodeWatch(store, { nodeName: 'elsewhere' }),
-    new NodeWatch(store, { nodeName: 'node-1' }),
-    new GlobalWatch(store),
+    view.watchNode({ nodeName: 'elsewhere' }),
+    view.watchNode({ nodeName: 'node-1' }),
+    view.watchCluster(),
   ]
   const flood = (changes: number) => {
     for (let change = 0; change < changes; change++) {
@@ -28,9 +28,29 @@ test('a flood of changes to a service of thousands of endpoints holds memory fla
   expect(heapMb() - before).toBeLessThan(5)
 })
 
+test('a watcher that stays away while others follow a flood of changes costs one old state', () => {
+  const store = syncedStore()
+  const large = largeService(store, { endpoints: 2000 })
+  const view = new View(store)
+  const away = view.watchNode({ nodeName: 'node-2' })
+  const following = [view.watchNode({ nodeName: 'elsewhere' }), view.watchCluster()]
+  for (const watch of [away, ...following]) watch.poll()
+  const flood = (changes: number) => {
+    for (let change = 0; change < changes; change++) {
+      large.change()
+      for (const watch of following) [...(watch.poll()?.sets ?? [])].map((item) => item.encode())
+    }
+  }
+  flood(60)
+  const before = heapMb()
+  flood(121)
+  expect(heapMb() - before).toBeLessThan(5)
+  expect([...(away.poll()?.deletes ?? [])].map(({ path }) => path)).toEqual(['default/large/pod-0'])
+})
+
 test('services that come, are watched and go leave nothing behind but what the log holds', () => {
-  const store = syncedStore({ maxLoggedEndpoints: 10_000 })
-  const watch = new NodeWatch(store, { nodeName: 'elsewhere' })
+  const store = syncedStore()
+  const watch = new View(store).watchNode({ nodeName: 'elsewhere' })
   const churn = (rounds: number) => {
     for (let round = 0; round < rounds; round++) {
       largeService(store, { endpoints: 1000 })
@@ -46,7 +66,7 @@ test('services that come, are watched and go leave nothing behind but what the l
 })
 
 /** How often endpoints are looked at until all nodes know of the change of one of them. */
-function looksAtOneChange(nodes: number, externalTrafficToLocal: boolean): number {
+function looksAtOneChange(nodes: number, options: Partial<LargeServiceOptions>): number {
   const looks: (() => number)[] = []
   const wrap = (record: EndpointRecord) => {
     const { endpoint, looked } = countingLooks(record)
@@ -55,32 +75,36 @@ function looksAtOneChange(nodes: number, externalTrafficToLocal: boolean): numbe
   }
   const total = () => looks.reduce((sum, looked) => sum + looked(), 0)
   const store = syncedStore()
-  const large = largeService(store, { endpoints: nodes, externalTrafficToLocal, wrap })
-  const watches = Array.from({ length: nodes }, (_, node) => new NodeWatch(store, { nodeName: `node-${node}` }))
+  const large = largeService(store, { ...options, endpoints: nodes, wrap })
+  const view = new View(store)
+  const watches = Array.from({ length: nodes }, (_, node) => view.watchNode({ nodeName: `node-${node}` }))
   for (const watch of watches) for (const _ of watch.poll()?.sets ?? []);
   const before = total()
   large.change()
-  for (const watch of watches) expect(watch.poll()).toBeDefined()
+  const told = watches.map((watch) => watch.poll())
+  expect(told.filter((changeSet) => changeSet !== undefined).length).toBe(options.nodeHints ? 1 : nodes)
   return total() - before
 }
 
 test.each([
-  { policy: 'Cluster', externalTrafficToLocal: false },
-  { policy: 'Local', externalTrafficToLocal: true },
-])('a change costs a few looks at endpoints a watcher, where every node runs one: policy $policy', (given) => {
-  expect(looksAtOneChange(300, given.externalTrafficToLocal) / 300).toBeLessThan(30)
+  ['the policy Cluster', {}],
+  ['the policy Local', { externalTrafficToLocal: true }],
+  ['hints for nodes', { nodeHints: true }],
+])('a change costs a few looks at endpoints per watcher, where every node runs one: with %s', (_, options) => {
+  expect(looksAtOneChange(300, options) / 300).toBeLessThan(30)
 })
 
 test('watchers that lag by other numbers of revisions share what they all missed', () => {
   const store = syncedStore()
   for (const name of ['a', 'b', 'c']) store.update((tx) => tx.setService(service(name)))
-  const watches = [0, 1, 2].map((node) => new NodeWatch(store, { nodeName: `node-${node}` }))
+  const view = new View(store)
+  const watches = [0, 1, 2].map((node) => view.watchNode({ nodeName: `node-${node}` }))
   for (const watch of watches) watch.poll()
   for (const [revision, name] of ['a', 'b', 'c'].entries()) {
     store.update((tx) => tx.deleteService('default', name))
     for (const watch of watches.slice(revision + 1)) watch.poll()
   }
-  const told = watches.map((watch) => watch.poll()?.deletes ?? [])
+  const told = watches.map((watch) => [...(watch.poll()?.deletes ?? [])])
   expect(told.map((deletes) => deletes.length)).toEqual([3, 2, 1])
   const deletedLast = told.map((deletes) => deletes.find(({ path }) => path === 'default/c'))
   expect(new Set(deletedLast).size).toBe(1)

@@ -1,17 +1,20 @@
 import { type globalv1, localv1 } from '@kpng/api'
-import { type Changed, type ChangeRange, type ServiceEntry, type Store, sameMessage } from '../store/index.js'
-import { type Batch, batchOf, type ChangeSet, type Trigger } from './change-set.js'
-import { type DeleteItem, type NodeItem, nodeItem, serviceCidrItem } from './items.js'
-import { type NodeViews, nodeViewsOf } from './node-views.js'
+import { type Changed, type ChangeRange, none, type ServiceEntry, type Store } from '../store/index.js'
+import type { ChangeSet, Trigger } from './change-set.js'
+import { collect, isEmpty, type ServiceDiff, ServiceDiffs } from './diff.js'
+import { type Batch, batchOf, type DeleteItem, type NodeItem, nodeItem, serviceCidrItem } from './items.js'
 import type { NodeTopology } from './selection.js'
-import { isEmpty, type ServiceDiff } from './service-diff.js'
-import { StoreWatch } from './store-watch.js'
+import { bitOf, type ServiceView, ServiceViews } from './service-view.js'
+import { type Turns, Watch, type Work } from './watch.js'
 
 export interface NodeWatchOptions {
   readonly nodeName: string
   /** Sets beyond services and endpoints: SERVICE_CIDRS, NODES (the node itself). Default none. */
   readonly extraSets?: readonly localv1.Set[]
 }
+
+/** How many services are looked at before others may come in between: a few milliseconds' worth, if nobody looked at them before. */
+const stepsAtOnce = 32
 
 const zoneLabel = 'topology.kubernetes.io/zone'
 
@@ -21,16 +24,82 @@ const topologyOf = (name: string, node: globalv1.Node | undefined): NodeTopology
   zone: node?.topology?.zone || (node?.labels[zoneLabel] ?? ''),
 })
 
+/** What the nodes see of a store, worked out once for all watchers: the views of its services, and what changes make of them. */
+export class NodeViews {
+  readonly services = new ServiceViews()
+  readonly #diffs = new ServiceDiffs()
+  /** Kept as long as the range, which is until the store changes again. */
+  readonly #steps = new WeakMap<ChangeRange, readonly ServiceStep[]>()
+
+  /** The services that changed, prepared for all watchers that are told of this range. */
+  stepsOf(range: ChangeRange): readonly ServiceStep[] {
+    let steps = this.#steps.get(range)
+    if (!steps) {
+      steps = [...range.services].map(([path, change]) => this.step(path, change))
+      this.#steps.set(range, steps)
+    }
+    return steps
+  }
+
+  step(path: string, change: Changed<ServiceEntry>): ServiceStep {
+    return new ServiceStep(path, change, this.services, this.#diffs)
+  }
+}
+
+/** The change of one service, or of the zone from which it is seen. What it is to most nodes is worked out by the first that asks. */
+class ServiceStep {
+  readonly trigger: Trigger | undefined
+  readonly #change: Changed<ServiceEntry>
+  readonly #views: ServiceViews
+  readonly #diffs: ServiceDiffs
+  #before: ServiceView | undefined
+  #after: ServiceView | undefined
+  /** What all nodes are told that have no endpoints of their own, if hints make no difference. */
+  #common: ServiceDiff | undefined
+  #nodeBits = 0
+  #isPrepared = false
+
+  constructor(path: string, change: Changed<ServiceEntry>, views: ServiceViews, diffs: ServiceDiffs) {
+    const { triggerUnixMs } = change
+    this.trigger = triggerUnixMs === undefined ? undefined : { service: path, unixMs: triggerUnixMs }
+    this.#change = change
+    this.#views = views
+    this.#diffs = diffs
+  }
+
+  /** What a node is told, which may have changed its zone. */
+  diff(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
+    if (!this.#isPrepared) this.#prepare()
+    if (this.#common && (this.#nodeBits & bitOf(nodeAfter.name)) === 0) return this.#common
+    return this.#between(nodeBefore, nodeAfter)
+  }
+
+  #prepare(): void {
+    this.#isPrepared = true
+    this.#before = this.#views.of(this.#change.before)
+    this.#after = this.#views.of(this.#change.after, this.#before)
+    this.#nodeBits = (this.#before?.nodeBits ?? 0) | (this.#after?.nodeBits ?? 0)
+    if (!this.#before?.hasHints && !this.#after?.hasHints) this.#common = this.#between(nobody, nobody)
+  }
+
+  #between(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
+    const before = this.#before?.of(nodeBefore)
+    return this.#diffs.between(before, this.#after?.of(nodeAfter, before?.shared))
+  }
+}
+
+const nobody: NodeTopology = { name: '', zone: '' }
+
 /** What one node should do, as change sets. */
-export class NodeWatch extends StoreWatch<NodeItem> {
+export class NodeWatch extends Watch<NodeItem> {
   readonly #views: NodeViews
   readonly #nodeName: string
   readonly #withNode: boolean
   readonly #withServiceCidrs: boolean
 
-  constructor(store: Store, { nodeName, extraSets = [] }: NodeWatchOptions) {
-    super(store)
-    this.#views = nodeViewsOf(store)
+  constructor(store: Store, turns: Turns, views: NodeViews, { nodeName, extraSets = [] }: NodeWatchOptions) {
+    super(store, turns)
+    this.#views = views
     this.#nodeName = nodeName
     this.#withNode = extraSets.includes(localv1.Set.NODES)
     this.#withServiceCidrs = extraSets.includes(localv1.Set.SERVICE_CIDRS)
@@ -45,73 +114,61 @@ export class NodeWatch extends StoreWatch<NodeItem> {
     if (this.#withNode && node) head.push(nodeItem(node))
     if (this.#withServiceCidrs) head.push(...[...this.store.serviceCidrs.values()].map(serviceCidrItem))
     return function* () {
-      yield batchOf(head)
-      yield batchOf(servicesOf(entries, views))
+      yield* batchOf(head)
+      const served: ServiceView[] = []
       for (const entry of entries) {
-        const batch = views.batch(entry, topology)
-        if (batch) yield batch
+        const view = views.services.of(entry)
+        if (!view) continue
+        served.push(view)
+        for (const batch of view.service.batches) yield batch
       }
+      for (const view of served) for (const batch of view.of(topology).batches) yield batch
     }
   }
 
-  protected changes(range: ChangeRange): ChangeSet<NodeItem> | undefined {
+  protected *changes(range: ChangeRange): Work<ChangeSet<NodeItem> | undefined> {
     const own = range.nodes.get(this.#nodeName)
     const now = topologyOf(this.#nodeName, this.store.node(this.#nodeName))
     const then = own ? topologyOf(this.#nodeName, own.before) : now
+    // The store may move on while this is worked out in turns.
+    const unchanged =
+      then.zone === now.zone ? none : this.store.entries().filter(({ path }) => !range.services.has(path))
     const diffs: ServiceDiff[] = []
     const triggers: Trigger[] = []
-    for (const [path, change] of range.services) {
-      const diff = this.#views.diff(change, then, now)
+    for (const [number, step] of this.#views.stepsOf(range).entries()) {
+      const diff = step.diff(then, now)
+      if (number % stepsAtOnce === 0) yield
       if (isEmpty(diff)) continue
       diffs.push(diff)
-      if (change.triggerUnixMs !== undefined) triggers.push({ service: path, unixMs: change.triggerUnixMs })
+      if (step.trigger) triggers.push(step.trigger)
     }
-    if (then.zone !== now.zone) {
-      for (const entry of this.store.entries()) {
-        if (range.services.has(entry.path) || !this.#views.dependOnZone(entry)) continue
-        const diff = this.#views.diff({ before: entry, after: entry }, then, now)
-        if (!isEmpty(diff)) diffs.push(diff)
-      }
+    for (const [number, entry] of unchanged.entries()) {
+      if (number % stepsAtOnce === 0) yield
+      if (!this.#views.services.of(entry)?.dependsOnZone) continue
+      const diff = this.#views.step(entry.path, { before: entry, after: entry }).diff(then, now)
+      if (!isEmpty(diff)) diffs.push(diff)
     }
     return this.#assemble(range, diffs, triggers)
   }
 
+  /** Nodes and CIDRs stand alone: they come before everything that is set and go after everything that is deleted. */
   #assemble(
     range: ChangeRange,
     diffs: readonly ServiceDiff[],
     triggers: readonly Trigger[],
   ): ChangeSet<NodeItem> | undefined {
-    const sets: NodeItem[] = []
-    const deletes: DeleteItem[] = []
-    for (const diff of diffs) if (diff.service) sets.push(diff.service)
-    for (const { endpoints } of diffs) for (const item of endpoints) sets.push(item)
-    for (const { deletedEndpoints } of diffs) for (const item of deletedEndpoints) deletes.push(item)
-    for (const diff of diffs) if (diff.deletedService) deletes.push(diff.deletedService)
+    const head: NodeItem[] = []
+    const tail: DeleteItem[] = []
     const node = range.nodes.get(this.#nodeName)
-    if (this.#withNode && node) add(new Map([[this.#nodeName, node]]), localv1.Set.NODES, nodeItem, sets, deletes)
-    if (this.#withServiceCidrs) add(range.serviceCidrs, localv1.Set.SERVICE_CIDRS, serviceCidrItem, sets, deletes)
+    if (this.#withNode && node) collect([[this.#nodeName, node]], localv1.Set.NODES, nodeItem, head, tail)
+    if (this.#withServiceCidrs) collect(range.serviceCidrs, localv1.Set.SERVICE_CIDRS, serviceCidrItem, head, tail)
+    const sets: Batch<NodeItem>[] = [...batchOf(head)]
+    const deletes: Batch<DeleteItem>[] = []
+    for (const { services } of diffs) sets.push(...services)
+    for (const { endpoints } of diffs) sets.push(...endpoints)
+    for (const { deletedEndpoints } of diffs) deletes.push(...deletedEndpoints)
+    for (const { deletedServices } of diffs) deletes.push(...deletedServices)
+    deletes.push(...batchOf(tail))
     return this.changeSet(range, sets, deletes, triggers)
-  }
-}
-
-function* servicesOf(entries: readonly ServiceEntry[], views: NodeViews): Generator<NodeItem> {
-  for (const entry of entries) {
-    const service = views.service(entry)
-    if (service) yield service
-  }
-}
-
-/** Nodes and CIDRs stand alone: they come before everything that is set and go after everything that is deleted. */
-function add<T>(
-  changes: ReadonlyMap<string, Changed<T>>,
-  set: localv1.Set,
-  item: (thing: T) => NodeItem,
-  sets: NodeItem[],
-  deletes: DeleteItem[],
-): void {
-  for (const [path, { before, after }] of changes) {
-    if (sameMessage(before, after)) continue
-    if (after === undefined) deletes.push({ set, path })
-    else sets.unshift(item(after))
   }
 }

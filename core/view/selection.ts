@@ -1,6 +1,6 @@
 import type { localv1 } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
-import { servedPorts, targetPortOf } from './ports.js'
+import { type Candidate, type Candidates, candidatesOf } from './candidates.js'
 
 // Which endpoints one node should use for one service, and why each other one is left out. Pure: no store, no clock.
 // The rules are kube-proxy's, per address family and per service port.
@@ -56,56 +56,22 @@ export interface Selection {
   readonly availability: readonly Availability[]
 }
 
-/** One endpoint on its way through the decision. */
-interface Candidate {
-  readonly endpoint: EndpointRecord
-  readonly local: boolean
-  /** '1' or '0' a port of the service: whether it serves it. */
-  readonly served: string
-  /** The same, without the ports that it serves under an address and number for which another one counts. */
-  counted: string
-  readonly portScopes: number[]
-  reason: Reason | undefined
-}
+/** Which hints a node follows. */
+export type Hint = 'node' | 'zone' | 'none'
 
-export function selectEndpoints(
-  service: localv1.Service,
-  endpoints: readonly EndpointRecord[],
-  node: NodeTopology,
-): Selection {
-  const portCount = Math.max(1, service.ports.length)
-  const servedBySlice = new Map<EndpointRecord['ports'], string>()
-  const candidates = endpoints.map((endpoint): Candidate => {
-    let served = servedBySlice.get(endpoint.ports)
-    if (served === undefined) {
-      served = servedPorts(service, endpoint.ports)
-      servedBySlice.set(endpoint.ports, served)
-    }
-    const local = endpoint.node !== '' && endpoint.node === node.name
-    return {
-      endpoint,
-      local,
-      served,
-      counted: served,
-      portScopes: new Array(portCount).fill(0),
-      reason: served.includes('1') ? undefined : 'no-port',
-    }
-  })
-
-  setDuplicatesAside(service, candidates)
-  const policy = policyOf(service)
-  const availability = Array.from({ length: portCount }, () => ({ v4: false, v6: false }))
-  for (const family of ['v4', 'v6'] as const) {
-    const inFamily = candidates.filter(({ endpoint }) => endpoint[family].length > 0)
-    if (inFamily.length === 0) continue
-    for (const ports of portsDecidedTogether(inFamily, portCount)) {
-      const serving = inFamily.filter(({ counted }) => counted[ports[0] as number] === '1')
-      decide(serving, ports, policy, node)
-      const available = serving.some(({ endpoint: { conditions } }) => conditions.ready || standsIn(conditions))
-      for (const port of ports) (availability[port] as { v4: boolean; v6: boolean })[family] = available
-    }
-  }
-  return { ...collect(candidates, policy), availability }
+/** Ports of one family that are served by the same endpoints and so are decided together. Nearly always that is all of them. */
+interface Decision {
+  readonly family: 'v4' | 'v6'
+  readonly ports: readonly number[]
+  readonly hasReady: boolean
+  /**
+   * The nodes (the zones) that ready endpoints are meant for. Undefined when a ready endpoint has no such hint: the hints are being
+   * rolled out or are stale, and all endpoints are used.
+   */
+  readonly hintedNodes: ReadonlySet<string> | undefined
+  readonly hintedZones: ReadonlySet<string> | undefined
+  /** The nodes that have a ready endpoint; only where a policy is Local. */
+  readonly readyNodes: ReadonlySet<string> | undefined
 }
 
 interface Policy {
@@ -113,6 +79,137 @@ interface Policy {
   readonly externalLocal: boolean
   /** Has a node port, an external or a load-balancer IP: traffic from outside can arrive at all. */
   readonly external: boolean
+}
+
+/**
+ * The endpoints of one service, prepared so that the question of one node costs what that node runs: everything that does not depend
+ * on the node is worked out once.
+ */
+export class EndpointSelector {
+  readonly candidates: readonly Candidate[]
+  readonly #all: Candidates
+  /** In the order of the service's ports. */
+  readonly availability: readonly Availability[]
+  readonly #policy: Policy
+  readonly #decisions: readonly Decision[]
+  /** Whether nodes may use different endpoints because of hints. */
+  readonly hasHints: boolean
+
+  /** @param similar another revision of the service: what did not change since is taken over from it */
+  constructor(service: localv1.Service, endpoints: readonly EndpointRecord[], similar?: EndpointSelector) {
+    this.#policy = policyOf(service)
+    this.#all = candidatesOf(service, endpoints, similar === undefined ? undefined : similar.#all)
+    this.candidates = this.#all.list
+    const portCount = Math.max(1, service.ports.length)
+    const availability = Array.from({ length: portCount }, () => ({ v4: false, v6: false }))
+    const decisions: Decision[] = []
+    for (const family of ['v4', 'v6'] as const) {
+      const inFamily = this.candidates.filter(({ endpoint }) => endpoint[family].length > 0)
+      if (inFamily.length === 0) continue
+      for (const ports of portsDecidedTogether(inFamily, portCount)) {
+        const serving = inFamily.filter(({ counted }) => counted[ports[0] as number] === '1')
+        decisions.push(decisionOf(serving, family, ports, this.#policy))
+        const available = serving.some(({ endpoint: { conditions } }) => conditions.ready || standsIn(conditions))
+        for (const port of ports) (availability[port] as { v4: boolean; v6: boolean })[family] = available
+      }
+    }
+    this.availability = availability
+    this.#decisions = decisions
+    this.hasHints = decisions.some(({ hintedNodes, hintedZones }) => hintedNodes || hintedZones)
+  }
+
+  /** Whether nodes in different zones may use different endpoints. */
+  get dependsOnZone(): boolean {
+    return this.#decisions.some(({ hintedZones }) => hintedZones !== undefined)
+  }
+
+  /**
+   * The hints that a node follows, decision by decision; none where there are none. Nodes are tried before zones, and hints count only
+   * when one of them is for this node (or this zone).
+   */
+  hintsFor({ name, zone }: NodeTopology): readonly Hint[] {
+    if (!this.hasHints) return none
+    return this.#decisions.map(({ hintedNodes, hintedZones }) => {
+      if (name !== '' && hintedNodes?.has(name)) return 'node'
+      return zone !== '' && hintedZones?.has(zone) ? 'zone' : 'none'
+    })
+  }
+
+  /** What a node that follows these hints uses a candidate for; undefined when for nothing. */
+  select(candidate: Candidate, node: NodeTopology, hints: readonly Hint[]): SelectedEndpoint | undefined {
+    const { endpoint, counted, served } = candidate
+    const local = endpoint.node !== '' && endpoint.node === node.name
+    const portScopes: number[] = new Array(counted.length).fill(0)
+    let scopes = 0
+    for (const [index, decision] of this.#decisions.entries()) {
+      if (!isIn(decision, candidate)) continue
+      const bits = this.#scopes(decision, candidate, local, hintedFor(endpoint, hints[index], node))
+      scopes |= bits
+      for (const port of decision.ports) portScopes[port] = (portScopes[port] as number) | bits
+    }
+    // With no way in from outside, an endpoint that cluster IPs do not use is of no use.
+    const isUseful = this.#policy.external ? scopes !== 0 : (scopes & Scope.internal) !== 0
+    if (!isUseful) return undefined
+    const isUniform = portScopes.every((port, index) => port === scopes || served[index] === '0')
+    return { endpoint, local, scopes, portScopes: isUniform ? undefined : portScopes }
+  }
+
+  /** Why a node that follows these hints does not use a candidate. */
+  reason(candidate: Candidate, node: NodeTopology, hints: readonly Hint[]): Reason {
+    if (candidate.reason) return candidate.reason
+    const { conditions } = candidate.endpoint
+    const index = this.#decisions.findIndex((decision) => isIn(decision, candidate))
+    const decision = this.#decisions[index]
+    const hint = hints[index]
+    if (!decision || isInClusterSet(decision, candidate, hintedFor(candidate.endpoint, hint, node))) return 'not-local'
+    if (!conditions.ready) return standsIn(conditions) ? 'terminating' : 'not-ready'
+    return hint === 'node' ? 'hints-other-node' : 'hints-other-zone'
+  }
+
+  #scopes(decision: Decision, candidate: Candidate, local: boolean, isHinted: boolean): number {
+    const { internalLocal, externalLocal } = this.#policy
+    const cluster = isInClusterSet(decision, candidate, isHinted)
+    const own = local && isInLocalSet(decision, candidate)
+    return (
+      ((internalLocal ? own : cluster) ? Scope.internal : 0) |
+      ((externalLocal ? own : cluster) ? Scope.external : 0) |
+      (cluster ? Scope.cluster : 0)
+    )
+  }
+}
+
+export function selectEndpoints(
+  service: localv1.Service,
+  endpoints: readonly EndpointRecord[],
+  node: NodeTopology,
+): Selection {
+  const selector = new EndpointSelector(service, endpoints)
+  const hints = selector.hintsFor(node)
+  const used: SelectedEndpoint[] = []
+  const leftOut: LeftOutEndpoint[] = []
+  for (const candidate of selector.candidates) {
+    const selected = selector.select(candidate, node, hints)
+    if (selected) used.push(selected)
+    else leftOut.push({ endpoint: candidate.endpoint, reason: selector.reason(candidate, node, hints) })
+  }
+  return { used, leftOut, availability: selector.availability }
+}
+
+const standsIn = (conditions: EndpointRecord['conditions']): boolean => conditions.serving && conditions.terminating
+
+const isIn = ({ family, ports }: Decision, { endpoint, counted }: Candidate): boolean =>
+  endpoint[family].length > 0 && counted[ports[0] as number] === '1'
+
+/** Terminating endpoints stand in when none is ready, for the whole cluster and for one node alike. */
+const isInClusterSet = ({ hasReady }: Decision, { endpoint: { conditions } }: Candidate, isHinted: boolean): boolean =>
+  conditions.ready ? isHinted : !hasReady && standsIn(conditions)
+
+const isInLocalSet = ({ readyNodes }: Decision, { endpoint: { conditions, node } }: Candidate): boolean =>
+  conditions.ready || (!readyNodes?.has(node) && standsIn(conditions))
+
+function hintedFor({ hints }: EndpointRecord, hint: Hint | undefined, { name, zone }: NodeTopology): boolean {
+  if (hint === 'node') return name !== '' && (hints?.nodes.includes(name) ?? false)
+  return hint === 'zone' ? (hints?.zones.includes(zone) ?? false) : true
 }
 
 function policyOf(service: localv1.Service): Policy {
@@ -127,140 +224,42 @@ function policyOf(service: localv1.Service): Policy {
   }
 }
 
-/** Ports that are served by the same endpoints are decided once. Nearly always that is all of them. */
 function portsDecidedTogether(candidates: readonly Candidate[], portCount: number): number[][] {
   const all = Array.from({ length: portCount }, (_, index) => index)
-  const same = candidates.every(({ counted }) => counted === candidates[0]?.counted)
-  if (!same) return all.map((port) => [port])
-  const served = all.filter((port) => candidates[0]?.counted[port] === '1')
+  const counted = candidates[0]?.counted as string
+  if (!candidates.every((candidate) => candidate.counted === counted)) return all.map((port) => [port])
+  const served = all.filter((port) => counted[port] === '1')
   return served.length > 0 ? [served] : []
 }
 
-const standsIn = (conditions: EndpointRecord['conditions']): boolean => conditions.serving && conditions.terminating
-
-function decide(candidates: readonly Candidate[], ports: readonly number[], policy: Policy, node: NodeTopology): void {
-  const ready = candidates.filter(({ endpoint }) => endpoint.conditions.ready)
-  const hint = hintToFollow(ready, node)
-  const hinted = hint === undefined ? ready : ready.filter(({ endpoint }) => isHinted(endpoint, hint, node))
-  const clusterSet = new Set(
-    hinted.length > 0 ? hinted : candidates.filter(({ endpoint }) => standsIn(endpoint.conditions)),
-  )
-
-  const localReady = ready.filter(({ local }) => local)
-  const localSet = new Set(
-    localReady.length > 0
-      ? localReady
-      : candidates.filter(({ endpoint, local }) => local && standsIn(endpoint.conditions)),
-  )
-
-  const internalSet = policy.internalLocal ? localSet : clusterSet
-  const externalSet = policy.externalLocal ? localSet : clusterSet
-  for (const candidate of candidates) {
-    const scopes =
-      (internalSet.has(candidate) ? Scope.internal : 0) |
-      (externalSet.has(candidate) ? Scope.external : 0) |
-      (clusterSet.has(candidate) ? Scope.cluster : 0)
-    for (const port of ports) candidate.portScopes[port] = (candidate.portScopes[port] ?? 0) | scopes
-    candidate.reason ??= whyNotInCluster(candidate, hint, clusterSet) ?? 'not-local'
+function decisionOf(
+  serving: readonly Candidate[],
+  family: 'v4' | 'v6',
+  ports: readonly number[],
+  { internalLocal, externalLocal }: Policy,
+): Decision {
+  const ready = serving.flatMap(({ endpoint }) => (endpoint.conditions.ready ? [endpoint] : []))
+  return {
+    family,
+    ports,
+    hasReady: ready.length > 0,
+    hintedNodes: namedByAll(ready, (hints) => hints.nodes),
+    hintedZones: namedByAll(ready, (hints) => hints.zones),
+    readyNodes: internalLocal || externalLocal ? new Set(ready.map(({ node }) => node)) : undefined,
   }
 }
 
-function whyNotInCluster(candidate: Candidate, hint: Hint | undefined, clusterSet: Set<Candidate>): Reason | undefined {
-  const { conditions } = candidate.endpoint
-  if (clusterSet.has(candidate)) return undefined
-  if (!conditions.ready) return standsIn(conditions) ? 'terminating' : 'not-ready'
-  return hint === 'node' ? 'hints-other-node' : 'hints-other-zone'
-}
-
-type Hint = 'node' | 'zone'
-
-/**
- * Hints count only when every ready endpoint has them and at least one is for this node (or this zone): anything else is a
- * sign that they are being rolled out or are stale, and then all endpoints are used. Nodes are tried before zones.
- */
-function hintToFollow(ready: readonly Candidate[], node: NodeTopology): Hint | undefined {
-  if (ready.length === 0) return undefined
-  if (
-    ready.every(({ endpoint }) => (endpoint.hints?.nodes.length ?? 0) > 0) &&
-    ready.some(({ endpoint }) => isHinted(endpoint, 'node', node))
-  ) {
-    return 'node'
+/** Everything that the hints name, if all endpoints have such hints. */
+function namedByAll(
+  endpoints: readonly EndpointRecord[],
+  namesIn: (hints: NonNullable<EndpointRecord['hints']>) => readonly string[],
+): ReadonlySet<string> | undefined {
+  if (endpoints.length === 0) return undefined
+  const named = new Set<string>()
+  for (const { hints } of endpoints) {
+    const names = hints && namesIn(hints)
+    if (!names || names.length === 0) return undefined
+    for (const name of names) named.add(name)
   }
-  if (
-    ready.every(({ endpoint }) => (endpoint.hints?.zones.length ?? 0) > 0) &&
-    ready.some(({ endpoint }) => isHinted(endpoint, 'zone', node))
-  ) {
-    return 'zone'
-  }
-  return undefined
-}
-
-const isHinted = (endpoint: EndpointRecord, hint: Hint, node: NodeTopology): boolean =>
-  hint === 'node'
-    ? (endpoint.hints?.nodes.includes(node.name) ?? false)
-    : node.zone !== '' && (endpoint.hints?.zones.includes(node.zone) ?? false)
-
-function collect(candidates: readonly Candidate[], policy: Policy): Pick<Selection, 'used' | 'leftOut'> {
-  const used: SelectedEndpoint[] = []
-  const leftOut: LeftOutEndpoint[] = []
-  for (const { endpoint, local, served, portScopes, reason } of candidates) {
-    const scopes = portScopes.reduce((union, port) => union | port, 0)
-    // With no way in from outside, an endpoint that cluster IPs do not use is of no use.
-    const useful = policy.external ? scopes !== 0 : (scopes & Scope.internal) !== 0
-    if (!useful) {
-      leftOut.push({ endpoint, reason: reason ?? 'not-local' })
-      continue
-    }
-    const uniform = portScopes.every((port, index) => port === scopes || served[index] === '0')
-    used.push({ endpoint, local, scopes, portScopes: uniform ? undefined : portScopes })
-  }
-  return { used, leftOut }
-}
-
-/**
- * One address in two slices (an endpoint on its way from one to the other, or an address that a new pod got already): for each
- * port that both serve under the same number, the one that is not terminating counts.
- */
-function setDuplicatesAside(service: localv1.Service, candidates: readonly Candidate[]): void {
-  for (const alike of withSameAddresses(candidates)) {
-    for (let port = 0; port < (alike[0] as Candidate).served.length; port++) {
-      const counting = new Map<number | undefined, Candidate>()
-      for (const candidate of alike) {
-        if (candidate.served[port] === '0') continue
-        const mapping = service.ports[port]
-        const number = mapping && targetPortOf(mapping, candidate.endpoint.ports)
-        const known = counting.get(number)
-        const isBetter = known?.endpoint.conditions.terminating && !candidate.endpoint.conditions.terminating
-        if (!known || isBetter) counting.set(number, candidate)
-        const aside = isBetter ? known : known && candidate
-        if (aside) aside.counted = `${aside.counted.slice(0, port)}0${aside.counted.slice(port + 1)}`
-      }
-    }
-    for (const candidate of alike) if (!candidate.counted.includes('1')) candidate.reason ??= 'duplicate'
-  }
-}
-
-/** The candidates that are not the only ones of their addresses, which is rare. */
-function withSameAddresses(candidates: readonly Candidate[]): Iterable<readonly Candidate[]> {
-  const first = new Map<string, Candidate>()
-  const repeated = new Map<string, Candidate[]>()
-  for (const candidate of candidates) {
-    const { v4, v6 } = candidate.endpoint
-    const addresses = `${v4.join()}|${v6.join()}`
-    const known = first.get(addresses)
-    if (!known) first.set(addresses, candidate)
-    else {
-      const alike = repeated.get(addresses) ?? [known]
-      alike.push(candidate)
-      repeated.set(addresses, alike)
-    }
-  }
-  return repeated.values()
-}
-
-/** One text for one way to be reached. */
-export function addressesAndPorts({ v4, v6, ports }: EndpointRecord): string {
-  let key = `${v4.join()}|${v6.join()}`
-  for (const port of ports ?? none) key += `|${port.name}:${port.port}:${port.protocol ?? ''}`
-  return key
+  return named
 }

@@ -1,103 +1,200 @@
 import type { localv1 } from '@kpng/api'
 import { type EndpointRecord, none, type ServiceEntry } from '../store/index.js'
-import { byNode, type OnNode } from './by-node.js'
-import type { Batch } from './change-set.js'
-import { uniquePath } from './endpoint-path.js'
-import { EndpointItem, ServiceItem } from './items.js'
-import { type NodeTopology, selectEndpoints } from './selection.js'
-import type { ServiceDiff } from './service-diff.js'
-
-/** An entry whose service is known. Others are in nobody's view. */
-export type ServedEntry = ServiceEntry & { readonly service: localv1.Service }
-
-export const isServed = (entry: ServiceEntry | undefined): entry is ServedEntry => entry?.service !== undefined
-
-export interface ServiceViewOptions {
-  readonly entry: ServedEntry
-  readonly node: NodeTopology
-  /** Whether more than one node sees it so. */
-  readonly shared: boolean
-  /** A view of the same service: items that say the same are taken over from it, and with them their bytes. */
-  readonly similar: ServiceView | undefined
-}
+import { type Candidate, inOrder } from './candidates.js'
+import { type Batch, EndpointItem, mixedBatches, PortOverrides, ServiceItem, sharedBatchOf } from './items.js'
+import { EndpointSelector, type Hint, type NodeTopology } from './selection.js'
 
 /** Up to so many are looked through: an index for each of thousands of small services would be most of their memory. */
 const few = 16
 
-/** One service as a node sees it. It is the batch of its endpoints, too. */
-export class ServiceView implements Batch<EndpointItem> {
-  readonly service: ServiceItem
+/** The endpoints of a service that many nodes see alike. */
+export class SharedEndpoints {
   readonly items: readonly EndpointItem[]
-  /** What this node does not use, though others may. */
-  readonly leftOut: readonly EndpointRecord[]
-  readonly shared: boolean
-  frames?: Buffer
-  /** What was told last to those who had this view, kept here for others who have it. */
-  lastDiff?: { readonly to: ServiceView | undefined; readonly diff: ServiceDiff }
-  readonly #byPath: Map<string, EndpointItem> | undefined
-  /** Whether an endpoint could not have the path that it would have alone. */
-  hasLongerPaths = false
-  #onNode: OnNode<EndpointItem> | undefined
+  readonly batches: readonly Batch<EndpointItem>[]
+  #byPath: Map<string, EndpointItem> | undefined
 
-  constructor({ entry, node, shared, similar }: ServiceViewOptions) {
-    const { service } = entry
-    const { used, leftOut, availability } = selectEndpoints(service, endpointsOf(entry), node)
-    const items: EndpointItem[] = []
+  constructor(items: readonly EndpointItem[]) {
     this.items = items
-    this.#byPath = used.length > few ? new Map() : undefined
-    const isTaken = (path: string) => {
-      const taken = this.get(path) !== undefined
-      if (taken) this.hasLongerPaths = true
-      return taken
-    }
-    const nextOf = inOrder(similar?.items ?? none)
-    for (const selected of used) {
-      const next = nextOf(selected.endpoint)
-      // The same string: it is found by identity, where another one would be hashed and compared.
-      const knownPath = similar?.hasLongerPaths ? undefined : next?.path
-      const path = uniquePath(entry.path, selected.endpoint, isTaken, knownPath)
-      const known = next ?? similar?.get(path)
-      const reusable = known?.path === path && known.isOf(selected)
-      const item = reusable ? known : new EndpointItem(path, selected, service.ports)
-      items.push(item)
-      this.#byPath?.set(path, item)
-    }
-    this.leftOut =
-      leftOut.length === 0
-        ? none
-        : leftOut.flatMap(({ endpoint, reason }) => (reason === 'duplicate' ? [] : [endpoint]))
-    this.service = similar?.service.isOf(service, availability)
-      ? similar.service
-      : new ServiceItem(entry.path, service, availability)
-    this.shared = shared
+    this.batches = sharedBatchOf(items)
   }
 
   get(path: string): EndpointItem | undefined {
-    return this.#byPath ? this.#byPath.get(path) : this.items.find((item) => item.path === path)
-  }
-
-  /** Those of the endpoints that are on a node. */
-  itemsOn(node: string): readonly EndpointItem[] {
-    const isThere = ({ endpoint }: EndpointItem) => endpoint.node === node
-    if (this.items.length <= few) return this.items.some(isThere) ? this.items.filter(isThere) : none
-    this.#onNode ??= byNode(this.items, ({ endpoint }) => endpoint.node)
-    return this.#onNode(node)
+    if (this.items.length <= few) return this.items.find((item) => item.path === path)
+    this.#byPath ??= new Map(this.items.map((item) => [item.path, item]))
+    return this.#byPath.get(path)
   }
 }
 
-/** Finds the items of endpoints that are asked for in about the order that the items have: the next one, or one went. */
-function inOrder(items: readonly EndpointItem[]): (endpoint: EndpointRecord) => EndpointItem | undefined {
-  let at = 0
-  return (endpoint) => {
-    const found = items[at]?.endpoint === endpoint ? at : at + 1
-    if (items[found]?.endpoint !== endpoint) return undefined
-    at = found + 1
-    return items[found]
+/** A service as one node sees it: its own endpoints laid over those that it shares with other nodes. */
+export class NodeServiceView {
+  readonly service: ServiceItem
+  readonly shared: SharedEndpoints
+  /** Those that are not in `shared`, or say less there. */
+  readonly own: readonly EndpointItem[]
+
+  constructor(service: ServiceItem, shared: SharedEndpoints, own: readonly EndpointItem[]) {
+    this.service = service
+    this.shared = shared
+    this.own = own
+  }
+
+  get batches(): readonly Batch<EndpointItem>[] {
+    if (this.own.length === 0) return this.shared.batches
+    return mixedBatches(this.shared.items, new Set(this.own.map(({ path }) => path)), this.own)
+  }
+
+  get(path: string): EndpointItem | undefined {
+    return this.own.find((item) => item.path === path) ?? this.shared.get(path)
+  }
+}
+
+/**
+ * One service as the nodes of the cluster see it. Nodes that follow the same hints differ only in the endpoints that they run and in
+ * those that are meant for them: so a thousand nodes with one endpoint each cost a thousand endpoints and not a million.
+ */
+export class ServiceView {
+  readonly service: ServiceItem
+  readonly #selector: EndpointSelector
+  readonly #overrides: PortOverrides
+  /** As nodes see it that have no endpoints of their own. */
+  #unhinted: NodeServiceView | undefined
+  /** The same, by the hints that the nodes follow. */
+  #hinted: Map<string, NodeServiceView> | undefined
+  /** The bits of all nodes that endpoints are on, or meant for. */
+  readonly nodeBits: number
+  /** The candidates that are on a node, or meant for it. */
+  #ofNodes: Map<string, Candidate[]> | undefined
+
+  /** @param similar another revision of the service: what did not change since is taken over from it */
+  constructor(entry: ServiceEntry & { readonly service: localv1.Service }, similar: ServiceView | undefined) {
+    const { path, service } = entry
+    this.#selector = new EndpointSelector(
+      service,
+      endpointsOf(entry),
+      similar === undefined ? undefined : similar.#selector,
+    )
+    this.#overrides = new PortOverrides(service.ports)
+    this.nodeBits = this.#selector.candidates.reduce((bits, { endpoint }) => bits | bitsOf(endpoint), 0)
+    const { availability } = this.#selector
+    const known = similar?.service
+    this.service = known?.isOf(service, availability) ? known : new ServiceItem(path, service, availability)
+  }
+
+  /** Whether nodes may use different endpoints because of hints. */
+  get hasHints(): boolean {
+    return this.#selector.hasHints
+  }
+
+  /** Whether a node's zone matters. */
+  get dependsOnZone(): boolean {
+    return this.#selector.dependsOnZone
+  }
+
+  /** @param similar what nodes like this one saw in another revision: items that say the same are taken over from it */
+  of(node: NodeTopology, similar?: SharedEndpoints): NodeServiceView {
+    const hints = this.#selector.hintsFor(node)
+    const view = this.#common(node.zone, hints, similar)
+    if ((this.nodeBits & bitOf(node.name)) === 0) return view
+    const own = this.#candidatesOf(node.name).flatMap((candidate) => this.#item(candidate, node, hints) ?? none)
+    return own.length === 0 ? view : new NodeServiceView(this.service, view.shared, own)
+  }
+
+  #common(zone: string, hints: readonly Hint[], similar: SharedEndpoints | undefined): NodeServiceView {
+    if (hints.length === 0) {
+      this.#unhinted ??= this.#share(zone, hints, similar)
+      return this.#unhinted
+    }
+    const key = hints.includes('zone') ? `${hints.join()} ${zone}` : hints.join()
+    this.#hinted ??= new Map()
+    let view = this.#hinted.get(key)
+    if (!view) {
+      view = this.#share(zone, hints, similar)
+      this.#hinted.set(key, view)
+    }
+    return view
+  }
+
+  /** The view of a node without a name: nothing is its own, and no hint is meant for it alone. */
+  #share(zone: string, hints: readonly Hint[], similar: SharedEndpoints | undefined): NodeServiceView {
+    const nobody = { name: '', zone }
+    const known = similar?.items ?? none
+    const find = inOrder(known)
+    const items: EndpointItem[] = []
+    for (const candidate of this.#selector.candidates) {
+      const item = this.#item(candidate, nobody, hints, known[find(candidate.endpoint)])
+      if (item) items.push(item)
+    }
+    return new NodeServiceView(this.service, new SharedEndpoints(items.slice()), none)
+  }
+
+  #item(
+    candidate: Candidate,
+    node: NodeTopology,
+    hints: readonly Hint[],
+    known?: EndpointItem,
+  ): EndpointItem | undefined {
+    const selected = this.#selector.select(candidate, node, hints)
+    if (!selected) return undefined
+    const { path } = candidate
+    return known?.path === path && known.isOf(selected) ? known : new EndpointItem(path, selected, this.#overrides)
+  }
+
+  #candidatesOf(node: string): readonly Candidate[] {
+    const { candidates } = this.#selector
+    if (node === '') return none
+    if (candidates.length <= few) {
+      return candidates.filter(({ endpoint }) => endpoint.node === node || endpoint.hints?.nodes.includes(node))
+    }
+    this.#ofNodes ??= byNode(candidates)
+    return this.#ofNodes.get(node) ?? none
+  }
+}
+
+function byNode(candidates: readonly Candidate[]): Map<string, Candidate[]> {
+  const index = new Map<string, Candidate[]>()
+  for (const candidate of candidates) {
+    const { node, hints } = candidate.endpoint
+    for (const name of hints ? new Set([node, ...hints.nodes]) : [node]) {
+      const known = index.get(name)
+      if (known) known.push(candidate)
+      else index.set(name, [candidate])
+    }
+  }
+  return index
+}
+
+/**
+ * One of 32 bits for a node's name. Of most services a node runs nothing, and this says so without a look at their endpoints: when a node
+ * starts to watch, that look would be most of the work.
+ */
+export function bitOf(node: string): number {
+  let hash = node.length
+  for (let index = Math.max(0, node.length - 4); index < node.length; index++) hash = hash * 37 + node.charCodeAt(index)
+  return 1 << ((hash ^ (hash >> 5)) & 31)
+}
+
+const bitsOf = ({ node, hints }: EndpointRecord): number =>
+  hints ? hints.nodes.reduce((bits, name) => bits | bitOf(name), bitOf(node)) : bitOf(node)
+
+/** The views of a store's services. A view lives as long as its entry: as long as the store holds it, or keeps it for a watcher. */
+export class ServiceViews {
+  readonly #views = new WeakMap<ServiceEntry, ServiceView>()
+
+  /** Undefined for an entry without a service, which is in nobody's view. */
+  of(entry: ServiceEntry | undefined, similar?: ServiceView): ServiceView | undefined {
+    const { service } = entry ?? {}
+    if (!entry || !service) return undefined
+    let view = this.#views.get(entry)
+    if (!view) {
+      view = new ServiceView({ ...entry, service }, similar)
+      this.#views.set(entry, view)
+    }
+    return view
   }
 }
 
 /** All endpoints, of whatever source. Nearly every service has one source. */
-export function endpointsOf({ sources }: ServiceEntry): readonly EndpointRecord[] {
+function endpointsOf({ sources }: ServiceEntry): readonly EndpointRecord[] {
   if (sources.size > 1) return [...sources.values()].flat()
   for (const endpoints of sources.values()) return endpoints
   return none

@@ -1,38 +1,43 @@
+import { setImmediate as nextLoop } from 'node:timers/promises'
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
-import { localv1 } from '@kpng/api'
+import { globalv1, localv1 } from '@kpng/api'
+import { NodeState } from '@kpng/client'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
-import { Store, type Transaction } from '../store/index.js'
-import { endpoint, node, service } from '../testing/objects.js'
-import type { ChangeSet, Watch } from './change-set.js'
-import { GlobalWatch } from './global-watch.js'
-import { EndpointItem } from './items.js'
-import { NodeWatch } from './node-watch.js'
-import { selectEndpoints } from './selection.js'
+import { describe, expect, test } from 'vitest'
+import { RelayedState } from '../sources/api/relayed-state.js'
+import { Skips } from '../sources/skips.js'
+import { type EndpointRecord, Store } from '../store/index.js'
+import { service, syncedStore } from '../testing/objects.js'
+import { recordingLog } from '../testing/until.js'
+import type { ChangeSet } from './change-set.js'
+import { aService, aWrite, nodeNames, someEndpoints, type Write } from './testing/generators.js'
+import { type Contents, contentsOf, naiveExtras, naiveNodeView } from './testing/naive-view.js'
+import { View } from './view.js'
+import { Turns, type Watch } from './watch.js'
 
-// Any sequence of updates, any pace of the watchers: what a watcher knows equals a full recompute; it never sees an endpoint
-// without its service, is never told what it knows, and is never told to forget what it does not know.
+// Any sequence of updates, any pace of the watchers: what a watcher knows is what a naive function makes of the store's contents. It never
+// sees an endpoint without its service, is never told what it knows, and is never told to forget what it does not know.
 
-/** What a watcher knows: path by path, the encoded message. */
-class Known {
-  readonly #items = new Map<string, string>()
+/** What a watcher was told: `set path` → the encoded message. */
+class Told {
+  readonly items = new Map<string, string>()
 
   apply(changeSet: ChangeSet): void {
-    if (changeSet.reset) this.#items.clear()
+    if (changeSet.reset) this.items.clear()
     let count = 0
     for (const item of changeSet.sets) {
       const key = `${item.set} ${item.path}`
-      const bytes = hex(item.encode())
-      expect(this.#items.get(key), `${item.path} is told again although nothing in it changed`).not.toBe(bytes)
-      this.#items.set(key, bytes)
+      const bytes = Buffer.from(item.encode()).toString('hex')
+      expect(this.items.get(key), `${item.path} is told again although nothing in it changed`).not.toBe(bytes)
+      this.items.set(key, bytes)
       if (item.set === localv1.Set.ENDPOINTS) this.#expectService(item.path)
       count++
     }
     for (const { set, path } of changeSet.deletes) {
-      expect(this.#items.delete(`${set} ${path}`), `${path} is deleted although it is not known`).toBe(true)
+      expect(this.items.delete(`${set} ${path}`), `${path} is deleted although it is not known`).toBe(true)
       count++
     }
-    for (const key of this.#items.keys()) {
+    for (const key of this.items.keys()) {
       if (key.startsWith(`${localv1.Set.ENDPOINTS} `)) this.#expectService(key.slice(2))
     }
     expect(count > 0 || changeSet.reset, 'an empty change set was sent').toBe(true)
@@ -40,202 +45,240 @@ class Known {
 
   #expectService(endpointPath: string): void {
     const path = endpointPath.split('/').slice(0, 2).join('/')
-    expect(this.#items.has(`${localv1.Set.SERVICES} ${path}`), `${endpointPath} has no service`).toBe(true)
-  }
-
-  get items(): [string, string][] {
-    return [...this.#items].sort(([a], [b]) => (a < b ? -1 : 1))
+    expect(this.items.has(`${localv1.Set.SERVICES} ${path}`), `${endpointPath} has no service`).toBe(true)
   }
 }
 
-const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
+/** A watcher and whoever it tells, who can be compared with what they should know. */
+interface Watcher {
+  readonly watch: Watch
+  apply(changeSet: ChangeSet): void
+  compare(contents: Contents): void
+}
 
-const nodeNames = ['node-a', 'node-b', 'node-c']
-const zones = ['', 'zone-a', 'zone-b']
+function nodeWatcher(view: View, nodeName: string): Watcher {
+  const told = new Told()
+  const state = new NodeState(nodeName)
+  const watch = view.watchNode({ nodeName, extraSets: [localv1.Set.NODES, localv1.Set.SERVICE_CIDRS] })
+  return {
+    watch,
+    apply(changeSet) {
+      told.apply(changeSet)
+      state.apply(changeSet as Parameters<NodeState['apply']>[0])
+    },
+    compare(contents) {
+      const expected = naiveNodeView(contents, nodeName)
+      const extras = naiveExtras(contents, nodeName)
+      const toldExtras = [...told.items.keys()].filter((key) => !/^[12] /.test(key))
+      expect(toldExtras.sort()).toEqual(extras.sort())
+      const toldViews = [...told.items].filter(([key]) => /^[12] /.test(key))
+      expect(new Map(toldViews.sort())).toEqual(new Map([...expected].sort()))
+      expect(held(state)).toEqual(asHeld(expected))
+      expect(state.node).toEqual(contents.nodes.get(nodeName))
+      expect([...state.serviceCidrs.keys()].sort()).toEqual([...contents.serviceCidrs.keys()].sort())
+    },
+  }
+}
 
-/** Mostly none: services without any hint take a way of their own. */
-const someHints = fc.oneof(
-  { weight: 6, arbitrary: fc.constant({}) },
-  { weight: 1, arbitrary: fc.record({ zones: fc.subarray(['zone-a', 'zone-b']), nodes: fc.subarray(nodeNames) }) },
-)
+const bytesOf = (schema: Parameters<typeof toBinary>[0], message: unknown) =>
+  Buffer.from(toBinary(schema, message as never)).toString('hex')
 
-const anEndpoint = fc
-  .record({
-    ip: fc.constantFrom('10.0.0.1', '10.0.0.2', '10.0.0.3', 'fd00::1', 'fd00::2'),
-    podName: fc.constantFrom('', 'pod-1', 'pod-2'),
-    node: fc.constantFrom('', ...nodeNames),
-    ready: fc.boolean(),
-    serving: fc.boolean(),
-    terminating: fc.boolean(),
-    hints: someHints,
-    ports: fc.constantFrom(
-      [{ name: 'http', port: 8080 }],
-      [{ name: 'http', port: 8081 }],
-      [{ name: 'admin', port: 9 }],
-      undefined,
-      [],
-    ),
-  })
-  .map(({ ip, hints, ...rest }) => endpoint(ip, { ...rest, ...hints }))
+/** A node's state, and what it should be: services with their endpoints in the order of the paths. */
+const held = (state: NodeState) =>
+  new Map(
+    [...state.services]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([path, { service, endpoints }]) => [
+        path,
+        [bytesOf(localv1.ServiceSchema, service), ...endpoints.map((one) => bytesOf(localv1.EndpointSchema, one))],
+      ]),
+  )
 
-const aService = fc
-  .record({
-    name: fc.constantFrom('a', 'b'),
-    type: fc.constantFrom('ClusterIP', 'NodePort'),
-    internalTrafficToLocal: fc.boolean(),
-    externalTrafficToLocal: fc.boolean(),
-    nodePort: fc.constantFrom(0, 30080),
-    admin: fc.boolean(),
-  })
-  .map(({ name, nodePort, admin, ...rest }) => {
-    const http = { name: 'http', protocol: localv1.Protocol.TCP, port: 80, targetPort: 8080, nodePort }
-    const second = { name: 'admin', protocol: localv1.Protocol.TCP, port: 81, targetPortName: 'admin' }
-    return service(name, { ...rest, ports: admin ? [http, second] : [http] })
-  })
+function asHeld(expected: ReadonlyMap<string, string>): Map<string, string[]> {
+  const services = new Map<string, string[]>()
+  for (const [key, bytes] of [...expected].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const path = key.slice(2)
+    if (key.startsWith(`${localv1.Set.SERVICES} `)) services.set(path, [bytes])
+    else services.get(path.split('/').slice(0, 2).join('/'))?.push(bytes)
+  }
+  return services
+}
 
-type Write = (tx: Transaction) => void
+/** A relay: a watcher of the whole cluster, whose own store must hold what the upstream holds. */
+function relayWatcher(view: View): Watcher & { readonly store: Store } {
+  const told = new Told()
+  const store = new Store()
+  const { log, lines } = recordingLog()
+  const state = new RelayedState(new Skips(log))
+  const watch = view.watchCluster({ extraSets: [localv1.Set.GLOBAL_SERVICE_CIDRS] })
+  return {
+    store,
+    watch,
+    apply(changeSet) {
+      told.apply(changeSet)
+      const sets = [...changeSet.sets].map((item) => ({
+        $typeName: 'localv1.Value' as const,
+        ref: ref(item),
+        bytes: item.encode(),
+      }))
+      const triggers = changeSet.triggers.map(({ service, unixMs }) => ({
+        $typeName: 'localv1.Trigger' as const,
+        service,
+        unixMs: BigInt(unixMs),
+      }))
+      const deletes = [...changeSet.deletes].map(ref)
+      store.update((tx) => {
+        state.apply({ reset: changeSet.reset, sets, deletes, triggers, timeline: undefined }, tx)
+        tx.setSynced('services', 'endpoints', 'nodes')
+      })
+      expect(lines).toEqual([])
+    },
+    compare(contents) {
+      expect(comparable(contentsOf(store))).toEqual(comparable(contents))
+      for (const [key, bytes] of told.items) {
+        if (!key.startsWith(`${localv1.Set.GLOBAL_ENDPOINT_INFOS} `)) continue
+        const { hash } = fromBinary(globalv1.EndpointInfoSchema, Buffer.from(bytes, 'hex'))
+        expect(key.endsWith(`|${hash.toString(16)}`)).toBe(true)
+      }
+    },
+  }
+}
 
-const aWrite: fc.Arbitrary<Write> = fc.oneof(
-  aService.map(
-    (service): Write =>
-      (tx) =>
-        tx.setService(service),
-  ),
-  fc.constantFrom('a', 'b').map(
-    (name): Write =>
-      (tx) =>
-        tx.deleteService('default', name),
-  ),
-  fc
-    .record({
-      source: fc.constantFrom('s1', 's2', 's3'),
-      service: fc.constantFrom('a', 'b'),
-      endpoints: fc.array(anEndpoint, { maxLength: 4 }),
-    })
-    .map(
-      ({ source, ...rest }): Write =>
-        (tx) =>
-          tx.setEndpoints({ namespace: 'default', name: source, ...rest }),
-    ),
-  fc.constantFrom('s1', 's2', 's3').map(
-    (name): Write =>
-      (tx) =>
-        tx.deleteEndpoints('default', name),
-  ),
-  fc.record({ name: fc.constantFrom(...nodeNames), zone: fc.constantFrom(...zones) }).map(
-    ({ name, zone }): Write =>
-      (tx) =>
-        tx.setNode(node(name, zone)),
-  ),
-  fc.constantFrom(...nodeNames).map(
-    (name): Write =>
-      (tx) =>
-        tx.deleteNode(name),
-  ),
-)
+const ref = ({ set, path }: { set: localv1.Set; path: string }) => ({ $typeName: 'localv1.Ref' as const, set, path })
+
+/** Without what a relay cannot know: the order of endpoints, endpoints that say the same twice, and empty slices. */
+const comparable = ({ entries, nodes, serviceCidrs }: Contents) => ({
+  services: entries
+    .map(({ path, service, sources }) => ({
+      path,
+      service,
+      sources: [...sources]
+        .filter(([, endpoints]) => endpoints.length > 0)
+        .map(([name, endpoints]): [string, EndpointRecord[]] => [name, distinct(endpoints)])
+        .sort(([a], [b]) => (a < b ? -1 : 1)),
+    }))
+    .filter(({ service, sources }) => service || sources.length > 0)
+    .sort((a, b) => (a.path < b.path ? -1 : 1)),
+  nodes: new Map([...nodes].sort()),
+  serviceCidrs: new Map([...serviceCidrs].sort()),
+})
+
+const distinct = (endpoints: readonly EndpointRecord[]): EndpointRecord[] =>
+  [...new Map(endpoints.map((endpoint) => [JSON.stringify(endpoint), endpoint])).entries()]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, endpoint]) => endpoint)
+
+function newWatchers(store: Store, turns?: Turns): Watcher[] {
+  const view = new View(store, turns)
+  const relay = relayWatcher(view)
+  const ofRelay = nodeWatcher(new View(relay.store, turns), 'node-a')
+  return [
+    ...nodeNames.map((name) => nodeWatcher(view, name)),
+    nodeWatcher(view, 'unknown'),
+    nodeWatcher(view, 'node-a'),
+    relay,
+    // It hears of the relay's revisions and is compared with the relay's contents.
+    { ...ofRelay, compare: () => ofRelay.compare(contentsOf(relay.store)) },
+  ]
+}
+
+const everybody = [0, 1, 2, 3, 4, 5, 6, 7]
 
 const aStep = fc.record({
   writes: fc.array(aWrite, { minLength: 1, maxLength: 4 }),
   /** Which watchers ask after this update. */
-  askers: fc.subarray([0, 1, 2, 3, 4]),
+  askers: fc.subarray(everybody),
 })
 
-const newWatches = (store: Store): Watch[] => [
-  ...nodeNames.map(
-    (nodeName) => new NodeWatch(store, { nodeName, extraSets: [localv1.Set.NODES, localv1.Set.SERVICE_CIDRS] }),
-  ),
-  new NodeWatch(store, { nodeName: 'unknown' }),
-  new GlobalWatch(store),
-]
-
-function fullRecompute(store: Store, index: number): [string, string][] {
-  const known = new Known()
-  const changeSet = newWatches(store)[index]?.poll()
-  if (changeSet) known.apply(changeSet)
-  return known.items
+function update(store: Store, writes: readonly Write[]): void {
+  store.update((tx) => {
+    for (const write of writes) write(tx)
+  })
 }
 
-test.each([
-  { name: 'a long log', maxLoggedChanges: 10_000 },
-  { name: 'a log so short that watchers fall out of it', maxLoggedChanges: 6 },
-])('watchers know exactly what a full recompute gives, with $name', ({ maxLoggedChanges }) => {
-  fc.assert(
-    fc.property(fc.array(aStep, { minLength: 1, maxLength: 25 }), (steps) => {
-      const store = new Store({ maxLoggedChanges })
-      store.update((tx) => tx.setSynced('services', 'endpoints', 'nodes'))
-      const watches = newWatches(store)
-      const knowns = watches.map(() => new Known())
-      const ask = (index: number) => {
-        const changeSet = watches[index]?.poll()
-        if (changeSet) knowns[index]?.apply(changeSet)
-        expect(knowns[index]?.items).toEqual(fullRecompute(store, index))
-      }
-      for (const { writes, askers } of steps) {
-        store.update((tx) => {
-          for (const write of writes) write(tx)
-        })
-        for (const asker of askers) ask(asker)
-      }
-      for (const index of watches.keys()) ask(index)
-    }),
-    { numRuns: 400 },
-  )
-})
+describe('watchers know exactly what the naive view says', () => {
+  test.each([
+    { name: 'who are never lost', options: {}, steps: 25 },
+    { name: 'who are lost when they lag', options: { maxSupersededEndpoints: 160 }, steps: 25 },
+  ])('$name', ({ options, steps }) => {
+    fc.assert(
+      fc.property(fc.array(aStep, { minLength: 1, maxLength: steps }), (steps) => {
+        const store = syncedStore(options)
+        const watchers = newWatchers(store)
+        const ask = (index: number) => {
+          const { watch, apply, compare } = watchers[index] as Watcher
+          const changeSet = watch.poll()
+          if (changeSet) apply(changeSet)
+          compare(contentsOf(store))
+        }
+        for (const { writes, askers } of steps) {
+          update(store, writes)
+          for (const asker of askers) ask(asker)
+        }
+        for (const index of everybody) ask(index)
+      }),
+      { numRuns: 120 },
+    )
+  })
 
-test('a view holds exactly the endpoints that selection gives, whatever is shared between nodes', () => {
-  fc.assert(
-    fc.property(fc.array(aWrite, { minLength: 1, maxLength: 20 }), (writes) => {
-      const store = new Store()
-      store.update((tx) => {
-        tx.setSynced('services', 'endpoints', 'nodes')
-        for (const write of writes) write(tx)
-      })
-      for (const nodeName of [...nodeNames, 'unknown']) {
-        const zone = store.node(nodeName)?.topology?.zone ?? ''
-        const expected = store.entries().flatMap((entry) => {
-          if (!entry.service) return []
-          const endpoints = [...entry.sources.values()].flat()
-          const { used } = selectEndpoints(entry.service, endpoints, { name: nodeName, zone })
-          const { ports } = entry.service
-          return used.map((selected) => hex(new EndpointItem('', selected, ports).encode()))
-        })
-        const told = [...(new NodeWatch(store, { nodeName }).poll()?.sets ?? [])].flatMap((item) =>
-          item.set === localv1.Set.ENDPOINTS ? [hex(item.encode())] : [],
-        )
-        expect(told.sort()).toEqual(expected.sort())
-      }
-    }),
-    { numRuns: 500 },
-  )
+  test('even while the store moves on before a change set is worked out', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(aStep, { minLength: 2, maxLength: 12 }), async (steps) => {
+        const store = syncedStore()
+        const history = new Map<number, Contents>()
+        const remember = () => history.set(store.revision, contentsOf(store))
+        remember()
+        // A turn that is over at once: others come in between at every step.
+        const watchers = newWatchers(store, new Turns(0)).slice(0, nodeNames.length)
+        const asked = new Set<number>()
+        const answers: Promise<unknown>[] = []
+        const ask = async (index: number) => {
+          if (asked.has(index)) return
+          asked.add(index)
+          const { watch, apply, compare } = watchers[index] as Watcher
+          const changeSet = await watch.next()
+          asked.delete(index)
+          apply(changeSet)
+          compare(history.get(changeSet.revision) as Contents)
+        }
+        for (const { writes, askers } of steps) {
+          update(store, writes)
+          remember()
+          for (const asker of askers) {
+            if (asker < watchers.length) answers.push(ask(asker).catch((error) => error))
+          }
+          await nextLoop()
+        }
+        const enough = new Error('enough')
+        for (const { watch } of watchers) watch.close(enough)
+        for (const failure of await Promise.all(answers)) if (failure && failure !== enough) throw failure
+      }),
+      { numRuns: 500 },
+    )
+  })
 })
 
 test('the messages of items are what they encode', () => {
-  const store = new Store()
-  store.update((tx) => {
-    tx.setService(service('a'))
-    tx.setEndpoints({ namespace: 'default', name: 's1', service: 'a', endpoints: [endpoint('10.0.0.1')] })
-    tx.setSynced('services', 'endpoints', 'nodes')
-  })
-  for (const item of new NodeWatch(store, { nodeName: 'node-a' }).poll()?.sets ?? []) {
-    const schema = item.set === localv1.Set.SERVICES ? localv1.ServiceSchema : localv1.EndpointSchema
-    expect(toBinary<typeof schema>(schema, item.message as never)).toEqual(item.encode())
-  }
-})
-
-test('an endpoint that is written out is the message that the library would make', () => {
   fc.assert(
-    fc.property(fc.array(anEndpoint, { minLength: 1, maxLength: 4 }), aService, (endpoints, service) => {
-      const store = new Store()
+    fc.property(someEndpoints, aService, (endpoints, service) => {
+      const store = syncedStore()
       store.update((tx) => {
         tx.setService(service)
         tx.setEndpoints({ namespace: 'default', name: 's1', service: service.name, endpoints })
-        tx.setSynced('services', 'endpoints', 'nodes')
       })
-      for (const item of new NodeWatch(store, { nodeName: 'node-a' }).poll()?.sets ?? []) {
-        if (item.set === localv1.Set.ENDPOINTS)
-          expect(fromBinary(localv1.EndpointSchema, item.encode())).toEqual(item.message)
+      for (const item of new View(store).watchNode({ nodeName: 'node-a' }).poll()?.sets ?? []) {
+        const schema = item.set === localv1.Set.SERVICES ? localv1.ServiceSchema : localv1.EndpointSchema
+        expect(fromBinary<typeof schema>(schema, item.encode())).toEqual(item.message)
       }
     }),
     { numRuns: 200 },
   )
+})
+
+test('nothing is told before the store is synced', () => {
+  const store = new Store()
+  store.update((tx) => tx.setService(service('a')))
+  const view = new View(store)
+  expect(view.watchNode({ nodeName: 'node-a' }).poll()).toBeUndefined()
+  expect(view.watchCluster().poll()).toBeUndefined()
 })

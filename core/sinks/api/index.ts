@@ -1,5 +1,6 @@
 import { KpngError, type Log } from '@kpng/api'
 import type { Store } from '../../store/index.js'
+import { View } from '../../view/index.js'
 import { type ApiCounters, noApiCounts } from './counters.js'
 import {
   type Handler,
@@ -11,6 +12,7 @@ import {
   type Server,
   type TlsFiles,
 } from './grpc/index.js'
+import { ItemFrames } from './item-frames.js'
 import { globalWatchHandler, localWatchHandler, type OnSent } from './watch-calls.js'
 
 export { type ApiCounters, noApiCounts, type WatcherKind } from './counters.js'
@@ -44,7 +46,7 @@ export async function serveApi(options: ApiSinkOptions): Promise<Server> {
   }
   const services = [...(localApi ? ['localv1.Sets'] : []), ...(globalApi ? ['globalv1.Sets'] : [])]
   const handlers = new Map<string, Handler>(healthHandlers(healthOf(store, services)))
-  const settings = { store, log, counters, onSent }
+  const settings = { view: new View(store), frames: new ItemFrames(log), log, counters, onSent }
   if (localApi) handlers.set('/localv1.Sets/Watch', localWatchHandler(settings))
   if (globalApi) handlers.set('/globalv1.Sets/Watch', globalWatchHandler(settings))
   const { tls, limits, keepalive } = options

@@ -2,10 +2,11 @@ import { create, fromBinary } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { largeService } from '../../testing/large-service.js'
 import { service, syncedStore } from '../../testing/objects.js'
-import { GlobalWatch, NodeWatch, type Watch } from '../../view/index.js'
+import { type ChangeSet, View, type Watch } from '../../view/index.js'
 import { KeptLog } from './grpc/testing/server.js'
-import { countFrames, encodeSet, framesOf } from './item-frames.js'
+import { encodeSet, ItemFrames } from './item-frames.js'
 
 test('a set item is encoded as the contract says', () => {
   fc.assert(
@@ -28,21 +29,58 @@ test('a set item is encoded as the contract says', () => {
 })
 
 /** What a watcher is told next, as words. */
-function told(watch: Watch, log: KeptLog): string[] {
+function told(watch: Watch, frames: ItemFrames): string[] {
   const changeSet = watch.poll()
   if (!changeSet) return []
-  return [...framesOf(changeSet, { log })]
-    .filter((frames) => countFrames(frames) > 0)
-    .map((frame) => {
-      const { op } = fromBinary(localv1.OpItemSchema, frame.subarray(5))
-      return op.case === 'set' ? `set ${op.value.ref?.path}` : String(op.case)
-    })
+  return [...frames.of(changeSet)].flatMap(({ bytes, items }) => {
+    const words = wordsOf(bytes)
+    expect(words.filter((word) => /^(set|delete) /.test(word))).toHaveLength(items)
+    return words
+  })
 }
 
+function wordsOf(bytes: Buffer): string[] {
+  const words: string[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const end = at + 5 + bytes.readUInt32BE(at + 1)
+    const { op } = fromBinary(localv1.OpItemSchema, bytes.subarray(at + 5, end))
+    if (op.case === 'set') words.push(`set ${op.value.ref?.path}`)
+    else words.push(op.case === 'delete' ? `delete ${op.value.path}` : String(op.case))
+    at = end
+  }
+  return words
+}
+
+test('what is large goes to all watchers in the same pieces, apart from what is their own', () => {
+  const store = syncedStore()
+  largeService(store, { endpoints: 5000 })
+  const view = new View(store)
+  const frames = new ItemFrames(new KeptLog())
+  const piecesFor = (nodeName: string) => {
+    const changeSet = view.watchNode({ nodeName }).poll() as ChangeSet
+    const pieces = [...frames.of(changeSet)]
+    const expected = [...changeSet.sets].map(({ path }) => `set ${path}`)
+    expect(pieces.flatMap(({ bytes }) => wordsOf(bytes))).toEqual(['reset', ...expected, 'sync'])
+    expect(pieces.reduce((sum, { items }) => sum + items, 0)).toBe(5001)
+    return pieces.map(({ bytes }) => bytes)
+  }
+  const [first, second, own] = ['elsewhere', 'nowhere', 'node-2500'].map(piecesFor) as [Buffer[], Buffer[], Buffer[]]
+  const large = first.filter(({ length }) => length >= 64 * 1024)
+  expect(large.length).toBeGreaterThan(2)
+  // The very same memory: a client that does not read costs no copy of it.
+  const isIn = (pieces: Buffer[]) => (bytes: Buffer) =>
+    pieces.some(
+      ({ buffer, byteOffset, length }) =>
+        buffer === bytes.buffer && byteOffset === bytes.byteOffset && length === bytes.length,
+    )
+  expect(large.filter(isIn(second))).toHaveLength(large.length)
+  expect(large.filter(isIn(own))).toHaveLength(large.length - 1)
+})
+
 test.each([
-  ['a node', (store) => new NodeWatch(store, { nodeName: 'node-1' }), 'default/odd', 'default/good'],
-  ['a relay', (store) => new GlobalWatch(store), 'default|odd||', 'default|good||'],
-] as const satisfies readonly (readonly [string, (store: ReturnType<typeof syncedStore>) => Watch, string, string])[])(
+  ['a node', (view) => view.watchNode({ nodeName: 'node-1' }), 'default/odd', 'default/good'],
+  ['a relay', (view) => view.watchCluster(), 'default|odd||', 'default|good||'],
+] as const satisfies readonly (readonly [string, (view: View) => Watch, string, string])[])(
   'an item that cannot be encoded is left out and said once, and %s is told everything else',
   (_, watch, odd, good) => {
     const store = syncedStore()
@@ -52,9 +90,11 @@ test.each([
       transaction.setService(service('good'))
     })
     const log = new KeptLog()
+    const frames = new ItemFrames(log)
+    const view = new View(store)
     const whole = ['reset', `set ${good}`, 'sync']
-    expect(told(watch(store), log)).toEqual(whole)
-    expect(told(watch(store), log)).toEqual(whole)
+    expect(told(watch(view), frames)).toEqual(whole)
+    expect(told(watch(view), frames)).toEqual(whole)
     expect(log.lines).toEqual([expect.stringContaining(odd)])
     expect(log.lines[0]).toContain('invalid int32: 3000000000')
   },

@@ -3,9 +3,159 @@ import { type Log, localv1, messageOf } from '@kpng/api'
 import type { Batch, ChangeSet, DeleteItem, SetItem } from '../../view/index.js'
 import { frame } from './grpc/index.js'
 
-// Items as they go over the wire. An item's frame is made when the first watcher needs it and then shared by all of them.
+/** Framed messages, one after the other, and how many items they tell of. */
+export interface Piece {
+  readonly bytes: Buffer
+  readonly items: number
+}
 
-export const resetFrame = frameOf({ case: 'reset', value: create(localv1.EmptyOpSchema) })
+type Item = SetItem | DeleteItem
+
+/** The frames of some items that follow each other, and then of the next. Where items cannot be encoded, theirs are empty. */
+interface Chunk extends Piece {
+  /** Where each item's frame ends. */
+  readonly ends: readonly number[]
+  /** The frames of the items that follow, once somebody needed them. */
+  next?: Chunk
+}
+
+/** Large enough to be cheap, small enough to wait for a slow reader. */
+const pieceBytes = 64 * 1024
+
+/**
+ * Items as they go over the wire. What many watchers are told is encoded when the first of them needs it and kept for as long as the
+ * view keeps the items.
+ */
+export class ItemFrames {
+  readonly #log: Log
+  readonly #shared = new WeakMap<readonly Item[], Chunk>()
+  readonly #reported = new Set<string>()
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  /** A change set in pieces that can be written one by one. */
+  *of(changeSet: ChangeSet, withTimeline = false): Generator<Piece> {
+    const gathered = new Gathered()
+    if (changeSet.reset) gathered.add(resetFrame, 0)
+    for (const batches of [changeSet.setBatches, changeSet.deleteBatches]) {
+      for (const batch of batches as Iterable<Batch<Item>>) {
+        let done = 0
+        for (let chunk = this.#first(batch); chunk; chunk = this.#after(chunk, batch, done)) {
+          if (batch.except) addWithout(chunk, batch.items, done, batch.except, gathered)
+          else gathered.add(chunk.bytes, chunk.items)
+          done += chunk.ends.length
+          if (gathered.ready.length > 0) yield* gathered.ready.splice(0)
+        }
+      }
+    }
+    gathered.add(syncFrame(changeSet, withTimeline), 0)
+    gathered.flush()
+    yield* gathered.ready
+  }
+
+  #first({ items, isShared }: Batch<Item>): Chunk | undefined {
+    const known = isShared ? this.#shared.get(items) : undefined
+    if (known || items.length === 0) return known
+    const chunk = this.#encode(items, 0)
+    if (isShared) this.#shared.set(items, chunk)
+    return chunk
+  }
+
+  #after(chunk: Chunk, { items }: Batch<Item>, done: number): Chunk | undefined {
+    if (done === items.length) return undefined
+    chunk.next ??= this.#encode(items, done)
+    return chunk.next
+  }
+
+  #encode(items: readonly Item[], start: number): Chunk {
+    const frames: Buffer[] = []
+    const ends: number[] = []
+    let bytes = 0
+    let count = 0
+    for (let index = start; index < items.length && bytes < pieceBytes; index++) {
+      const encoded = this.#frame(items[index] as Item)
+      frames.push(encoded)
+      bytes += encoded.length
+      ends.push(bytes)
+      if (encoded.length > 0) count++
+    }
+    // A copy, which is no longer than it must be: there may be one per service.
+    return { bytes: inOne(frames, bytes), items: count, ends: ends.slice() }
+  }
+
+  /**
+   * Sources take nothing that cannot be encoded. Should one do, that is one item that nobody is told of; thrown on, it would end the
+   * watch of every node, again and again. It is said once and not for each watcher.
+   */
+  #frame(item: Item): Buffer {
+    try {
+      return 'encode' in item ? encodeSet(item) : frameOf({ case: 'delete', value: refOf(item) })
+    } catch (error) {
+      const what = { set: localv1.Set[item.set], path: item.path, error: messageOf(error) }
+      const text = JSON.stringify(what)
+      if (!this.#reported.has(text)) {
+        this.#log.error('An item cannot be encoded: nobody is told of it. Please report this as a bug', what)
+      }
+      this.#reported.add(text)
+      return noFrame
+    }
+  }
+}
+
+/** Small frames go out together. Large ones go out as they are: a client that does not read must not cost a copy of them. */
+class Gathered {
+  /** What can be written. */
+  readonly ready: Piece[] = []
+  #buffers: Buffer[] = []
+  #bytes = 0
+  #items = 0
+
+  add(bytes: Buffer, items: number): void {
+    if (bytes.length >= pieceBytes) this.flush()
+    this.#buffers.push(bytes)
+    this.#bytes += bytes.length
+    this.#items += items
+    if (this.#bytes >= pieceBytes) this.flush()
+  }
+
+  flush(): void {
+    if (this.#bytes > 0) this.ready.push({ bytes: inOne(this.#buffers, this.#bytes), items: this.#items })
+    this.#buffers = []
+    this.#bytes = 0
+    this.#items = 0
+  }
+}
+
+const inOne = (buffers: readonly Buffer[], bytes: number): Buffer =>
+  buffers.length === 1 ? (buffers[0] as Buffer) : Buffer.concat(buffers, bytes)
+
+/** Adds the runs of a chunk between the items that are left out. */
+function addWithout(
+  { bytes, ends }: Chunk,
+  items: readonly Item[],
+  first: number,
+  except: ReadonlySet<string>,
+  gathered: Gathered,
+): void {
+  let start = 0
+  let count = 0
+  for (const [index, end] of ends.entries()) {
+    const begin = ends[index - 1] ?? 0
+    if (!except.has((items[first + index] as Item).path)) {
+      if (end > begin) count++
+      continue
+    }
+    if (count > 0) gathered.add(bytes.subarray(start, begin), count)
+    start = end
+    count = 0
+  }
+  if (count > 0) gathered.add(bytes.subarray(start), count)
+}
+
+const noFrame = Buffer.alloc(0)
+const resetFrame = frameOf({ case: 'reset', value: create(localv1.EmptyOpSchema) })
 const plainSync = frameOf({ case: 'sync', value: create(localv1.EmptyOpSchema) })
 
 function syncFrame({ triggers, timeline }: ChangeSet, withTimeline: boolean): Buffer {
@@ -18,58 +168,7 @@ function syncFrame({ triggers, timeline }: ChangeSet, withTimeline: boolean): Bu
   return frameOf({ case: 'sync', value })
 }
 
-export interface FrameOptions {
-  /** Told what cannot be encoded. */
-  readonly log: Log
-  /** Default false. */
-  readonly withTimeline?: boolean
-}
-
-/** The frames of a change set, in order; several may come as one buffer, and one that is empty stands for nothing. */
-export function* framesOf(changeSet: ChangeSet, { log, withTimeline = false }: FrameOptions): Generator<Buffer> {
-  if (changeSet.reset) yield resetFrame
-  for (const batch of changeSet.batches) {
-    if (batch.shared) yield batchFrames(batch, log)
-    else for (const item of batch.items) yield setFrame(item, log)
-  }
-  for (const item of changeSet.deletes) yield deleteFrame(item)
-  yield syncFrame(changeSet, withTimeline)
-}
-
-/** How many frames a buffer holds: what went over the wire knows best what was told. */
-export function countFrames(frames: Buffer): number {
-  let count = 0
-  for (let at = 0; at < frames.length; at += 5 + frames.readUInt32BE(at + 1)) count++
-  return count
-}
-
-function batchFrames(batch: Batch, log: Log): Buffer {
-  batch.frames ??= Buffer.concat([...batch.items].map((item) => setFrame(item, log)))
-  return batch.frames
-}
-
-const noFrame = Buffer.alloc(0)
-
-/**
- * Sources take nothing that cannot be encoded. Should one do, that is one item that nobody is told of; thrown on, it would end the
- * watch of every node, again and again. The empty frame stays with the item, so that it is said once and not for each watcher.
- */
-function setFrame(item: SetItem, log: Log): Buffer {
-  if (item.frame) return item.frame
-  try {
-    item.frame = encodeSet(item)
-  } catch (error) {
-    item.frame = noFrame
-    const what = { set: localv1.Set[item.set], path: item.path, error: messageOf(error) }
-    log.error('An item cannot be encoded: nobody is told of it. Please report this as a bug', what)
-  }
-  return item.frame
-}
-
-function deleteFrame(item: DeleteItem): Buffer {
-  item.frame ??= frameOf({ case: 'delete', value: create(localv1.RefSchema, { set: item.set, path: item.path }) })
-  return item.frame
-}
+const refOf = ({ set, path }: DeleteItem): localv1.Ref => create(localv1.RefSchema, { set, path })
 
 function frameOf(op: localv1.OpItem['op']): Buffer {
   return frame(toBinary(localv1.OpItemSchema, create(localv1.OpItemSchema, { op })))

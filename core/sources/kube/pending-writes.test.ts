@@ -22,6 +22,7 @@ const slicesInto = (store: Store) =>
 
 it('a change that another one overtakes in its batch began when it began, unless that was before our start', () => {
   const store = new Store()
+  const start = store.bookmark()
   const writes = slicesInto(store)
   for (const [address, seconds] of [
     ['10.1.0.2', -5],
@@ -31,7 +32,7 @@ it('a change that another one overtakes in its batch began when it began, unless
     writes.add({ type: 'set', object: changed(address, seconds) })
   store.update((transaction) => writes.writeTo(transaction))
   expect(store.revision).toBe(1)
-  const change = store.changesSince(0)?.services.get('default/web')
+  const change = store.changesSince(start)?.services.get('default/web')
   expect(change?.triggerUnixMs).toBe(startedAt + 1000)
   expect(change?.after?.sources.get('web-1')?.map(({ v4 }) => v4[0])).toEqual(['10.1.0.1', '10.1.0.4'])
 })

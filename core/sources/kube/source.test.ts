@@ -1,6 +1,6 @@
 import { silentLog } from '@kpng/api'
 import { expect, it } from 'vitest'
-import { Store } from '../../store/index.js'
+import { type Bookmark, Store } from '../../store/index.js'
 import { Skips } from '../skips.js'
 import { type WatchKubeOptions, watchKube } from './source.js'
 import { api, cidrs, nodes, proxyName, servedOn, service, services, slice, slices, watch } from './testing/cluster.js'
@@ -58,9 +58,10 @@ it('is synced only when services, slices and nodes have all been read', async ()
     sendStatus(response, 503, 'not yet')
     return true
   }
+  server.set(services, service('web'))
+  server.set(slices, slice('web-1', 'web', ['10.1.0.1']))
   const { store } = await watch(server)
-  await until(() => store.awaited.length === 1)
-  expect(store.awaited).toEqual(['nodes'])
+  await until(() => store.entry('default/web')?.sources.size === 1 && store.entry('default/web')?.service !== undefined)
   await sleep(50)
   expect(store.synced).toBe(false)
   open.add(nodes)
@@ -308,16 +309,19 @@ it('hands on when an endpoint change began, unless that was before our start', a
     return { ...changed, metadata: { ...changed.metadata, annotations } }
   }
   server.set(slices, at(Date.now() - 3_600_000, '10.1.0.1'))
-  const { store } = await watch(server)
+  const store = new Store()
+  const start = store.bookmark()
+  await watch(server, { store })
   await until(() => store.synced)
-  const triggers = (since: number) =>
+  const triggers = (since: Bookmark) =>
     [...(store.changesSince(since)?.services.values() ?? [])].map(({ triggerUnixMs }) => triggerUnixMs)
-  expect(triggers(0)).toEqual([undefined])
+  expect(triggers(start)).toEqual([undefined])
   const { revision } = store
+  const synced = store.bookmark()
   const now = Date.now() + 1_000
   server.set(slices, at(now, '10.1.0.2'))
   await until(() => store.revision > revision)
-  expect(triggers(revision)).toEqual([now])
+  expect(triggers(synced)).toEqual([now])
 })
 
 it('refuses a proxy name that no label can have', async () => {

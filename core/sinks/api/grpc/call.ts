@@ -1,4 +1,4 @@
-import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import { constants, type ServerHttp2Stream } from 'node:http2'
 import { type Log, messageOf } from '@kpng/api'
 import { quiet, Requests } from './requests.js'
 import { RpcError, Status, type StatusCode, statusHeaders } from './status.js'
@@ -15,8 +15,6 @@ export interface Peer {
 export interface Call {
   readonly path: string
   readonly peer: Peer
-  /** The request's headers, pseudo-headers included. */
-  readonly metadata: IncomingHttpHeaders
   /**
    * Aborted the moment the call is over, for whatever cause: the client went, its deadline passed, the server stops, the handler
    * returned. The reason is an RpcError.
@@ -64,7 +62,6 @@ const longestTimerMs = 2 ** 31 - 1
 export class ServerCall implements Call {
   readonly path: string
   readonly peer: Peer
-  readonly metadata: IncomingHttpHeaders
   readonly #stream: ServerHttp2Stream
   readonly #settings: CallSettings
   readonly #requests: Requests
@@ -73,10 +70,9 @@ export class ServerCall implements Call {
   #deadline: NodeJS.Timeout | undefined
   #linger: NodeJS.Timeout | undefined
 
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, settings: CallSettings) {
+  constructor(stream: ServerHttp2Stream, settings: CallSettings) {
     this.path = settings.path
     this.peer = settings.peer
-    this.metadata = headers
     this.#stream = stream
     this.#settings = settings
     this.#requests = new Requests(stream, settings.maxRequestBytes)

@@ -162,7 +162,7 @@ class RunningServer implements Server {
     }
     const { path, timeoutMs } = opening
     const { maxRequestBytes, lingerMs } = this.#limits
-    const call = new ServerCall(stream, headers, { path, peer, timeoutMs, maxRequestBytes, lingerMs, log })
+    const call = new ServerCall(stream, { path, peer, timeoutMs, maxRequestBytes, lingerMs, log })
     this.#track(call, stream)
     void call.run(handler)
   }

@@ -203,10 +203,10 @@ describe('the files', () => {
     }
     expect(partly({ certFile: 'c', caFile: 'a' })).toMatchObject({
       code: 'usage',
-      message: /Give --listen-tls-key too/,
+      message: /Give the key too/,
     })
-    expect(partly({ keyFile: 'k', caFile: 'a' })).toMatchObject({ code: 'usage', message: /Give --listen-tls-crt too/ })
-    expect(partly({ keyFile: 'k' })).toMatchObject({ message: /Give --listen-tls-crt and --listen-tls-ca too/ })
+    expect(partly({ keyFile: 'k', caFile: 'a' })).toMatchObject({ code: 'usage', message: /Give the certificate too/ })
+    expect(partly({ keyFile: 'k' })).toMatchObject({ message: /Give the certificate and the CA certificate too/ })
   })
 
   it('are named when they cannot be used', async () => {

@@ -16,20 +16,20 @@ export interface TlsMaterial {
   readonly ca: string
 }
 
-export type TlsFlags = Readonly<Record<keyof TlsFiles, string>>
-
-export const listenTlsFlags: TlsFlags = {
-  keyFile: '--listen-tls-key',
-  certFile: '--listen-tls-crt',
-  caFile: '--listen-tls-ca',
+const nameOf: Readonly<Record<keyof TlsFiles, string>> = {
+  keyFile: 'the key',
+  certFile: 'the certificate',
+  caFile: 'the CA certificate',
 }
 
-/** All three files, or undefined when none is given: plain text. Some of them is an error that names the first one missing. */
-export function tlsFilesOf(given: Partial<TlsFiles> = {}, flags = listenTlsFlags): TlsFiles | undefined {
+/** All three files, or undefined when none is given: plain text. The error names those that are missing. */
+export function tlsFilesOf(given: Partial<TlsFiles> = {}): TlsFiles | undefined {
   const { keyFile, certFile, caFile } = given
   if (keyFile && certFile && caFile) return { keyFile, certFile, caFile }
   if (!keyFile && !certFile && !caFile) return undefined
-  const missing = (['keyFile', 'certFile', 'caFile'] as const).filter((name) => !given[name]).map((name) => flags[name])
+  const missing = (['keyFile', 'certFile', 'caFile'] as const)
+    .filter((name) => !given[name])
+    .map((name) => nameOf[name])
   throw new KpngError(
     'usage',
     `TLS is mutual and needs three files. Give ${missing.join(' and ')} too, or none of them.`,

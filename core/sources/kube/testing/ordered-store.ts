@@ -7,9 +7,10 @@ export class OrderedStore extends Store {
   seen = 0
 
   override update(write: (transaction: Transaction) => void): number {
-    const before = this.revision
+    const before = this.bookmark()
     const after = super.update(write)
-    const changes = after === before ? undefined : this.changesSince(before)
+    const changes = this.changesSince(before)
+    this.release(before)
     for (const [path, { after: entry }] of changes?.services ?? []) {
       this.#check(`Service ${path}`, entry?.service?.labels.number)
       for (const [name, endpoints] of entry?.sources ?? []) {

@@ -1,0 +1,132 @@
+import type { Bookmark, ChangeRange, Store } from '../store/index.js'
+import { ChangeSet, type Trigger } from './change-set.js'
+import type { Batch, DeleteItem, SetItem } from './items.js'
+
+/**
+ * Divides the event loop between many pieces of work and everything else that the process does. Work asks `isOver` between its steps
+ * and, when the turn is over, waits for `next`. Whoever waits goes on in the order of asking, as many in one turn as there is time.
+ */
+export class Turns {
+  readonly #turnMs: number
+  readonly #waiting: (() => void)[] = []
+  #endsAt = 0
+
+  /** @param turnMs how long work may keep everything else waiting */
+  constructor(turnMs = 10) {
+    this.#turnMs = turnMs
+  }
+
+  get isOver(): boolean {
+    return performance.now() >= this.#endsAt
+  }
+
+  /** Resolves when it is the caller's turn. */
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#waiting.push(resolve) === 1) setImmediate(() => this.#begin())
+    })
+  }
+
+  #begin(): void {
+    this.#endsAt = performance.now() + this.#turnMs
+    this.#resumeFirst()
+  }
+
+  /** The first one works until it waits for something; then it is the next one's turn, if there is time left. */
+  #resumeFirst(): void {
+    this.#waiting.shift()?.()
+    if (this.#waiting.length === 0) return
+    queueMicrotask(() => (this.isOver ? void setImmediate(() => this.#begin()) : this.#resumeFirst()))
+  }
+}
+
+/** A step of work that may take a while: it yields where others may come in between. */
+export type Work<T> = Generator<undefined, T>
+
+/** A watcher of a store: remembers only what it asked for and the revision it has. */
+export abstract class Watch<Item extends SetItem = SetItem> {
+  protected readonly store: Store
+  readonly #turns: Turns
+  #bookmark: Bookmark | undefined
+  #stopListening: (() => void) | undefined
+  /** Ends the wait of `next`. */
+  #wake = () => {}
+  #closed: { readonly reason: unknown } | undefined
+
+  constructor(store: Store, turns: Turns) {
+    this.store = store
+    this.#turns = turns
+  }
+
+  /** Waits for the next change set. Ask one at a time. Rejects when the watch is closed. */
+  async next(): Promise<ChangeSet<Item>> {
+    this.#stopListening ??= this.store.onChange(() => this.#wake())
+    for (;;) {
+      if (this.#turns.isOver) await this.#turns.next()
+      const work = this.#advance()
+      let step = work.next()
+      while (!step.done) {
+        if (this.#turns.isOver) await this.#turns.next()
+        step = work.next()
+      }
+      if (this.#closed) throw this.#closed.reason
+      if (step.value) return step.value
+      if (!this.#isBehind) await new Promise<void>((resolve) => (this.#wake = resolve))
+    }
+  }
+
+  /** The next change set, or undefined when there is nothing new. Others wait until it is worked out. */
+  poll(): ChangeSet<Item> | undefined {
+    const work = this.#advance()
+    let step = work.next()
+    while (!step.done) step = work.next()
+    return step.value
+  }
+
+  /**
+   * Call it when the watch is no longer needed: until then the store keeps for it what it has not seen. A `next` that waits rejects with the
+   * reason.
+   */
+  close(reason: unknown = new Error('The watch is closed')): void {
+    this.#closed ??= { reason }
+    this.#stopListening?.()
+    this.#moveTo(undefined)
+    this.#wake()
+  }
+
+  /** The whole state, made while it is walked. What it is made from must not change later. */
+  protected abstract everything(): () => Generator<Batch<Item>>
+
+  /** What a range of changes means to this watcher; undefined when nothing. */
+  protected abstract changes(range: ChangeRange): Work<ChangeSet<Item> | undefined>
+
+  protected changeSet(
+    { revision, receivedAtMs, committedAtMs }: ChangeRange,
+    setBatches: readonly Batch<Item>[],
+    deleteBatches: readonly Batch<DeleteItem>[],
+    triggers: readonly Trigger[],
+  ): ChangeSet<Item> | undefined {
+    if (setBatches.length + deleteBatches.length === 0) return undefined
+    const viewedAtMs = performance.timeOrigin + performance.now()
+    const timeline = { revision, receivedAtMs, committedAtMs, viewedAtMs }
+    return new ChangeSet({ revision, reset: false, setBatches, deleteBatches, triggers, timeline })
+  }
+
+  get #isBehind(): boolean {
+    return this.store.synced && !this.#closed && this.#bookmark?.revision !== this.store.revision
+  }
+
+  *#advance(): Work<ChangeSet<Item> | undefined> {
+    if (!this.#isBehind) return undefined
+    const range = this.#bookmark && this.store.changesSince(this.#bookmark)
+    this.#moveTo(this.store.bookmark())
+    if (range) return yield* this.changes(range)
+    const setBatches = { [Symbol.iterator]: this.everything() }
+    return new ChangeSet({ revision: this.store.revision, reset: true, setBatches, deleteBatches: [], triggers: [] })
+  }
+
+  #moveTo(bookmark: Bookmark | undefined): void {
+    if (this.#bookmark) this.store.release(this.#bookmark)
+    this.#bookmark = bookmark
+  }
+}
