@@ -32,9 +32,7 @@ export const coreFlow = {
  * Circles that exist today in folders that are being rewritten, by the files or folders in them. Do not add to this list: remove
  * an entry as soon as its circle is gone. An entry without a circle is reported too.
  */
-export const known = [
-  ['backends/userspace/proxy-socket.ts', 'backends/userspace/tcp/proxy-socket.ts'],
-]
+export const known = [['backends/userspace/proxy-socket.ts', 'backends/userspace/tcp/proxy-socket.ts']]
 
 const importPattern =
   /(?:^|\n)\s*(?:import|export)\b[^'"\n]*?(?:\n[^'"]*?)?from\s*['"]([^'"]+)['"]|import\(\s*['"]([^'"]+)['"]|(?:^|\n)\s*import\s*['"]([^'"]+)['"]/g

@@ -29,6 +29,21 @@ const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time'
 /** Returns one string for equal texts, so that half a million endpoints share the names of their nodes and zones. */
 export type Intern = (text: string) => string
 
+/**
+ * Returns one string for equal texts. The names of nodes and zones come with each of half a million endpoints, and would be half a
+ * million strings. When the table is larger than any cluster, it forgets everything, which only costs some memory.
+ */
+export function internTable(maxEntries = 100_000): (text: string) => string {
+  const table = new Map<string, string>()
+  return (text) => {
+    const known = table.get(text)
+    if (known !== undefined) return known
+    if (table.size >= maxEntries) table.clear()
+    table.set(text, text)
+    return text
+  }
+}
+
 /** The endpoints of an EndpointSlice. */
 export interface SliceEndpoints extends EndpointSource {
   /** When the change behind this version of the slice began, if the controller says so. */

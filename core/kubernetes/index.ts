@@ -1,4 +1,10 @@
-export { endpointsFromKubernetes, type Intern, type SliceEndpoints, serviceNameLabel } from './endpoint-slice.js'
+export {
+  endpointsFromKubernetes,
+  type Intern,
+  internTable,
+  type SliceEndpoints,
+  serviceNameLabel,
+} from './endpoint-slice.js'
 export { isName, nameProblem, type Report } from './fields.js'
 export { type KeptKeys, type KeyFilter, keptKeys, keyFilter } from './globs.js'
 export { nodeFromKubernetes } from './node.js'

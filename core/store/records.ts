@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { globalv1, localv1 } from '@kpng/api'
+import xxhash from 'xxhash-wasm'
 
 // What the store holds, and when two things say the same. Everything here is immutable once it is in the store: readers share it, nobody
 // copies it.
@@ -169,3 +170,11 @@ export function sameEntry(a: ServiceEntry, b: ServiceEntry): boolean {
     return before !== undefined && sameEndpoints(before, endpoints)
   })
 }
+
+const { h64Raw, h64ToString } = await xxhash()
+
+/** 64 bits, as the contract's Hash fields carry them. */
+export const hash64 = (bytes: Uint8Array): bigint => h64Raw(bytes)
+
+/** 64 bits as 16 hex digits, for keys of things that have no name. */
+export const hashKey = (text: string): string => h64ToString(text)

@@ -1,6 +1,6 @@
 import { endpointPath, type localv1, servicePath } from '@kpng/api'
-import { hashKey } from '../store/hash.js'
 import { type EndpointRecord, none } from '../store/index.js'
+import { hashKey } from '../store/records.js'
 
 // What can be said of a service's endpoints before anybody asks for a node: which ports they serve, which of them are duplicates, and their
 // paths.

@@ -1,6 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { globalPath, globalv1, localv1 } from '@kpng/api'
-import { hash64 } from '../store/hash.js'
 import {
   type ChangeRange,
   type EndpointRecord,
@@ -9,6 +8,7 @@ import {
   type Store,
   sameMessage,
 } from '../store/index.js'
+import { hash64 } from '../store/records.js'
 import type { ChangeSet, Trigger } from './change-set.js'
 import { collect, diffItems, type ItemDiff } from './diff.js'
 import { type Batch, batchOf, type DeleteItem, MessageItem, type SetItem, sharedBatchOf } from './items.js'

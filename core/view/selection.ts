@@ -1,4 +1,4 @@
-import type { localv1 } from '@kpng/api'
+import { localv1 } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
 import { type Candidate, type Candidates, candidatesOf } from './candidates.js'
 
@@ -32,7 +32,7 @@ export type Reason =
 export interface SelectedEndpoint {
   readonly endpoint: EndpointRecord
   readonly local: boolean
-  /** Union of the scopes over all ports. */
+  /** Union of the scopes over all ports. None: it drains, and gets no new clients. */
   readonly scopes: number
   /** The scopes port by port, in the order of the service's ports; only where they differ. */
   readonly portScopes: readonly number[] | undefined
@@ -79,6 +79,8 @@ interface Policy {
   readonly externalLocal: boolean
   /** Has a node port, an external or a load-balancer IP: traffic from outside can arrive at all. */
   readonly external: boolean
+  /** Has a UDP port: nodes must know of endpoints that drain. */
+  readonly udp: boolean
 }
 
 /**
@@ -149,7 +151,10 @@ export class EndpointSelector {
     }
     // With no way in from outside, an endpoint that cluster IPs do not use is of no use.
     const isUseful = this.#policy.external ? scopes !== 0 : (scopes & Scope.internal) !== 0
-    if (!isUseful) return undefined
+    if (!isUseful)
+      return this.#drains(candidate, node, local, hints)
+        ? { endpoint, local, scopes: 0, portScopes: undefined }
+        : undefined
     const isUniform = portScopes.every((port, index) => port === scopes || served[index] === '0')
     return { endpoint, local, scopes, portScopes: isUniform ? undefined : portScopes }
   }
@@ -164,6 +169,19 @@ export class EndpointSelector {
     if (!decision || isInClusterSet(decision, candidate, hintedFor(candidate.endpoint, hint, node))) return 'not-local'
     if (!conditions.ready) return standsIn(conditions) ? 'terminating' : 'not-ready'
     return hint === 'node' ? 'hints-other-node' : 'hints-other-zone'
+  }
+
+  /**
+   * Whether an endpoint gets no new clients, but those that it has may stay: it is terminating and still serves, while others are
+   * ready. TCP connections stay by themselves. UDP flows stay only while the node knows that their endpoint exists, so such
+   * endpoints are sent without any scope, to the nodes that could have used them.
+   */
+  #drains({ endpoint, reason }: Candidate, { zone }: NodeTopology, local: boolean, hints: readonly Hint[]): boolean {
+    const { udp, internalLocal, external } = this.#policy
+    if (!udp || reason !== undefined || !standsIn(endpoint.conditions)) return false
+    if (internalLocal && !external && !local) return false
+    if (hints.includes('node')) return local
+    return !hints.includes('zone') || endpoint.zone === zone
   }
 
   #scopes(decision: Decision, candidate: Candidate, local: boolean, isHinted: boolean): number {
@@ -221,6 +239,7 @@ function policyOf(service: localv1.Service): Policy {
       service.ports.some((port) => port.nodePort > 0) ||
       has(service.ips?.externalIps) ||
       has(service.ips?.loadBalancerIps),
+    udp: service.ports.some(({ protocol }) => protocol === localv1.Protocol.UDP),
   }
 }
 

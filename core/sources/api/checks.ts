@@ -1,6 +1,6 @@
 import { type Family, type globalv1, type localv1, parseCidr, parseIp } from '@kpng/api'
-import type { EndpointRecord } from '../../store/index.js'
 import { nameProblem } from '../../kubernetes/index.js'
+import type { EndpointRecord } from '../../store/index.js'
 
 // What an upstream sends is checked as what a cluster sends is: a core of another version, or one that was tampered with, must not make
 // its nodes program an address or a port that is none, nor break a path. Each function returns what is wrong first, or undefined.

@@ -1,7 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { globalv1 } from '@kpng/api'
+import { internTable } from '../../kubernetes/index.js'
 import { conditionsOf, type EndpointPort, type EndpointRecord, none } from '../../store/index.js'
-import { internTable } from '../intern.js'
 
 /** Reads the endpoints of the global stream as the store keeps them: what many have in common is one object. */
 export class EndpointReader {

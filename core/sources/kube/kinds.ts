@@ -1,6 +1,7 @@
 import { type globalv1, type localv1, servicePath } from '@kpng/api'
 import {
   endpointsFromKubernetes,
+  internTable,
   type KeptKeys,
   nodeFromKubernetes,
   type ProxySelection,
@@ -10,7 +11,6 @@ import {
   serviceFromKubernetes,
 } from '../../kubernetes/index.js'
 import { type Kind, reuseEndpoints, type Store, type Transaction } from '../../store/index.js'
-import { internTable } from '../intern.js'
 import type { Resource } from './reflector/index.js'
 
 /** The resources that kpng watches, by the names they have in the API. */

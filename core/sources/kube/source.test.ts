@@ -273,7 +273,8 @@ it('an object without a namespace does not take the place of one in "default" (n
   server.set(nodes, { kind: 'Node', metadata: { namespace: 'default', name: 'node-1' } })
   const skipped = () => log.lines.filter(({ message }) => message === 'Skipped').map(({ fields }) => fields)
   await until(() => skipped().length === 2)
-  expect(skipped()).toEqual([
+  const byObject = (a: { object?: unknown }, b: { object?: unknown }) => (String(a.object) < String(b.object) ? 1 : -1)
+  expect(skipped().sort(byObject)).toEqual([
     { object: 'Service web', reason: 'metadata.namespace is missing. It is left out.' },
     { object: 'Node default/node-1', reason: 'metadata.namespace is "default", and a Node has none. It is left out.' },
   ])

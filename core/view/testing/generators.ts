@@ -47,6 +47,7 @@ export const anEndpoint = fc
         { name: 'admin', port: 9 },
       ],
       [{ name: 'admin', port: 9 }],
+      [{ name: 'http', port: 8080, protocol: localv1.Protocol.UDP }],
       undefined,
       [],
     ),
@@ -77,9 +78,10 @@ export const aService = fc
     externalTrafficToLocal: fc.boolean(),
     nodePort: fc.constantFrom(0, 30080),
     ports: fc.constantFrom(0, 1, 1, 2),
+    protocol: fc.constantFrom(localv1.Protocol.TCP, localv1.Protocol.UDP),
   })
-  .map(({ name, nodePort, ports, ...rest }) => {
-    const http = { name: 'http', protocol: localv1.Protocol.TCP, port: 80, targetPort: 8080, nodePort }
+  .map(({ name, nodePort, ports, protocol, ...rest }) => {
+    const http = { name: 'http', protocol, port: 80, targetPort: 8080, nodePort }
     const admin = { name: 'admin', protocol: localv1.Protocol.TCP, port: 81, targetPortName: 'admin' }
     return service(name, { ...rest, ports: [http, admin].slice(0, ports) })
   })

@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { type globalv1, localv1 } from '@kpng/api'
-import { hashKey } from '../../store/hash.js'
 import type { EndpointRecord, ServiceEntry, Store } from '../../store/index.js'
+import { hashKey } from '../../store/records.js'
 
 // What a node should know, worked out from nothing but the contents of a store, in the plainest way: rule by rule, with no thought of cost
 // and no part of the real view. It is what the real view is compared with.
@@ -61,7 +61,12 @@ interface Entry {
 /** The number under which an endpoint serves a port: its own where it lists ports, else the service's. */
 function numberOf(port: localv1.PortMapping | undefined, { ports }: EndpointRecord): number {
   if (!port) return 1
-  if (ports) return ports.find(({ name }) => name === port.name)?.port ?? 0
+  if (ports) {
+    const own = ports.find(
+      ({ name, protocol }) => name === port.name && (protocol === undefined || protocol === port.protocol),
+    )
+    return own?.port ?? 0
+  }
   return port.targetPort
 }
 
@@ -144,23 +149,56 @@ function naiveEndpoints(entry: Entry, node: string, zone: string): [string, loca
       external: perPort.some(({ external }) => external),
       cluster: perPort.some(({ cluster }) => cluster),
     }
-    if (!(union.internal || (reachable && (union.external || union.cluster)))) return []
+    const isUsed = union.internal || (reachable && (union.external || union.cluster))
+    if (!isUsed && !drains(entry, endpoint, node, zone, reachable)) return []
+    const scopes = isUsed ? union : { internal: false, external: false, cluster: false }
     const { ready, serving, terminating } = endpoint.conditions
     const isPlain = ready && serving && !terminating
     const message = create(localv1.EndpointSchema, {
       hostname: endpoint.hostname,
       ips: { v4: [...endpoint.v4], v6: [...endpoint.v6] },
       local: node !== '' && endpoint.node === node,
-      portOverrides: (endpoint.ports ?? []).map(({ name, port }) => {
+      portOverrides: (endpoint.ports ?? []).map(({ name, port, protocol }) => {
         const own = perPort[service.ports.findIndex((candidate) => candidate.name === name)]
-        const differs = own && JSON.stringify(own) !== JSON.stringify(union)
-        return { name, port, ...(differs ? { scopes: own } : {}) }
+        const differs = isUsed && own && JSON.stringify(own) !== JSON.stringify(union)
+        return { name, port, ...(protocol === undefined ? {} : { protocol }), ...(differs ? { scopes: own } : {}) }
       }),
-      scopes: union,
+      scopes,
       ...(isPlain ? {} : { conditions: { ready, serving, terminating } }),
     })
     return [[paths.get(endpoint) as string, message]]
   })
+}
+
+/**
+ * Whether a node is told of an endpoint that it does not use: its UDP flows stay while it terminates and still serves. Nodes that
+ * would not have used it while it was ready are not told.
+ */
+function drains(
+  { service, endpoints }: Entry,
+  endpoint: EndpointRecord,
+  node: string,
+  zone: string,
+  reachable: boolean,
+) {
+  const entry = { path: '', service, endpoints }
+  if (!service.ports.some(({ protocol }) => protocol === localv1.Protocol.UDP) || !isDraining(endpoint)) return false
+  if (!service.ports.some((port) => counts(entry, endpoint, port))) return false
+  const isLocal = node !== '' && endpoint.node === node
+  if (service.internalTrafficToLocal && !reachable && !isLocal) return false
+  const sets = families.flatMap((family) =>
+    service.ports.map((port) => countingIn(entry, port, family).filter(isReady)),
+  )
+  const follows = (names: 'nodes' | 'zones', own: string) =>
+    sets.some(
+      (ready) =>
+        own !== '' &&
+        ready.some(({ hints }) => hints?.[names].includes(own)) &&
+        ready.every(({ hints }) => hints && hints[names].length > 0),
+    )
+  if (follows('nodes', node)) return isLocal
+  // A port for which the node follows its own hints does not follow those of its zone.
+  return !follows('zones', zone) || endpoint.zone === zone
 }
 
 /** Named after the pod (and the family, if it is IPv6), or by a hash; a longer name where that is taken. */

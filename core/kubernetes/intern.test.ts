@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { internTable } from './intern.js'
+import { internTable } from './endpoint-slice.js'
 
 it('gives back the first of equal texts, and forgets when it is full', () => {
   const intern = internTable(2)
