@@ -18,6 +18,7 @@ export async function proveProxy(flags: Flags, { signal, stop }: Context): Promi
   try {
     const report = await runConformance({
       proxy: await proxyCommand(flags, feed),
+      ...given('specialised', await specialisedCommand(flags, feed)),
       feed,
       only: (flags.only as string[] | undefined) ?? [],
       settleMs: milliseconds('--settle', textFlag(flags, 'settle') ?? '3s'),
@@ -37,7 +38,9 @@ export async function proveProxy(flags: Flags, { signal, stop }: Context): Promi
   }
 }
 
-async function proxyCommand(flags: Flags, feed: 'manifests' | { kubeconfig: string }): Promise<string[]> {
+type Feed = 'manifests' | { readonly kubeconfig: string }
+
+async function proxyCommand(flags: Flags, feed: Feed): Promise<string[]> {
   const { proxyNamed, splitCommand } = await import('@kpng/conformance')
   const command = textFlag(flags, 'proxy')
   if (command !== undefined) return splitCommand(command)
@@ -47,6 +50,16 @@ async function proxyCommand(flags: Flags, feed: 'manifests' | { kubeconfig: stri
     'usage',
     "Which proxy? Give --backend nft, or a command: --proxy 'kpng file -i {manifests} to-local --node-name {node} to-nft'.",
   )
+}
+
+/** That of `--specialised-proxy`, else kpng's own if kpng's own proxy is judged. */
+async function specialisedCommand(flags: Flags, feed: Feed): Promise<string[] | undefined> {
+  const { specialisedProxyNamed, splitCommand } = await import('@kpng/conformance')
+  const command = textFlag(flags, 'specialisedProxy')
+  if (command !== undefined) return splitCommand(command)
+  const backend = textFlag(flags, 'backend')
+  if (backend === undefined || textFlag(flags, 'proxy') !== undefined) return undefined
+  return specialisedProxyNamed(backend, [...selfCommand()], feed)
 }
 
 function familyOf(text: string): Family {

@@ -104,6 +104,7 @@ function addConformance(program: Command, makeContext: MakeContext): void {
     .command('conformance')
     .description('prove a Service proxy: real packets in a lab of network namespaces, judged cell by cell (needs root)')
     .option('--proxy <command>', 'the proxy; placeholders: {manifests} {node} {clusterCidr} {kubeconfig}')
+    .option('--specialised-proxy <command>', 'a second proxy, for Services with the proxy name {serviceProxyName}')
     .option('--backend <name>', "whose named deviations count; without --proxy, kpng's own backend: nft or userspace")
     .option('--kubeconfig <path>', 'feed the proxy through this API server, instead of by manifests')
     .option('--only <patterns...>', 'cases or cells; may be given several times')

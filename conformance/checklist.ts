@@ -5,6 +5,7 @@
 export const checklist: Readonly<Record<number, string>> = {
   1: 'headless Services are never proxied',
   2: 'Services of another proxy (service-proxy-name) are left alone',
+  3: 'slices of headless Services are left out by the default proxy',
   4: 'a slice without the service-name label is ignored',
   5: 'ExternalName Services are skipped',
   6: 'slices of each address type go to their family; FQDN is ignored',
@@ -47,4 +48,6 @@ export const checklist: Readonly<Record<number, string>> = {
   53: 'stale UDP flows are deleted',
   54: 'stale UDP flows are deleted also at zero endpoints',
   60: 'off-cluster traffic to a cluster IP is masqueraded',
+  // Not in kube-proxy.
+  90: 'kpng only: a Service has whole addresses, on every port and protocol',
 }

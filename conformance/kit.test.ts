@@ -9,8 +9,9 @@ import { startPlayground } from '@kpng/playground'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import '../cli/testing/compiled.js'
 import { cases } from './cases/index.js'
+import { matchesAny } from './evaluation/glob.js'
 import type { ConformanceOptions } from './options.js'
-import { proxyNamed } from './proxies.js'
+import { proxyNamed, specialisedProxyNamed } from './proxies.js'
 import type { ConformanceReport } from './report/report.js'
 import { tableText } from './report/table.js'
 import { runConformance } from './run.js'
@@ -46,11 +47,26 @@ afterAll(async () => {
 const run = (options: Omit<ConformanceOptions, 'log'>): Promise<ConformanceReport> =>
   runConformance({ log: () => {}, ...options })
 
+/** Known faults of kpng. Take them out as they are mended. */
+const notYetRight = {
+  // The view does not send endpoints that terminate while others are ready.
+  nft: ['udp-endpoint-terminates/2/*'],
+  // An external IP takes the ports of another Service's cluster IP that its owner lacks.
+  userspace: ['udp-endpoint-terminates/2/*', 'external-ip-is-a-cluster-ip/*-other-port*'],
+  // The main proxy drops packets to cluster IPs that it does not know before the specialised one sees them. And whichever table is
+  // older masquerades the packets of both, so that the other one cannot remember their endpoints for session affinity.
+  specialised: ['specialised-cluster-ip/*', 'specialised-affinity/*', 'affinity*'],
+}
+
 /** The wrong cells, as the table shows them. */
-function unexpected({ results, notes }: ConformanceReport): string {
-  const wrong = results.filter(({ status }) => status === 'wrong')
+function unexpected({ results, notes }: ConformanceReport, known: readonly string[] = []): string {
+  const wrong = results.filter(({ id, status }) => status === 'wrong' && !matchesAny(known, id))
   return wrong.length === 0 ? '' : [tableText(wrong), ...notes].join('\n')
 }
+
+const skipReasons = ({ results }: ConformanceReport): string[] => [
+  ...new Set(results.flatMap(({ status, reason = '' }) => (status === 'skipped' ? [reason] : []))),
+]
 
 describe.skipIf(whyNot !== undefined)('the kit', () => {
   it.skipIf(whyNoNft !== undefined)('finds kpng nft right in every cell', { timeout: fullRunMs }, async () => {
@@ -63,9 +79,10 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       junit,
       json,
     })
-    expect(unexpected(report)).toBe('')
-    expect(report.summary.right).toBeGreaterThan(600)
+    expect(unexpected(report, notYetRight.nft)).toBe('')
+    expect(report.summary.right).toBeGreaterThan(1000)
     expect(report.summary.deviates).toBe(0)
+    expect(skipReasons(report)).toContain('no specialised proxy was given')
     expect(report.durationMs).toBeLessThan(90_000)
     expect(JSON.parse(await readFile(json, 'utf8'))).toEqual(JSON.parse(JSON.stringify(report)))
     expect(await readFile(junit, 'utf8')).toContain(`tests="${report.summary.cells}"`)
@@ -77,15 +94,35 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       feed: 'manifests',
       backend: 'userspace',
     })
-    expect(unexpected(report)).toBe('')
+    expect(unexpected(report, notYetRight.userspace)).toBe('')
     expect(report.summary.deviates).toBeGreaterThan(100)
     expect(report.summary['unexpectedly-right']).toBe(0)
   })
+
+  it.skipIf(whyNoNft !== undefined)(
+    'finds a specialised kpng nft right beside the main one',
+    { timeout: fullRunMs },
+    async () => {
+      const report = await run({
+        proxy: proxyNamed('nft', kpng, 'manifests'),
+        specialised: specialisedProxyNamed('nft', kpng, 'manifests'),
+        feed: 'manifests',
+        backend: 'nft',
+        only: ['specialised-*', 'another-proxy', 'headless*', 'unallocated-*', 'affinity', 'affinity-connections'],
+      })
+      expect(unexpected(report, notYetRight.specialised)).toBe('')
+      expect(report.summary.right).toBeGreaterThan(100)
+      expect(skipReasons(report)).toEqual([])
+    },
+  )
 
   it('finds nearly nothing right in a proxy that does nothing', { timeout: fullRunMs }, async () => {
     const only = cases.filter(({ steps }) => steps.length === 1).map(({ id }) => id)
     const report = await run({
       proxy: ['sleep', '1000'],
+      specialised: ['sleep', '1001'],
+      // So that the cases of kpng's own extensions are tried too.
+      backend: 'nft',
       feed: 'manifests',
       only,
       programTimeoutMs: 500,
@@ -111,10 +148,14 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
     })
     try {
       const feed = { kubeconfig: playground.kubeconfigPath }
-      const only = ['cluster-ip', 'load-balancer-*', 'service-gone', 'zone-hints', 'bad-objects']
-      const report = await run({ proxy: proxyNamed('nft', kpng, feed), feed, only })
+      const only = [
+        ...['cluster-ip', 'load-balancer-*', 'service-gone', 'zone-hints', 'bad-objects'],
+        ...['specialised-headless', 'specialised-slices-by-hand', 'specialised-handed-over', 'headless-label'],
+      ]
+      const specialised = specialisedProxyNamed('nft', kpng, feed)
+      const report = await run({ proxy: proxyNamed('nft', kpng, feed), specialised, feed, only })
       expect(unexpected(report)).toBe('')
-      expect(report.summary.right).toBeGreaterThan(50)
+      expect(report.summary.right).toBeGreaterThan(80)
       expect(
         report.results.filter(({ status }) => status === 'skipped').every((one) => one.case === 'bad-objects'),
       ).toBe(true)

@@ -12,6 +12,12 @@ export interface ConformanceOptions {
    * `{clusterCidr}` the ranges of pods, `{manifests}` the folder of manifests, `{kubeconfig}` a kubeconfig that works there.
    */
   readonly proxy: readonly string[]
+  /**
+   * The command of a specialised proxy that runs in the same namespace, beside the proxy under test. It serves the Services with the
+   * label `service.kubernetes.io/service-proxy-name: conformance`, headless ones too. The same placeholders, and
+   * `{serviceProxyName}`. Default: none, and the cases that need one are skipped.
+   */
+  readonly specialised?: readonly string[] | undefined
   /** How the proxy gets its objects: from the folder `{manifests}`, or from the API server of a kubeconfig. */
   readonly feed: 'manifests' | { readonly kubeconfig: string }
   /** Patterns of case or cell ids; a case that matches is run as a whole. Default: every case. */

@@ -17,20 +17,38 @@ const kubeProxy = (mode: string): readonly string[] => [
   ...['--conntrack-tcp-timeout-established', '0s', '--conntrack-tcp-timeout-close-wait', '0s'],
 ]
 
+const kpngSource = (feed: ConformanceOptions['feed']): readonly string[] =>
+  feed === 'manifests' ? ['file', '-i', '{manifests}'] : ['kube', '--kubeconfig', '{kubeconfig}']
+
 /**
  * The command of a proxy that the kit knows by name.
  * @param kpng how kpng is called, such as `['kpng']`
  */
 export function proxyNamed(backend: string, kpng: readonly string[], feed: ConformanceOptions['feed']): string[] {
   const words = kpngBackends[backend]
-  if (words) {
-    const source = feed === 'manifests' ? ['file', '-i', '{manifests}'] : ['kube', '--kubeconfig', '{kubeconfig}']
-    return [...kpng, ...source, 'to-local', '--node-name', '{node}', ...words]
-  }
+  if (words) return [...kpng, ...kpngSource(feed), 'to-local', '--node-name', '{node}', ...words]
   const mode = /^kube-proxy-(nftables|iptables)$/.exec(backend)?.[1]
   if (mode === undefined)
     throw new ConformanceError('usage', `There is no command for "${backend}". Give the proxy's command.`)
   if (feed === 'manifests')
     throw new ConformanceError('usage', `${backend} reads no manifests. Give the kubeconfig of an API server.`)
   return [...kubeProxy(mode)]
+}
+
+/** Ports for the specialised proxy: the proxy under test has the usual ones. */
+const otherPorts = ['--healthz-bind-address', '0.0.0.0:10266', '--metrics-bind-address', '127.0.0.1:10259']
+
+/**
+ * The command of the specialised proxy that the kit runs beside a proxy that it knows by name. Undefined if there is none: two
+ * userspace proxies of kpng on one node overwrite each other's portals, and kube-proxy cannot be specialised.
+ */
+export function specialisedProxyNamed(
+  backend: string,
+  kpng: readonly string[],
+  feed: ConformanceOptions['feed'],
+): string[] | undefined {
+  const words = kpngBackends[backend]
+  if (backend !== 'nft' || !words) return undefined
+  const named = [...kpngSource(feed), '--service-proxy-name', '{serviceProxyName}']
+  return [...kpng, ...named, 'to-local', '--node-name', '{node}', ...words, ...otherPorts]
 }

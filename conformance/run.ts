@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { families } from '@kpng/api'
 import type { Place } from '@kpng/linux/testing'
 import { addressOf, clusterCidr, ownExternalAddress, secondAddress } from './addresses.js'
+import { serviceProxyName } from './cases/objects.js'
 import { ConformanceError } from './error.js'
 import { relayApiServer } from './feed/api-relay.js'
 import type { Feed } from './feed/feed.js'
@@ -62,14 +63,18 @@ async function inLab(settings: Settings, signal: AbortSignal) {
     closers.push(() => lab.close())
     await serveAtGateway(lab, settings)
     const feed = await startFeed(lab, settings, folder, closers)
-    const command = fillPlaceholders(settings.proxy, {
-      node: 'node-a',
-      clusterCidr: families.map((family) => clusterCidr[family]).join(','),
-      manifests: undefined,
-      kubeconfig: undefined,
-      ...feed.placeholders,
-    })
-    const stage: Stage = { lab, feed, command, settings, signal, closers }
+    const fill = (command: readonly string[]) =>
+      fillPlaceholders(command, {
+        node: 'node-a',
+        clusterCidr: families.map((family) => clusterCidr[family]).join(','),
+        serviceProxyName,
+        manifests: undefined,
+        kubeconfig: undefined,
+        ...feed.placeholders,
+      })
+    const command = fill(settings.proxy)
+    const specialised = settings.specialised && fill(settings.specialised)
+    const stage: Stage = { lab, feed, command, specialised, settings, signal, closers }
     return await Promise.race([play(stage), whenAborted(signal)])
   } finally {
     await closeAll(closers.reverse())

@@ -104,6 +104,31 @@ const externalIps: readonly Case[] = [
   },
 ]
 
+const takenClusterIp: Case = {
+  id: 'external-ip-is-a-cluster-ip',
+  title: 'A cluster IP belongs to its own Service on all its ports, even if another Service lists it in externalIPs',
+  steps: [
+    {
+      after: 'start',
+      objects: [
+        ...served('owner-of-cluster-ip', 66, ['a1'], { ports: [tcpPort(80)] }),
+        ...served('another-lists-it', 67, ['b1'], {
+          ports: [tcpPort(80, { name: 'same' }), tcpPort(443, { name: 'other' }), udpPort(443, { name: 'udp' })],
+          spec: { externalIPs: families.map((family) => clusterIp(66)[family]) },
+        }),
+      ],
+      cells: inFamilies([
+        { id: 'own-port', client: 'pod-a', to: tcp(clusterIp(66), 80), expect: keepsSource(['a1']), rows: [13] },
+        ...(['pod-a', 'node-a', 'outside'] as const).flatMap((client) => [
+          { id: `${client}-other-port`, client, to: tcp(clusterIp(66), 443), expect: refused, rows: [14] },
+          { id: `${client}-other-port-udp`, client, to: udp(clusterIp(66), 443), expect: refused, rows: [14] },
+        ]),
+        { id: 'the-other', client: 'pod-a', to: tcp(clusterIp(67), 443), expect: keepsSource(['b1']), rows: [13] },
+      ]),
+    },
+  ],
+}
+
 const sctpCase: Case = {
   id: 'sctp',
   title: 'SCTP is served where the data plane can',
@@ -123,4 +148,4 @@ const sctpCase: Case = {
   ],
 }
 
-export const addressCases: readonly Case[] = [nodePorts, ...externalIps, sctpCase]
+export const addressCases: readonly Case[] = [nodePorts, ...externalIps, takenClusterIp, sctpCase]

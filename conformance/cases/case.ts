@@ -7,7 +7,12 @@ import type { Host } from '../addresses.js'
 export interface KubernetesObject {
   readonly apiVersion: string
   readonly kind: string
-  readonly metadata: { readonly name: string; readonly namespace?: string; readonly labels?: Record<string, string> }
+  readonly metadata: {
+    readonly name: string
+    readonly namespace?: string
+    readonly labels?: Record<string, string>
+    readonly annotations?: Record<string, string>
+  }
   readonly [field: string]: unknown
 }
 
@@ -21,6 +26,10 @@ export interface Case {
   readonly alone?: boolean
   /** Why an API server cannot be given these objects; the case is then skipped with `--kubeconfig`. */
   readonly manifestsOnly?: string
+  /** It needs a specialised proxy beside the proxy under test; the case is skipped if none is given. */
+  readonly specialised?: boolean
+  /** Why only kpng can be asked for this: the case is skipped for other proxies. */
+  readonly kpngOnly?: string
 }
 
 export interface Step {

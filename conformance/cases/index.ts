@@ -15,7 +15,9 @@ import { loadBalancerCases } from './load-balancers.js'
 import { oddSliceCases } from './odd-slices.js'
 import { serviceChangeCases } from './service-changes.js'
 import { skippedServiceCases } from './skipped-services.js'
+import { specialisedCases } from './specialised.js'
 import { udpFlowCases } from './udp-flows.js'
+import { wholeAddressCases } from './whole-address.js'
 
 /** Every case of the kit, in the order of the truth table. */
 export const cases: readonly Case[] = [
@@ -36,5 +38,7 @@ export const cases: readonly Case[] = [
   ...loadBalancerChangeCases,
   ...openConnectionCases,
   ...udpFlowCases,
+  ...wholeAddressCases,
+  ...specialisedCases,
   ...badObjectCases,
 ]

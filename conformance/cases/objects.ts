@@ -13,6 +13,13 @@ import type { KubernetesObject } from './case.js'
 
 export const namespace = 'kpng-conformance'
 
+/** On a Service: only the proxy of this name serves it. */
+export const serviceProxyNameLabel = 'service.kubernetes.io/service-proxy-name'
+/** On an EndpointSlice: the EndpointSlice controller marks the slices of headless Services. */
+export const headlessLabel = 'service.kubernetes.io/headless'
+/** The name of the specialised proxy that runs beside the proxy under test. */
+export const serviceProxyName = 'conformance'
+
 export interface ServicePort {
   readonly name: string
   readonly protocol: 'TCP' | 'UDP' | 'SCTP'
@@ -38,6 +45,7 @@ export interface ServiceOptions {
   readonly ports: readonly ServicePort[]
   readonly families?: readonly Family[]
   readonly labels?: Record<string, string>
+  readonly annotations?: Record<string, string>
   /** More of `spec`. */
   readonly spec?: Readonly<Record<string, unknown>>
   /** `status.loadBalancer.ingress`. */
@@ -46,12 +54,12 @@ export interface ServiceOptions {
 
 /** A Service whose cluster IPs follow from its number. */
 export function service(name: string, number: number, options: ServiceOptions): KubernetesObject {
-  const { ports, families: served = families, labels, spec = {}, ingress } = options
+  const { ports, families: served = families, labels, annotations, spec = {}, ingress } = options
   const clusterIps = served.map((family) => clusterIp(number)[family])
   return {
     apiVersion: 'v1',
     kind: 'Service',
-    metadata: { name, namespace, ...(labels && { labels }) },
+    metadata: { name, namespace, ...(labels && { labels }), ...(annotations && { annotations }) },
     spec: {
       type: 'ClusterIP',
       clusterIP: clusterIps[0],
@@ -95,6 +103,8 @@ export interface SliceOptions {
   readonly families?: readonly Family[]
   /** Tells slices of one Service apart. */
   readonly suffix?: string
+  /** More labels. Default: none beyond those that a slice made by hand needs. */
+  readonly labels?: Record<string, string>
 }
 
 /** A slice of each family for the same pods. */
@@ -103,7 +113,7 @@ export function slices(
   endpoints: readonly (Server | EndpointOptions)[],
   options: SliceOptions,
 ): KubernetesObject[] {
-  const { ports, families: served = families, suffix = '' } = options
+  const { ports, families: served = families, suffix = '', labels = {} } = options
   return served.map((family) => ({
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
@@ -113,6 +123,7 @@ export function slices(
       labels: {
         'kubernetes.io/service-name': serviceName,
         'endpointslice.kubernetes.io/managed-by': 'conformance.kpng.sigs.k8s.io',
+        ...labels,
       },
     },
     addressType: family,
@@ -145,13 +156,12 @@ export function served(
   endpoints: readonly (Server | EndpointOptions)[],
   options: ServiceOptions,
 ): KubernetesObject[] {
-  const ports = options.ports.map(({ name: portName, protocol, targetPort }) => ({
-    name: portName,
-    protocol,
-    port: Number(targetPort),
-  }))
-  return [service(name, number, options), ...slices(name, endpoints, { ports })]
+  return [service(name, number, options), ...slices(name, endpoints, { ports: slicePorts(options.ports) })]
 }
+
+/** The ports of slices that serve all ports of a Service. */
+export const slicePorts = (ports: readonly ServicePort[]): SliceOptions['ports'] =>
+  ports.map(({ name, protocol, targetPort }) => ({ name, protocol, port: Number(targetPort) }))
 
 const node = (name: 'node-a' | 'node-b'): KubernetesObject => ({
   apiVersion: 'v1',

@@ -1,7 +1,7 @@
 import { clusterIp } from '../addresses.js'
 import type { Case } from './case.js'
-import { inFamilies, keepsSource, refused, tcp } from './cells.js'
-import { served, service, slices, tcpPort } from './objects.js'
+import { inFamilies, keepsSource, refused, tcp, udp } from './cells.js'
+import { headlessLabel, served, service, serviceProxyName, serviceProxyNameLabel, slices, tcpPort } from './objects.js'
 
 const gone = { ready: false, serving: false, terminating: true }
 
@@ -40,6 +40,58 @@ export const oddSliceCases: readonly Case[] = [
         ],
         cells: inFamilies([
           { id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(18), 80), expect: refused, rows: [4, 20] },
+        ]),
+      },
+    ],
+  },
+  {
+    id: 'slice-port-of-another-protocol',
+    title: 'A slice port with the name but not the protocol of the Service port does not serve it',
+    steps: [
+      {
+        after: 'start',
+        objects: [
+          service('other-protocol', 25, { ports: [tcpPort(80, { name: 'web' })] }),
+          ...slices('other-protocol', ['a1'], { ports: [{ name: 'web', protocol: 'UDP', port: 8080 }] }),
+        ],
+        cells: inFamilies([
+          { id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(25), 80), expect: refused, rows: [18, 20] },
+          { id: 'pod-a-udp', client: 'pod-a', to: udp(clusterIp(25), 80), expect: refused, rows: [14, 18] },
+        ]),
+      },
+    ],
+  },
+  {
+    id: 'slice-with-proxy-name',
+    title: "Another proxy's name on a slice says nothing: the name on the Service decides",
+    steps: [
+      {
+        after: 'start',
+        objects: ['another', serviceProxyName].flatMap((name, index) => [
+          service(`proxy-name-on-slice-${index}`, 21 + index, { ports: [tcpPort(80)] }),
+          ...slices(`proxy-name-on-slice-${index}`, ['a1'], { ports, labels: { [serviceProxyNameLabel]: name } }),
+        ]),
+        cells: inFamilies([
+          { id: 'another', client: 'pod-a', to: tcp(clusterIp(21), 80), expect: keepsSource(['a1']), rows: [2] },
+          { id: 'specialised', client: 'pod-a', to: tcp(clusterIp(22), 80), expect: keepsSource(['a1']), rows: [2] },
+        ]),
+      },
+    ],
+  },
+  {
+    id: 'headless-label',
+    title: 'The headless label says that a slice is left out; on a Service it says nothing',
+    steps: [
+      {
+        after: 'start',
+        objects: [
+          ...served('headless-label', 23, ['a1'], { ports: [tcpPort(80)], labels: { [headlessLabel]: '' } }),
+          service('headless-slice', 24, { ports: [tcpPort(80)] }),
+          ...slices('headless-slice', ['a1'], { ports, labels: { [headlessLabel]: '' } }),
+        ],
+        cells: inFamilies([
+          { id: 'on-service', client: 'pod-a', to: tcp(clusterIp(23), 80), expect: keepsSource(['a1']), rows: [1] },
+          { id: 'on-slice', client: 'pod-a', to: tcp(clusterIp(24), 80), expect: refused, rows: [3] },
         ]),
       },
     ],

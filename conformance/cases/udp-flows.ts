@@ -1,6 +1,6 @@
 import { addressOf, clusterIp, externalIp, loadBalancerIp, nodePort } from '../addresses.js'
-import type { Case, Step } from './case.js'
-import { inFamilies, keepsSource, masqueraded, refused, udp } from './cells.js'
+import type { Case, Expectation, Step } from './case.js'
+import { inFamilies, keepsSource, masqueraded, refused, tcp, udp, unserved } from './cells.js'
 import { exposed } from './exposed.js'
 
 // A UDP client keeps its port, so conntrack keeps sending its datagrams where the first one went, until somebody deletes the flow.
@@ -16,9 +16,24 @@ const flows = (
   const servers = [server ?? []].flat()
   const kept = server === undefined ? refused : keepsSource(servers, { hits: 'some' })
   const masked = server === undefined ? refused : masqueraded(servers, { hits: 'some' })
-  return inFamilies([
-    { id: 'cluster-ip', client: 'pod-a', to: udp(clusterIp(number), 80), expect: kept, rows, flow: 'cluster-ip' },
-    { id: 'node-a-cluster-ip', client: 'node-a', to: udp(clusterIp(number), 80), expect: masked, rows, flow: 'node-a' },
+  return [
+    ...inFamilies([
+      { id: 'cluster-ip', client: 'pod-a', to: udp(clusterIp(number), 80), expect: kept, rows, flow: 'cluster-ip' },
+      {
+        id: 'node-a-cluster-ip',
+        client: 'node-a',
+        to: udp(clusterIp(number), 80),
+        expect: masked,
+        rows,
+        flow: 'node-a',
+      },
+    ]),
+    ...flowsFromOutside(number, masked, rows),
+  ]
+}
+
+const flowsFromOutside = (number: number, masked: Expectation, rows: readonly number[]): Step['cells'] =>
+  inFamilies([
     { id: 'node-port', client: 'outside', to: udp(nodeA, nodePort(number)), expect: masked, rows, flow: 'node-port' },
     {
       id: 'load-balancer',
@@ -37,7 +52,13 @@ const flows = (
       flow: 'external-ip',
     },
   ])
-}
+
+/** The same flows where nobody serves them: how that shows depends on the kind of address. */
+const unservedFlows = (number: number): Step['cells'] =>
+  flows(number, undefined, [53]).map((cell) => ({ ...cell, expect: unserved }))
+
+const draining = { server: 'a1', conditions: { ready: false, serving: true, terminating: true } } as const
+const unready = { server: 'a1', conditions: { ready: false } } as const
 
 export const udpFlowCases: readonly Case[] = [
   {
@@ -80,6 +101,71 @@ export const udpFlowCases: readonly Case[] = [
       { after: 'the endpoint is a1', objects: exposed('udp-again', 145, ['a1']), cells: flows(145, 'a1', [53]) },
       { after: 'the Service is gone', objects: [], cells: [] },
       { after: 'it is back, with b1', objects: exposed('udp-again', 145, ['b1']), cells: flows(145, 'b1', [53]) },
+    ],
+  },
+  {
+    id: 'udp-sending-before-service',
+    title: 'A UDP client that was sending before its Service existed is served once it does',
+    steps: [
+      { after: 'there is no Service', objects: [], cells: unservedFlows(146) },
+      { after: 'there is one, with a1', objects: exposed('udp-before', 146, ['a1']), cells: flows(146, 'a1', [53]) },
+    ],
+  },
+  {
+    id: 'udp-sending-before-unready-service',
+    title: 'A UDP client that was sending before its Service existed is refused while that has no ready endpoint',
+    steps: [
+      { after: 'there is no Service', objects: [], cells: unservedFlows(147) },
+      {
+        after: 'there is one, with an endpoint that is not ready',
+        objects: exposed('udp-before-unready', 147, [unready]),
+        cells: flows(147, undefined, [20, 53]),
+      },
+      {
+        after: 'the endpoint is ready',
+        objects: exposed('udp-before-unready', 147, ['a1']),
+        cells: flows(147, 'a1', [53]),
+      },
+    ],
+  },
+  {
+    id: 'udp-endpoint-terminates',
+    title: 'A UDP client in mid-flow stays with an endpoint that terminates but serves; new clients go to ready ones',
+    steps: [
+      { after: 'the endpoint is a1', objects: exposed('udp-draining', 148, ['a1']), cells: flows(148, 'a1', [53]) },
+      {
+        after: 'a1 terminates but serves, b1 is ready',
+        objects: exposed('udp-draining', 148, [draining, 'b1']),
+        cells: [
+          ...flows(148, 'a1', [53]),
+          ...inFamilies([
+            { id: 'new', client: 'pod-a', to: udp(clusterIp(148), 80), expect: keepsSource(['b1']), rows: [25] },
+          ]),
+        ],
+      },
+      { after: 'a1 is gone', objects: exposed('udp-draining', 148, ['b1']), cells: flows(148, 'b1', [53]) },
+    ],
+  },
+  {
+    id: 'udp-policy-becomes-local',
+    title: 'externalTrafficPolicy becomes Local: a UDP client in mid-flow stays with its endpoint on another node',
+    steps: [
+      {
+        after: 'the policy is Cluster, the endpoint is b1',
+        objects: exposed('udp-becomes-local', 149, ['b1']),
+        cells: flowsFromOutside(149, masqueraded(['b1']), [53]),
+      },
+      {
+        after: 'the policy is Local, and there is a1 too',
+        objects: exposed('udp-becomes-local', 149, ['a1', 'b1'], { spec: { externalTrafficPolicy: 'Local' } }),
+        cells: [
+          ...flowsFromOutside(149, masqueraded(['b1']), [53]),
+          ...inFamilies([
+            { id: 'new', client: 'outside', to: udp(externalIp(149), 80), expect: keepsSource(['a1']), rows: [33] },
+            { id: 'new-tcp', client: 'outside', to: tcp(externalIp(149), 80), expect: keepsSource(['a1']), rows: [33] },
+          ]),
+        ],
+      },
     ],
   },
   {

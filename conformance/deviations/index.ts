@@ -13,6 +13,10 @@ const byBackend: Readonly<Record<string, Deviations>> = {
   'kube-proxy-iptables': kubeProxyIptables,
 }
 
+/** Whether a backend is one of kpng's own, which can be asked for kpng's extensions. */
+export const isKpng = (backend: string | undefined): boolean =>
+  backend !== undefined && ['nft', 'userspace', 'userspace-iptables'].includes(backend)
+
 /** The backends whose deviations are named. */
 export const backendNames: readonly string[] = Object.keys(byBackend)
 

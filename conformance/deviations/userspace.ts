@@ -3,6 +3,18 @@ import type { Deviations } from './deviation.js'
 /** kpng's userspace backend: a process stands between client and endpoint, and knows only the ports of Services. */
 export const userspace: Deviations = [
   {
+    cells: [
+      'whole-address/*',
+      'whole-address-local/*',
+      'whole-address-local-none-here/*',
+      'whole-address-no-endpoints/*',
+      'whole-address-given/2/*',
+      'whole-address-endpoints-change/*',
+    ],
+    reason: 'a process listens on ports: it cannot have whole addresses, and the log says so',
+    instead: { outcome: 'passed' },
+  },
+  {
     cells: ['*'],
     expecting: { source: 'kept' },
     reason: 'the process connects to the endpoint itself, so no client keeps its source address',
@@ -14,6 +26,8 @@ export const userspace: Deviations = [
       'node-port/on-cluster-ip.*',
       'port-changed/1/second-port.*',
       'port-changed/2/first-port.*',
+      'slice-port-of-another-protocol/pod-a-udp.*',
+      'external-ip-is-a-cluster-ip/*-other-port*',
     ],
     reason: 'only the ports of Services are captured; packets to other ports of a cluster IP are routed on',
     instead: { outcome: 'passed' },
@@ -27,6 +41,15 @@ export const userspace: Deviations = [
     ],
     reason: 'only the addresses of Services are captured; packets to unallocated cluster IPs are routed on',
     instead: { outcome: 'passed' },
+  },
+  {
+    cells: [
+      'udp-policy-becomes-local/2/node-port.*',
+      'udp-policy-becomes-local/2/load-balancer.*',
+      'udp-policy-becomes-local/2/external-ip.*',
+    ],
+    reason: 'a UDP client moves when the policy no longer allows its endpoint',
+    instead: { servers: ['a1'] },
   },
   {
     cells: ['source-ranges-without-node/node-itself.*'],

@@ -1,13 +1,13 @@
 import { clusterObjects } from '../cases/objects.js'
-import { ConformanceError } from '../error.js'
+import { isKpng } from '../deviations/index.js'
 import type { Feed } from '../feed/feed.js'
 import type { Lab } from '../lab/lab.js'
 import { whyNoSctp } from '../lab/sctp.js'
 import type { Settings } from '../options.js'
 import type { CellResult } from '../report/result.js'
-import { canaryObjects, waitForCanary } from './canary.js'
+import { mainCanary, specialisedCanary } from './canary.js'
 import { skip } from './judge.js'
-import { ProxyProcess } from './proxy.js'
+import { Proxier } from './proxier.js'
 import { measureRound } from './round.js'
 import { type PlacedCell, roundsOf } from './rounds.js'
 
@@ -16,6 +16,8 @@ export interface Stage {
   readonly lab: Lab
   readonly feed: Feed
   readonly command: readonly string[]
+  /** The command of the specialised proxy, if there is one. */
+  readonly specialised: readonly string[] | undefined
   readonly settings: Settings
   readonly signal: AbortSignal
   /** Takes what must be ended, in whatever way the run ends. */
@@ -25,21 +27,19 @@ export interface Stage {
 export interface Played {
   readonly results: readonly CellResult[]
   readonly notes: readonly string[]
-  /** The proxy did not live to the end of the run. */
+  /** A proxy did not live to the end of the run. */
   readonly proxyEnded: boolean
 }
 
-/** When a proxy never served the canary, later rounds do not wait for it as long: the table is to come in reasonable time. */
-const hopelessTimeoutMs = 1000
-
 /** Feeds round after round and measures each of them. */
-export async function play({ lab, feed, command, settings, signal, closers }: Stage): Promise<Played> {
-  const { log, deviations, programTimeoutMs, settleMs } = settings
+export async function play(stage: Stage): Promise<Played> {
+  const { lab, feed, settings, signal } = stage
+  const { log, deviations, settleMs } = settings
   const results: CellResult[] = []
   const notes: string[] = []
   const rounds = roundsOf(settings.cases)
-  let proxy: ProxyProcess | undefined
-  let served = false
+  const canaries = canariesOf(stage)
+  let proxiers: readonly Proxier[] = []
   for (const [index, { objects, cells }] of rounds.entries()) {
     const skipped = new Map(cells.flatMap((placed) => skipReason(placed, settings)))
     const measured = cells.filter(({ id }) => !skipped.has(id))
@@ -48,42 +48,53 @@ export async function play({ lab, feed, command, settings, signal, closers }: St
       if (reason !== undefined) results.push(skip(placed, reason))
     }
     if (measured.length === 0) continue
-    await feed.apply([...clusterObjects, ...objects], canaryObjects(index))
-    if (!proxy) {
-      proxy = ProxyProcess.start(command, lab.namespaceOf('node-a'))
-      closers.push(() => proxy?.stop())
-    }
-    const timeoutMs = served || index === 0 ? programTimeoutMs : hopelessTimeoutMs
-    const canary = waitForCanary(lab, index, settings.families, timeoutMs, signal)
-    const tookMs = await waitOrEnd(proxy, canary)
-    if (tookMs === undefined && !served && proxy.ended !== undefined) throw neverServed(proxy)
+    await feed.apply(
+      [...clusterObjects, ...objects],
+      canaries.flatMap((canary) => canary.objects(index)),
+    )
+    if (proxiers.length === 0) proxiers = startProxiers(stage)
+    const took = await Promise.all(proxiers.map((proxier) => proxier.programmed(lab, index, settings, signal)))
     if (signal.aborted) break
-    served ||= tookMs !== undefined
+    const late = proxiers.filter((_, place) => took[place] === undefined)
     const programmed =
-      tookMs === undefined ? 'the proxy did not program it in time' : `programmed in ${Math.round(tookMs)} ms`
+      late.length > 0
+        ? `${late.map(({ title }) => `the ${title} did not program it in time`).join(', ')}`
+        : `programmed in ${Math.round(Math.max(...took.map((ms) => ms ?? 0)))} ms`
     log(`Round ${index + 1} of ${rounds.length}: ${measured.length} cells, ${programmed}`)
-    if (tookMs === undefined) notes.push(`Round ${index + 1}: ${programmed}.`)
-    results.push(...(await measureRound(lab, measured, deviations, tookMs === undefined ? 0 : settleMs)))
+    if (late.length > 0) notes.push(`Round ${index + 1}: ${programmed}.`)
+    results.push(...(await measureRound(lab, measured, deviations, took[0] === undefined ? 0 : settleMs)))
   }
-  const proxyEnded = proxy?.ended !== undefined
-  if (proxyEnded) notes.push(`The proxy ${proxy?.ended} during the run. It said last:\n${proxy?.said}`)
-  if (!served && proxy) notes.push(`The proxy never served the canary. It said last:\n${proxy.said || '(nothing)'}`)
-  return { results, notes, proxyEnded }
+  notes.push(...proxiers.flatMap((proxier) => proxier.notes))
+  return { results, notes, proxyEnded: proxiers.some(({ hasEnded }) => hasEnded) }
 }
 
-/** The canary's answer, or undefined at once when the proxy ends. */
-const waitOrEnd = (proxy: ProxyProcess, canary: Promise<number | undefined>): Promise<number | undefined> =>
-  Promise.race([canary, proxy.closed.then(() => undefined)])
+const wantsSpecialised = ({ specialised, settings }: Stage): boolean =>
+  specialised !== undefined && settings.cases.some((one) => one.specialised)
 
-function neverServed(proxy: ProxyProcess): ConformanceError {
-  return new ConformanceError(
-    'failed',
-    `The proxy ${proxy.ended} before it served anything. It said last:\n${proxy.said || '(nothing)'}`,
-  )
+const canariesOf = (stage: Stage) => [mainCanary, ...(wantsSpecialised(stage) ? [specialisedCanary] : [])]
+
+/** The proxy under test comes first. */
+function startProxiers(stage: Stage): Proxier[] {
+  const { lab, command, specialised, closers } = stage
+  const start = (...args: ConstructorParameters<typeof Proxier>) => {
+    const proxier = new Proxier(...args)
+    closers.push(() => proxier.stop())
+    return proxier
+  }
+  const namespace = lab.namespaceOf('node-a')
+  return [
+    start('proxy', mainCanary, command, namespace),
+    ...(specialised && wantsSpecialised(stage)
+      ? [start('specialised proxy', specialisedCanary, specialised, namespace)]
+      : []),
+  ]
 }
 
-function skipReason({ id, cell, case: one }: PlacedCell, { feed }: Settings): [string, string][] {
+function skipReason({ id, cell, case: one }: PlacedCell, settings: Settings): [string, string][] {
+  const { feed, backend, specialised } = settings
   if (cell.to.protocol === 'SCTP') return [[id, whyNoSctp()]]
   if (one.manifestsOnly !== undefined && feed !== 'manifests') return [[id, one.manifestsOnly]]
+  if (one.kpngOnly !== undefined && !isKpng(backend)) return [[id, one.kpngOnly]]
+  if (one.specialised && specialised === undefined) return [[id, 'no specialised proxy was given']]
   return []
 }

@@ -5,7 +5,7 @@ import { refused } from '../cases/cells.js'
 import { ConformanceError } from '../error.js'
 import { inTurns } from '../in-turns.js'
 import { settingsOf } from '../options.js'
-import { proxyNamed } from '../proxies.js'
+import { proxyNamed, specialisedProxyNamed } from '../proxies.js'
 import { judge } from './judge.js'
 import { fillPlaceholders, splitCommand } from './proxy.js'
 import { casesIn, casesNamed, roundsOf } from './rounds.js'
@@ -101,6 +101,16 @@ describe('the command', () => {
     expect(proxyNamed('kube-proxy-nftables', ['kpng'], { kubeconfig: 'k' })).toContain('{kubeconfig}')
     expect(() => proxyNamed('kube-proxy-nftables', ['kpng'], 'manifests')).toThrow(/kubeconfig/)
     expect(() => proxyNamed('other', ['kpng'], 'manifests')).toThrow(/other/)
+  })
+
+  it('of a specialised proxy differs in its name and its ports', () => {
+    const main = proxyNamed('nft', ['kpng'], 'manifests')
+    const specialised = specialisedProxyNamed('nft', ['kpng'], 'manifests') ?? []
+    expect(main.filter((word) => !specialised.includes(word))).toEqual([])
+    expect(specialised.filter((word) => !main.includes(word)).join(' ')).toBe(
+      '--service-proxy-name {serviceProxyName} --healthz-bind-address 0.0.0.0:10266 --metrics-bind-address 127.0.0.1:10259',
+    )
+    expect(specialisedProxyNamed('userspace', ['kpng'], 'manifests')).toBeUndefined()
   })
 })
 
