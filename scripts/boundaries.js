@@ -28,12 +28,6 @@ export const coreFlow = {
   sinks: ['store', 'view'],
 }
 
-/**
- * Circles that exist today in folders that are being rewritten, by the files or folders in them. Do not add to this list: remove
- * an entry as soon as its circle is gone. An entry without a circle is reported too.
- */
-export const known = [['backends/userspace/proxy-socket.ts', 'backends/userspace/tcp/proxy-socket.ts']]
-
 const importPattern =
   /(?:^|\n)\s*(?:import|export)\b[^'"\n]*?(?:\n[^'"]*?)?from\s*['"]([^'"]+)['"]|import\(\s*['"]([^'"]+)['"]|(?:^|\n)\s*import\s*['"]([^'"]+)['"]/g
 
@@ -151,7 +145,7 @@ export function circles(imports) {
 }
 
 /** Every violation below a root folder, as sentences. Tests may import what they like, because they drive real parts. */
-export function check(root, allowedCircles = known) {
+export function check(root) {
   const found = []
   const imports = new Map()
   for (const file of Object.keys(mayImport).flatMap((top) => sourcesBelow(join(root, top)))) {
@@ -162,13 +156,9 @@ export function check(root, allowedCircles = known) {
       if (why) found.push(`${name}: ${why}`)
     }
   }
-  const keyOf = (circle) => [...circle].sort().join(' ')
-  const gone = new Set(allowedCircles.map(keyOf))
   for (const circle of circles(imports)) {
-    if (gone.delete(keyOf(circle))) continue
     found.push(`${[...circle, circle[0]].join(' → ')}: they import each other in a circle`)
   }
-  for (const key of gone) found.push(`${key}: no longer a circle; remove it from \`known\` in scripts/boundaries.js`)
   return [...new Set(found)]
 }
 

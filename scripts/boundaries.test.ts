@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 // @ts-expect-error: plain JavaScript, because it runs before anything is installed
-import { check, importsOf, known, violation } from './boundaries.js'
+import { check, importsOf, violation } from './boundaries.js'
 
 describe('the architecture', () => {
   test.each([
@@ -113,18 +113,4 @@ describe('circles', () => {
     ],
     ['in tests', { 'node/a.ts': [], 'node/a.test.ts': ['./a.js'], 'node/testing/b.ts': ['../a.js'] }],
   ])('none: %s', (_, files) => expect(found(files as Record<string, string[]>)).toEqual([]))
-
-  test('a known one is allowed as long as it is there', () => {
-    const circle = { 'client/a.ts': ['./b.js'], 'client/b.ts': ['./a.js'] }
-    expect(found(circle, [['client/b.ts', 'client/a.ts']])).toEqual([])
-    expect(found({ 'client/a.ts': [] }, [['client/a.ts', 'client/b.ts']])).toEqual([
-      'client/a.ts client/b.ts: no longer a circle; remove it from `known` in scripts/boundaries.js',
-    ])
-  })
-
-  test('the known ones are only in folders that are being rewritten', () => {
-    for (const file of (known as string[][]).flat()) {
-      expect(file).toMatch(/^(?:core\/view|core\/sources\/kube|backends\/nft|backends\/userspace)\//)
-    }
-  })
 })

@@ -166,8 +166,6 @@ describe.skipIf(!hasPostject || !isLinux)('the Linux executable', () => {
       '--node-name',
       'vm-001',
       'to-nft',
-      '--writer',
-      'netlink',
     ]
     const { status, stderr } = spawnSync('unshare', args, {
       encoding: 'utf8',

@@ -10,6 +10,11 @@ export const nftCommand: BackendCommand = {
   addFlags: (command) =>
     command
       .option('--external-ips [bool]', 'serve spec.externalIPs', 'true')
+      .option(
+        '--protect-node-and-pod-ips [bool]',
+        'do not serve external and load-balancer IPs that are addresses of this node or of a pod',
+        'false',
+      )
       .option('--service-counters [bool]', 'count new connections by service port, for the metrics', 'false')
       .option('--table <name>', "name of kpng's nftables tables; default: kpng, or kpng-<service-proxy-name>")
       .option('--dry-run', 'print the ruleset instead of making it, and end'),
@@ -31,6 +36,7 @@ async function optionsFrom(flags: Flags, { log, resolved }: Context): Promise<Nf
     ...options,
     log,
     externalIps: booleanFlag(flags, 'externalIps', true),
+    protectNodeAndPodIps: booleanFlag(flags, 'protectNodeAndPodIps', false),
     counters: booleanFlag(flags, 'serviceCounters', false),
     tableName: textFlag(flags, 'table') ?? defaultTable(textFlag(flags, 'serviceProxyName')),
   }

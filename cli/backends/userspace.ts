@@ -15,6 +15,11 @@ const addFlags: BackendCommand['addFlags'] = (command) =>
     )
     .option('--cluster-cidr <cidrs>', 'ranges of pods, beyond those that the node object names')
     .option('--external-ips [bool]', 'serve spec.externalIPs', 'true')
+    .option(
+      '--protect-node-and-pod-ips [bool]',
+      'do not serve external and load-balancer IPs that are addresses of this node or of a pod',
+      'false',
+    )
 
 /** The options that those flags stand for. */
 async function optionsFrom(flags: Flags, { resolved }: Context) {
@@ -30,6 +35,7 @@ async function optionsFrom(flags: Flags, { resolved }: Context) {
     detectLocal: { mode: 'ClusterCIDR' as const, cidrs: ranges.length > 0 ? ranges : clusterCidrs },
     nodePortAddresses,
     externalIps: booleanFlag(flags, 'externalIps', true),
+    protectNodeAndPodIps: booleanFlag(flags, 'protectNodeAndPodIps', false),
   }
 }
 

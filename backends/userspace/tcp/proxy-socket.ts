@@ -3,7 +3,6 @@ import { hostPort } from '@kpng/api'
 import type { Place } from '../capture/capture.js'
 import { isOutOfDescriptors } from '../descriptors.js'
 import { clientIpOf, type Entrance } from '../entrance.js'
-import type { ProxySocket } from '../proxy-socket.js'
 import { keepAlive } from './byte-mover.js'
 import { TcpConnection } from './connection.js'
 
@@ -11,7 +10,7 @@ import { TcpConnection } from './connection.js'
 const backlog = 4096
 
 /** Accepts the TCP connections of one portal. Closing it stops accepting; open connections go on. */
-export class TcpProxySocket implements ProxySocket {
+export class TcpProxySocket {
   readonly place: Place
   readonly #server: Server
 

@@ -3,11 +3,10 @@ import { hostPort } from '@kpng/api'
 import type { Place } from '../capture/capture.js'
 import { isOutOfDescriptors } from '../descriptors.js'
 import { clientIpOf, type Entrance } from '../entrance.js'
-import type { ProxySocket } from '../proxy-socket.js'
 import { type SessionEvents, UdpSession } from './session.js'
 
 /** Takes the datagrams of one portal. Each client (address and port) has a session with one endpoint until it falls silent. */
-export class UdpProxySocket implements ProxySocket {
+export class UdpProxySocket {
   readonly place: Place
   readonly #socket: Socket
   readonly #entrance: Entrance
