@@ -17,7 +17,7 @@ describe.skipIf(why !== undefined)('kpng cleanup', () => {
   const tables = () => inside('nft', 'list tables')
 
   test.each([
-    ['--backend nft', 'add table ip kpng', /nft cannot list table ip kpng.*CAP_NET_ADMIN/],
+    ['--backend nft', 'add table ip kpng', /nft cannot list the tables.*CAP_NET_ADMIN/],
     ['--backend userspacelin', 'add table ip kpng-userspace', /userspacelin: .*CAP_NET_ADMIN/],
     ['--backend userspacelin-iptables', 'add table ip mine', /userspacelin-iptables: .*CAP_NET_ADMIN/],
     ['', 'add table ip6 kpng', /nft: .*userspacelin: .*userspacelin-iptables: /],

@@ -1,6 +1,8 @@
-// Start and change through both writers, at several sizes, side by side. Needs root, nft, and a build (`npm run build`).
-//   node bench/nft/index.js [--sizes 100,1000,5000,10000] [--endpoints 10] [--writers netlink,nft] [--json]
+// Start, adopt and change at several sizes. With --base, another built checkout of kpng in the same run, in turns, and the ratios.
+// Needs root, nft, and a build (`npm run build`).
+//   node bench/nft/index.js [--sizes 100,1000,5000,10000] [--endpoints 10] [--runs 3] [--base <checkout>] [--json]
 import { spawnSync } from 'node:child_process'
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
@@ -8,62 +10,64 @@ const { values } = parseArgs({
   options: {
     sizes: { type: 'string', default: '100,1000,5000,10000' },
     endpoints: { type: 'string', default: '10' },
-    writers: { type: 'string', default: 'netlink,nft' },
+    runs: { type: 'string', default: '3' },
+    base: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
 })
 
 const script = fileURLToPath(new URL('measure.js', import.meta.url))
+const checkouts = {
+  this: fileURLToPath(new URL('../..', import.meta.url)),
+  ...(values.base && { base: resolve(values.base) }),
+}
+const changes = 600
 
 /** Runs a measurement where no rule of the machine's own is touched. */
-function measure(writer, services) {
-  const changes = writer === 'nft' ? 60 : 600
-  const args = ['--net', process.execPath, script, writer, String(services), values.endpoints, String(changes)]
+function measure(checkout, services) {
+  const args = ['--net', process.execPath, script, checkout, String(services), values.endpoints, String(changes)]
   const { status, stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8' })
-  if (status !== 0) throw new Error(`The measurement of ${services} services through ${writer} failed:\n${stderr}`)
+  if (status !== 0) throw new Error(`The measurement of ${services} services failed:\n${stderr}`)
   return JSON.parse(stdout)
 }
 
-const results = []
-for (const services of values.sizes.split(','))
-  for (const writer of values.writers.split(',')) results.push(measure(writer, Number(services)))
+const fields = {
+  loadMs: 'load ms',
+  loadCpuMs: 'load CPU ms',
+  adoptMs: 'adopt ms',
+  p50Ms: 'change p50 ms',
+  p99Ms: 'p99 ms',
+  cpuMsPerChange: 'CPU ms/change',
+  residentMegabytes: 'RSS MB',
+}
+const median = (numbers) => [...numbers].sort((a, b) => a - b)[numbers.length >> 1]
+const short = (value) => value.toFixed(value < 10 ? 2 : 0)
 
-const ms = (value) => value.toFixed(value < 10 ? 2 : 0)
-const header = [
-  'writer',
-  'services',
-  'load ms',
-  'load CPU ms',
-  'adopt ms',
-  'change p50 ms',
-  'p99 ms',
-  'CPU ms/change',
-  'RSS MB',
-  'view MB',
-]
-const row = (result) => [
-  result.writer,
-  `${result.services} × ${result.endpointsEach}`,
-  ms(result.loadMs),
-  ms(result.loadCpuMs),
-  ms(result.adoptMs),
-  ms(result.p50Ms),
-  ms(result.p99Ms),
-  ms(result.cpuMsPerChange),
-  result.residentMegabytes,
-  result.viewMegabytes,
-]
+const results = []
+for (const services of values.sizes.split(',').map(Number)) {
+  // In turns, so that a machine that is busy for a while is unfair to both.
+  for (let run = 0; run < Number(values.runs); run++)
+    for (const [name, checkout] of Object.entries(checkouts)) results.push({ name, ...measure(checkout, services) })
+}
 
 if (values.json) console.log(JSON.stringify(results, null, 2))
 else {
-  console.log(`| ${header.join(' | ')} |\n|${header.map(() => '---|').join('')}`)
-  for (const result of results) console.log(`| ${row(result).join(' | ')} |`)
-  for (const writer of values.writers.split(',')) {
-    const own = results.filter((result) => result.writer === writer)
-    if (own.length < 2) continue
-    const [first, last] = [own[0], own.at(-1)]
-    console.log(
-      `${writer}: a change at ${last.services} services takes ${(last.p50Ms / first.p50Ms).toFixed(2)} times as long as at ${first.services}`,
-    )
+  console.log(
+    `| services | checkout | ${Object.values(fields).join(' | ')} |\n|---|---|${'---|'.repeat(Object.keys(fields).length)}`,
+  )
+  for (const services of values.sizes.split(',').map(Number)) {
+    const of = (name, field) =>
+      median(results.filter((r) => r.services === services && r.name === name).map((r) => r[field]))
+    const row = (name, cells) => console.log(`| ${services} × ${values.endpoints} | ${name} | ${cells.join(' | ')} |`)
+    for (const name of Object.keys(checkouts))
+      row(
+        name,
+        Object.keys(fields).map((field) => short(of(name, field))),
+      )
+    if (values.base)
+      row(
+        'this / base',
+        Object.keys(fields).map((field) => `${(of('this', field) / of('base', field)).toFixed(2)} ×`),
+      )
   }
 }

@@ -1,11 +1,12 @@
 // One measurement, in a network namespace of its own: everything into the kernel, then change after change.
-// Arguments: writer, services, endpoints each, changes. Prints JSON.
+// Arguments: a built checkout of kpng, services, endpoints each, changes. Prints JSON.
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { nftBackend } from '../../backends/nft/dist/index.js'
+import { pathToFileURL } from 'node:url'
 import { changeOne, makeView, nothing, stepNames } from './view.js'
 
-const [writer, services, endpointsEach, changes] = process.argv
+const [checkout, services, endpointsEach, changes] = process.argv
   .slice(2)
   .map((text) => (/^\d+$/.test(text) ? Number(text) : text))
 
@@ -28,9 +29,10 @@ async function timed(work) {
   return performance.now() - started
 }
 
+const { nftBackend } = await import(pathToFileURL(join(checkout, 'backends/nft/dist/index.js')).href)
 const view = makeView(services, endpointsEach)
 const viewMegabytes = residentMegabytes()
-const backend = nftBackend({ writer })
+const backend = nftBackend()
 const setupMs = await timed(() => backend.setup({ requestFullSync: () => {} }))
 const cpuAtStart = cpuSeconds()
 const loadMs = await timed(() => backend.sync(view, { ...nothing, full: true }))
@@ -54,7 +56,7 @@ const sorted = (values) => [...values].sort((a, b) => a - b)
 const all = sorted(latencies)
 console.log(
   JSON.stringify({
-    ...{ writer, services, endpointsEach, changes, setupMs, loadMs, loadCpuMs, adoptMs, cpuMsPerChange },
+    ...{ services, endpointsEach, changes, setupMs, loadMs, loadCpuMs, adoptMs, cpuMsPerChange },
     ...{ p50Ms: quantile(all, 0.5), p99Ms: quantile(all, 0.99), maxMs: all.at(-1) },
     p50ByStep: Object.fromEntries(stepNames.map((step) => [step, quantile(sorted(byStep[step]), 0.5)])),
     ...{ viewMegabytes, residentMegabytes: residentMegabytes() },

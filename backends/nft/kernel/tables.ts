@@ -1,7 +1,7 @@
 import type { ChainPath, Elements } from '../elements/element.js'
 import { elementCommands } from '../elements/element-text.js'
 import type { TableFamily } from '../rules/family.js'
-import { defaultTableName, names, sealSet, splitSetPath } from '../rules/names.js'
+import { defaultTableName, foreignTableName, names, sealSet, splitSetPath } from '../rules/names.js'
 import { type RuleSettings, skeletonText, skeletonVersion } from '../rules/skeleton.js'
 import type { NetlinkWriter } from './netlink-writer.js'
 import type { NftCommand } from './nft-command.js'
@@ -95,8 +95,10 @@ export function elementsToReplace(elements: Elements, families: readonly TableFa
 
 /** @param tableName removes the tables of this name; undefined: all tables of kpng */
 export async function removeTables(nft: NftCommand, tableName: string | undefined): Promise<void> {
-  const isOurs = (name: string) =>
-    tableName === undefined ? name === defaultTableName || name.startsWith(`${defaultTableName}-`) : name === tableName
+  const isOurs = (name: string) => {
+    if (tableName !== undefined) return name === tableName
+    return name === defaultTableName || (name.startsWith(`${defaultTableName}-`) && name !== foreignTableName)
+  }
   const ours = (await nft.tables()).filter(({ family, name }) => isTableFamily(family) && isOurs(name))
   if (ours.length > 0) await nft.apply(ours.map(({ family, name }) => `delete table ${family} ${name}\n`).join(''))
 }

@@ -12,6 +12,9 @@ import { blockLengths } from './source-lengths.js'
 /** The name of the tables, unless an option says otherwise. A specialised proxier has tables of its own beside the main one's. */
 export const defaultTableName = 'kpng'
 
+/** The userspace backend has tables of this name. */
+export const foreignTableName = 'kpng-userspace'
+
 export const names = {
   // Who is served, and how.
   clusterIps: 'cluster-ips', //               address: cluster IPs; what finds no endpoint there is refused
