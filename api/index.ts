@@ -18,6 +18,7 @@ export {
   ipOfBytes,
   ipSetOf,
   ipsOf,
+  ipv4Number,
   isLoopback,
   parseCidr,
   parseCidrs,

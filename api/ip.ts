@@ -83,21 +83,31 @@ export function boundsOf({ address, bits }: Cidr): { first: Uint8Array; last: Ui
 export class CidrSet {
   /** Those that are not inside another one, the shortest prefix first. */
   readonly cidrs: readonly Cidr[]
-  readonly #ranges: { readonly cidr: Cidr; readonly network: Uint8Array }[] = []
+  /** The first and the last address of each. */
+  readonly #ipv4: { readonly first: number; readonly last: number }[] = []
+  readonly #ipv6: { readonly network: Uint8Array; readonly bits: number }[] = []
 
   constructor(cidrs: Iterable<Cidr>) {
+    const kept: Cidr[] = []
     for (const cidr of [...cidrs].sort((a, b) => a.bits - b.bits || (a.text < b.text ? -1 : 1))) {
       // Two CIDRs are apart, or one holds the other: the first address of the longer one decides.
-      if (!this.has(cidr.address)) this.#ranges.push({ cidr, network: bytesOfIp(cidr.address) ?? new Uint8Array() })
+      if (this.has(cidr.address)) continue
+      kept.push(cidr)
+      const first = ipv4Number(cidr.address)
+      if (first === undefined)
+        this.#ipv6.push({ network: bytesOfIp(cidr.address) ?? new Uint8Array(), bits: cidr.bits })
+      else this.#ipv4.push({ first, last: first + 2 ** (32 - cidr.bits) - 1 })
     }
-    this.cidrs = this.#ranges.map(({ cidr }) => cidr)
+    this.cidrs = kept
   }
 
   /** Returns false if the text is not an IP address. */
   has(ip: string): boolean {
-    if (this.#ranges.length === 0) return false
+    const number = ipv4Number(ip)
+    if (number !== undefined) return this.#ipv4.some(({ first, last }) => number >= first && number <= last)
     const bytes = bytesOfIp(ip)
-    return bytes !== undefined && this.#ranges.some(({ cidr, network }) => startsWith(bytes, network, cidr.bits))
+    if (bytes?.length === 4) return this.has(ipOfBytes(bytes))
+    return bytes !== undefined && this.#ipv6.some(({ network, bits }) => startsWith(bytes, network, bits))
   }
 }
 
@@ -134,8 +144,19 @@ export type UnsafeKind = 'loopback' | 'link-local' | 'unspecified' | 'multicast'
  * cloud's metadata service through it.
  */
 export function unsafeKindOf(ip: string): UnsafeKind | undefined {
+  const number = ipv4Number(ip)
+  if (number !== undefined) return unsafeIpv4(number)
   const bytes = bytesOfIp(ip)
-  return bytes && unsafeRanges.find(({ network, bits }) => startsWith(bytes, network, bits))?.kind
+  if (bytes?.length === 4) return unsafeKindOf(ipOfBytes(bytes))
+  return bytes && unsafeIpv6.find(({ network, bits }) => startsWith(bytes, network, bits))?.kind
+}
+
+function unsafeIpv4(number: number): UnsafeKind | undefined {
+  const first = number >>> 24
+  if (first === 0) return 'unspecified'
+  if (first === 127) return 'loopback'
+  if (number >>> 16 === 0xa9fe) return 'link-local'
+  return (first >= 224 && first < 240) || number === 0xffff_ffff ? 'multicast' : undefined
 }
 
 export const isLoopback = (ip: string): boolean => unsafeKindOf(ip) === 'loopback'
@@ -155,7 +176,7 @@ const masked = (bytes: Uint8Array, bits: number): Uint8Array =>
  * An IPv4 address as a number; undefined if the text is not one. In one pass and without allocations, because a large view has
  * hundreds of thousands of them.
  */
-function ipv4Number(text: string): number | undefined {
+export function ipv4Number(text: string): number | undefined {
   if (text.length < 7 || text.length > 15) return undefined
   let value = 0
   let count = 0
@@ -232,19 +253,11 @@ function formatIpv6(bytes: Uint8Array): string {
   return `${hex.slice(0, start).join(':')}::${hex.slice(start + length).join(':')}`
 }
 
-const unsafeRanges = (
+const unsafeIpv6 = (
   [
-    ['loopback', '127.0.0.0/8'],
-    ['loopback', '::1/128'],
-    ['link-local', '169.254.0.0/16'],
-    ['link-local', 'fe80::/10'],
-    ['unspecified', '0.0.0.0/8'],
-    ['unspecified', '::/128'],
-    ['multicast', '224.0.0.0/4'],
-    ['multicast', '255.255.255.255/32'],
-    ['multicast', 'ff00::/8'],
-  ] as const satisfies [UnsafeKind, string][]
-).map(([kind, range]) => {
-  const [address, bits] = range.split('/')
-  return { kind, network: bytesOfIp(address ?? '') ?? new Uint8Array(), bits: Number(bits) }
-})
+    ['loopback', '::1', 128],
+    ['link-local', 'fe80::', 10],
+    ['unspecified', '::', 128],
+    ['multicast', 'ff00::', 8],
+  ] as const
+).map(([kind, address, bits]) => ({ kind, bits, network: bytesOfIp(address) ?? new Uint8Array() }))

@@ -1,4 +1,4 @@
-import { type Frontend, frontendId } from './frontend.js'
+import type { Frontend } from './frontend.js'
 
 /**
  * Who owns an address and port that several Services ask for:
@@ -16,7 +16,7 @@ export class Claims {
   readonly #otherIds = new Map<string, Set<string>>()
 
   add(frontend: Frontend): void {
-    const id = frontendId(frontend)
+    const { id } = frontend
     const others = this.claimants(id)
     this.#claimants.set(id, others.length === 0 ? frontend : [...others, frontend])
     const { kind, address, service } = frontend
@@ -26,7 +26,7 @@ export class Claims {
 
   /** All frontends of a Service are removed together: a Service keeps its cluster IP, or it does not. */
   remove(frontend: Frontend): void {
-    const id = frontendId(frontend)
+    const { id } = frontend
     const others = this.claimants(id).filter((other) => other !== frontend)
     if (others.length === 0) this.#claimants.delete(id)
     else this.#claimants.set(id, others.length === 1 ? (others[0] as Frontend) : others)

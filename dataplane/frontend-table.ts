@@ -1,7 +1,7 @@
 import { type Log, silentLog } from '@kpng/api'
-import type { Backend, Changes, NodeView } from '@kpng/client'
+import type { Backend, Changes, NodeView, ServiceEndpoints } from '@kpng/client'
 import { Claims } from './claims.js'
-import { type Frontend, frontendId, sameFrontend } from './frontend.js'
+import { type Frontend, sameFrontend } from './frontend.js'
 import { type Machine, type NodeFacts, nodeFacts, sameFacts, sameForFrontends, unknownNode } from './node.js'
 import { type ServiceFrontends, serviceFrontends } from './service-frontends.js'
 import { type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from './settings.js'
@@ -27,6 +27,8 @@ export class FrontendTable {
   readonly settings: DataplaneSettings
   readonly #claims = new Claims()
   readonly #problems: Problems
+  /** As of the last `apply`. */
+  readonly #items = new Map<string, ServiceEndpoints>()
   readonly #byService = new Map<string, readonly Frontend[]>()
   #node: NodeFacts = unknownNode
 
@@ -66,10 +68,18 @@ export class FrontendTable {
     const mayDiffer = changes.full || changes.node || changes.serviceCidrs || !view.node || nodeBefore === unknownNode
     const node = mayDiffer ? nodeFacts(view, machine, this.settings) : nodeBefore
     this.#node = node === nodeBefore || sameFacts(nodeBefore, node) ? nodeBefore : node
-    const everything = changes.full || (this.#node !== nodeBefore && !sameForFrontends(nodeBefore, node))
-    const paths = everything ? new Set([...this.#byService.keys(), ...view.services.keys()]) : changes.services.keys()
+    const isOtherNode = this.#node !== nodeBefore && !sameForFrontends(nodeBefore, node)
+    const paths =
+      changes.full || isOtherNode ? new Set([...this.#items.keys(), ...view.services.keys()]) : changes.services.keys()
     const wanted = new Map<string, ServiceFrontends>()
-    for (const path of paths) wanted.set(path, this.#frontendsOf(path, view))
+    for (const path of paths) {
+      const item = view.services.get(path)
+      // A Service is never changed in place: the same object asks for the same frontends.
+      if (!isOtherNode && item === this.#items.get(path)) continue
+      wanted.set(path, this.#frontendsOf(path, item))
+      if (item) this.#items.set(path, item)
+      else this.#items.delete(path)
+    }
     return {
       full: changes.full,
       frontends: this.#replace(wanted),
@@ -78,15 +88,12 @@ export class FrontendTable {
   }
 
   /** What a Service asks for now. A frontend that says the same as before is the same object. */
-  #frontendsOf(path: string, view: NodeView): ServiceFrontends {
-    const item = view.services.get(path)
+  #frontendsOf(path: string, item: ServiceEndpoints | undefined): ServiceFrontends {
     if (!item) return { frontends: none, problems: [] }
     const { frontends, problems } = serviceFrontends(path, item, this.#node, this.settings)
-    const known = new Map(this.wantedBy(path).map((frontend) => [frontendId(frontend), frontend]))
-    const stable = frontends.map((frontend) => {
-      const before = known.get(frontendId(frontend))
-      return before && sameFrontend(before, frontend) ? before : frontend
-    })
+    const known = this.wantedBy(path)
+    if (known.length === 0) return { frontends, problems }
+    const stable = frontends.map((frontend) => known.find((before) => sameFrontend(before, frontend)) ?? frontend)
     return { frontends: stable, problems }
   }
 
@@ -95,7 +102,7 @@ export class FrontendTable {
     const touch = (id: string) => before.set(id, this.#claims.owner(id))
     for (const [path, { frontends }] of wanted) {
       for (const frontend of [...this.wantedBy(path), ...frontends]) {
-        touch(frontendId(frontend))
+        touch(frontend.id)
         if (frontend.kind === 'clusterIP') for (const id of this.#claims.idsOn(frontend.address)) touch(id)
       }
     }
@@ -120,7 +127,7 @@ export class FrontendTable {
     for (const id of touched) for (const { service } of this.#claims.claimants(id)) services.add(service)
     for (const service of services) {
       const conflicts = this.wantedBy(service).flatMap((frontend) => {
-        const owner = this.#claims.owner(frontendId(frontend))
+        const owner = this.#claims.owner(frontend.id)
         return owner === frontend ? [] : [conflictOf(frontend, owner)]
       })
       this.#problems.set(service, { own: wanted.get(service)?.problems, conflicts })
@@ -131,9 +138,7 @@ export class FrontendTable {
 const none: readonly Frontend[] = []
 
 const conflictOf = (frontend: Frontend, owner: Frontend | undefined): string =>
-  owner
-    ? `${frontendId(frontend)} belongs to Service ${owner.service}`
-    : `${frontendId(frontend)} is a cluster IP of another Service`
+  owner ? `${frontend.id} belongs to Service ${owner.service}` : `${frontend.id} is a cluster IP of another Service`
 
 interface ServiceProblems {
   /** Those that the Service has by itself. */

@@ -24,6 +24,8 @@ export interface Audience {
  * A Service with two ports, a cluster IP and a node port has four.
  */
 export interface Frontend extends FrontendAddress {
+  /** Unique among the frontends of a node: see `frontendId`. */
+  readonly id: string
   /** `namespace/name` */
   readonly service: string
   /** The name of the Service's port; empty if it has none. */
@@ -62,10 +64,10 @@ export const endpointKey = ({ ip, port }: Pick<FrontendEndpoint, 'ip' | 'port'>)
 export function sameFrontend(a: Frontend, b: Frontend): boolean {
   return (
     a === b ||
-    (a.service === b.service &&
+    (a.id === b.id &&
+      a.service === b.service &&
       a.portName === b.portName &&
       a.kind === b.kind &&
-      frontendId(a) === frontendId(b) &&
       a.masquerade === b.masquerade &&
       a.sessionAffinitySeconds === b.sessionAffinitySeconds &&
       sameSources(a.allowedSources, b.allowedSources) &&

@@ -33,10 +33,8 @@ export function portEndpoints(
   { node, allowLoopback, report }: PortEndpointsOptions,
 ): PortEndpoints {
   const { internalTrafficToLocal, externalTrafficToLocal } = item.service
-  const internal = new Map<string, FrontendEndpoint>()
-  const cluster = new Map<string, FrontendEndpoint>()
-  const external = new Map<string, FrontendEndpoint>()
-  const draining = new Map<string, FrontendEndpoint>()
+  const found: Found[] = []
+  const seen = new Endpoints()
   for (const serving of port ? endpointsOfPort(item, port) : onAllPorts(item)) {
     if (port && !isPort(serving.port)) continue
     const scopes = serving.scopes ?? scopesWithoutPolicy(item.service, serving.endpoint)
@@ -47,25 +45,66 @@ export function portEndpoints(
       if (unsafe) report(`endpoint ${text} is not used because it is a ${unsafe} address`)
       if (ip?.family !== family || unsafe) continue
       const isLocal = serving.endpoint.local || node.onNode.has(ip.text)
-      const endpoint = { ip: ip.text, port: serving.port, isLocal }
-      const key = endpointKey(endpoint)
-      if (scopes.internal) internal.set(key, endpoint)
-      if (scopes.cluster) cluster.set(key, endpoint)
-      if (scopes.external) external.set(key, endpoint)
-      if (!scopes.internal && !scopes.cluster && !scopes.external) draining.set(key, endpoint)
+      found.push({
+        endpoint: { ip: ip.text, port: serving.port, isLocal },
+        scopes,
+        isRepeated: seen.has(ip.text, serving.port),
+      })
     }
   }
+  const internal = listOf(found, ({ internal }) => internal)
+  const external = listOf(found, ({ external }) => external)
+  const clusterOnly = listOf(found, ({ cluster }) => cluster)
   // A Go server does not send the cluster scope. Ours never leaves it empty while there are endpoints for outside traffic.
-  const forCluster = cluster.size > 0 ? cluster : external
-  const anywhere = hasEndpoints(port, family) ?? internal.size + forCluster.size > 0
-  const clusterAudience: Audience = { endpoints: [...forCluster.values()], otherwise: 'refuse' }
+  const cluster = clusterOnly.length > 0 ? clusterOnly : external
+  const anywhere = hasEndpoints(port, family) ?? internal.length + cluster.length > 0
+  const clusterAudience: Audience = { endpoints: cluster, otherwise: 'refuse' }
   return {
-    internal: { endpoints: [...internal.values()], otherwise: internalTrafficToLocal && anywhere ? 'drop' : 'refuse' },
+    internal: { endpoints: internal, otherwise: internalTrafficToLocal && anywhere ? 'drop' : 'refuse' },
     cluster: clusterAudience,
     external: externalTrafficToLocal
-      ? { endpoints: [...external.values()], otherwise: anywhere ? 'drop' : 'refuse' }
+      ? { endpoints: external, otherwise: anywhere ? 'drop' : 'refuse' }
       : clusterAudience,
-    draining: draining.size > 0 ? [...draining.values()] : none,
+    draining: listOf(found, ({ internal, cluster, external }) => !internal && !cluster && !external),
+  }
+}
+
+/** An address of an endpoint on its way into the lists. */
+interface Found {
+  readonly endpoint: FrontendEndpoint
+  readonly scopes: Scopes
+  /** The same address and port came before. */
+  readonly isRepeated: boolean
+}
+
+/** The endpoints with some scope, each address and port once. */
+function listOf(found: readonly Found[], isWanted: (scopes: Scopes) => boolean): readonly FrontendEndpoint[] {
+  const list: FrontendEndpoint[] = []
+  let hasRepeats = false
+  for (const { endpoint, scopes, isRepeated } of found) {
+    if (!isWanted(scopes)) continue
+    list.push(endpoint)
+    hasRepeats ||= isRepeated
+  }
+  if (list.length === 0) return none
+  return hasRepeats ? [...new Map(list.map((endpoint) => [endpointKey(endpoint), endpoint])).values()] : list
+}
+
+/** Which addresses and ports there were. Nearly always an address has one port, which is then found without a text for both. */
+class Endpoints {
+  readonly #ports = new Map<string, number>()
+  readonly #others = new Set<string>()
+
+  /** Whether it was there before; from now on it is. */
+  has(ip: string, port: number): boolean {
+    const known = this.#ports.get(ip)
+    if (known === undefined) {
+      this.#ports.set(ip, port)
+      return false
+    }
+    if (known === port) return true
+    const key = `${ip} ${port}`
+    return this.#others.has(key) || !this.#others.add(key)
   }
 }
 

@@ -97,14 +97,19 @@ class Builder {
 
   #put(where: FrontendAddress, endpoints: PortEndpoints, portName: string): void {
     const id = frontendId(where)
-    if (!this.frontends.has(id)) this.frontends.set(id, this.#frontend(where, endpoints, portName))
+    if (!this.frontends.has(id)) this.frontends.set(id, this.#frontend(id, where, endpoints, portName))
   }
 
-  #frontend(where: FrontendAddress, endpoints: PortEndpoints, portName: string): Frontend {
+  #frontend(id: string, where: FrontendAddress, endpoints: PortEndpoints, portName: string): Frontend {
     const { service } = this.#item
     const isClusterIp = where.kind === 'clusterIP'
     return {
-      ...where,
+      id,
+      kind: where.kind,
+      family: where.family,
+      address: where.address,
+      protocol: where.protocol,
+      port: where.port,
       service: this.#path,
       portName,
       inside: isClusterIp ? endpoints.internal : endpoints.cluster,

@@ -155,18 +155,7 @@ describe.skipIf(!hasPostject || !isLinux)('the Linux executable', () => {
   const mayMakeNetworks = spawnSync('unshare', ['--net', 'nft', '--version'], { stdio: 'ignore' }).status === 0
   test.skipIf(!mayMakeNetworks)('it brings the library that speaks to the kernel, and leaves no file of it', () => {
     const temporary = mkdtempSync(join(folder, 'tmp-'))
-    const args = [
-      '--net',
-      program,
-      'file',
-      '-i',
-      state,
-      'to-local',
-      '--once',
-      '--node-name',
-      'vm-001',
-      'to-nft',
-    ]
+    const args = ['--net', program, 'file', '-i', state, 'to-local', '--once', '--node-name', 'vm-001', 'to-nft']
     const { status, stderr } = spawnSync('unshare', args, {
       encoding: 'utf8',
       env: { PATH: process.env.PATH, TMPDIR: temporary },

@@ -1,5 +1,5 @@
 import { endianness } from 'node:os'
-import { boundsOf, bytesOfIp, type Cidr, ipOfBytes } from '@kpng/api'
+import { boundsOf, bytesOfIp, type Cidr, ipOfBytes, ipv4Number } from '@kpng/api'
 import type { Protocol } from '@kpng/client'
 import type { TableFamily } from '../rules/family.js'
 import { findShape, type SetPath, splitSetPath } from '../rules/names.js'
@@ -8,7 +8,11 @@ import { findShape, type SetPath, splitSetPath } from '../rules/names.js'
 // serve as map keys, what is read from the kernel compares with what is wanted without parsing, and writing one is a copy. Only
 // elements/ and kernel/ know them. Each field of a concatenation is padded to four bytes.
 
-export const addressBytes = (ip: string): string => latin1(bytesOfIp(ip) ?? [])
+export function addressBytes(ip: string): string {
+  const number = ipv4Number(ip)
+  if (number === undefined) return latin1(bytesOfIp(ip) ?? [])
+  return String.fromCharCode(number >>> 24, (number >>> 16) & 0xff, (number >>> 8) & 0xff, number & 0xff)
+}
 
 export const addressText = (bytes: string): string => ipOfBytes(Buffer.from(bytes, 'latin1'))
 

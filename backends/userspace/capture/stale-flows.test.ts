@@ -9,7 +9,14 @@ const nobody = { endpoints: [], otherwise: 'refuse' } as const
 
 const open = (init: Partial<OpenPortal['portal']> = {}, place: Partial<OpenPortal['place']> = {}): OpenPortal => ({
   portal: {
-    ...{ service: 'default/dns', portName: 'dns', kind: 'clusterIP', family: 'IPv4', protocol: 'udp' },
+    ...{
+      id: '10.96.0.10:53/udp',
+      service: 'default/dns',
+      portName: 'dns',
+      kind: 'clusterIP',
+      family: 'IPv4',
+      protocol: 'udp',
+    },
     ...{ address: '10.96.0.10', port: 53, inside: nobody, outside: nobody, draining: [], masquerade: 'notPods' },
     ...{ allowedSources: undefined, sessionAffinitySeconds: undefined },
     ...init,

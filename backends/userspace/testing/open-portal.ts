@@ -15,6 +15,7 @@ export function openPortal(
   place: Partial<Place> = {},
 ): OpenPortal {
   const portal: Portal = {
+    id: '10.96.0.1:80/tcp',
     service: 'default/web',
     portName: 'http',
     kind: 'clusterIP',
