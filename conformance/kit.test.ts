@@ -33,7 +33,8 @@ const knows = (backend: string) =>
 const whyNoNft = whyNot ?? (knows('to-nft') ? undefined : 'this kpng has no to-nft')
 if (whyNot === undefined && whyNoNft !== undefined) console.warn(`The kit is not tried on nft: ${whyNoNft}`)
 
-const fullRunMs = 120_000
+/** Only a run that hangs takes so long: how long it may take depends on the machine. */
+const fullRunMs = 600_000
 let folder: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'kpng-kit-'))
@@ -49,13 +50,16 @@ const run = (options: Omit<ConformanceOptions, 'log'>): Promise<ConformanceRepor
 
 /** Known faults of kpng. Take them out as they are mended. */
 const notYetRight = {
-  // The view does not send endpoints that terminate while others are ready.
-  nft: ['udp-endpoint-terminates/2/*'],
+  nft: [
+    // The view does not send endpoints that terminate while others are ready.
+    'udp-endpoint-terminates/2/*',
+    // The main proxy drops packets to cluster IPs that it does not know before the specialised one sees them.
+    'specialised-cluster-ip/*',
+    // Of two tables, the newer one masquerades the packets of both; the older one then cannot remember the endpoint.
+    'specialised-affinity/*',
+  ],
   // An external IP takes the ports of another Service's cluster IP that its owner lacks.
   userspace: ['udp-endpoint-terminates/2/*', 'external-ip-is-a-cluster-ip/*-other-port*'],
-  // The main proxy drops packets to cluster IPs that it does not know before the specialised one sees them. And whichever table is
-  // older masquerades the packets of both, so that the other one cannot remember their endpoints for session affinity.
-  specialised: ['specialised-cluster-ip/*', 'specialised-affinity/*', 'affinity*'],
 }
 
 /** The wrong cells, as the table shows them. */
@@ -74,6 +78,7 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
     const json = join(folder, 'nft.json')
     const report = await run({
       proxy: proxyNamed('nft', kpng, 'manifests'),
+      specialised: specialisedProxyNamed('nft', kpng, 'manifests'),
       feed: 'manifests',
       backend: 'nft',
       junit,
@@ -82,8 +87,7 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
     expect(unexpected(report, notYetRight.nft)).toBe('')
     expect(report.summary.right).toBeGreaterThan(1000)
     expect(report.summary.deviates).toBe(0)
-    expect(skipReasons(report)).toContain('no specialised proxy was given')
-    expect(report.durationMs).toBeLessThan(90_000)
+    expect(skipReasons(report).filter((reason) => !reason.includes('SCTP'))).toEqual([])
     expect(JSON.parse(await readFile(json, 'utf8'))).toEqual(JSON.parse(JSON.stringify(report)))
     expect(await readFile(junit, 'utf8')).toContain(`tests="${report.summary.cells}"`)
   })
@@ -97,24 +101,8 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
     expect(unexpected(report, notYetRight.userspace)).toBe('')
     expect(report.summary.deviates).toBeGreaterThan(100)
     expect(report.summary['unexpectedly-right']).toBe(0)
+    expect(skipReasons(report)).toContain('no specialised proxy was given')
   })
-
-  it.skipIf(whyNoNft !== undefined)(
-    'finds a specialised kpng nft right beside the main one',
-    { timeout: fullRunMs },
-    async () => {
-      const report = await run({
-        proxy: proxyNamed('nft', kpng, 'manifests'),
-        specialised: specialisedProxyNamed('nft', kpng, 'manifests'),
-        feed: 'manifests',
-        backend: 'nft',
-        only: ['specialised-*', 'another-proxy', 'headless*', 'unallocated-*', 'affinity', 'affinity-connections'],
-      })
-      expect(unexpected(report, notYetRight.specialised)).toBe('')
-      expect(report.summary.right).toBeGreaterThan(100)
-      expect(skipReasons(report)).toEqual([])
-    },
-  )
 
   it('finds nearly nothing right in a proxy that does nothing', { timeout: fullRunMs }, async () => {
     const only = cases.filter(({ steps }) => steps.length === 1).map(({ id }) => id)
@@ -171,18 +159,23 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
 
   it('leaves nothing when it is interrupted', async () => {
     const index = fileURLToPath(new URL('./dist/index.js', import.meta.url))
+    // Its argument is how it is found.
+    const proxy = ['sleep', `98${process.pid}`]
     const script = `import { runConformance } from ${JSON.stringify(index)}
-      runConformance({ proxy: ['sleep', '1000'], feed: 'manifests', programTimeoutMs: 60000, log() {} })
+      runConformance({ proxy: ${JSON.stringify(proxy)}, feed: 'manifests', programTimeoutMs: 600000, log() {} })
         .catch(({ code }) => { process.exitCode = code === 'interrupted' ? 7 : 8 })`
     const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
       stdio: ['ignore', 'inherit', 'inherit'],
     })
     const namespaces = async () =>
       (await readdir('/run/netns').catch(() => [])).filter((name) => makerOf(name) === child.pid)
-    while ((await namespaces()).length === 0) await new Promise((resolve) => setTimeout(resolve, 50))
-    await new Promise((resolve) => setTimeout(resolve, 1500))
+    const isProxyRunning = () =>
+      spawnSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).stdout.split('\n').includes(proxy.join(' '))
+    while (!isProxyRunning()) await new Promise((resolve) => setTimeout(resolve, 50))
+    expect((await namespaces()).length).toBeGreaterThan(0)
     child.kill('SIGINT')
     expect(await once(child, 'close')).toEqual([7, null])
     expect(await namespaces()).toEqual([])
+    expect(isProxyRunning()).toBe(false)
   })
 })

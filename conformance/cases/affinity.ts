@@ -106,7 +106,7 @@ export const affinityCases: readonly Case[] = [
             expect: reaches(['a1', 'a2', 'b1', 'b2'], { hits: 'several' }),
             rows: [38],
             tries: 8,
-            spacingMs: 1400,
+            spacing: { ms: 1400 },
           },
           {
             id: 'refreshed',
@@ -115,7 +115,7 @@ export const affinityCases: readonly Case[] = [
             expect: reaches(['a1', 'a2', 'b1', 'b2'], { hits: 'one' }),
             rows: [38],
             tries: 8,
-            spacingMs: 1400,
+            spacing: { ms: 1400, atMostMs: 3500 },
           },
         ]),
       },

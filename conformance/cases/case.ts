@@ -54,8 +54,11 @@ export interface Cell {
   readonly tries?: number
   /** Over TCP: so many bytes there and back, with one direction closed before the other. */
   readonly bytes?: number
-  /** Ask one after the other, so far apart. Default: all at once. */
-  readonly spacingMs?: number
+  /**
+   * Ask one after the other, so far apart. With `atMostMs` the tries prove something only if none came later than that after the one
+   * before. Default: all at once.
+   */
+  readonly spacing?: { readonly ms: number; readonly atMostMs?: number }
 }
 
 export interface Destination {

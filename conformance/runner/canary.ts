@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { families as allFamilies, type Family } from '@kpng/api'
-import { clusterIp, type DualAddress, externalIp } from '../addresses.js'
+import type { Place } from '@kpng/linux/testing'
+import { clusterIp, type DualAddress, externalIp, type Server } from '../addresses.js'
 import type { KubernetesObject } from '../cases/case.js'
-import { served, serviceProxyName, serviceProxyNameLabel, tcpPort } from '../cases/objects.js'
+import { served, serviceProxyName, serviceProxyNameLabel, tcpPort, udpPort } from '../cases/objects.js'
 import type { Lab } from '../lab/lab.js'
+import type { Pace } from './pace.js'
 
 // How the kit knows that a proxy has programmed a round without asking it: one Service has another port in each round. When the
-// new port answers, what was fed with it is in place.
+// new port answers, what was fed with it is in place. UDP clients in mid-flow may be moved a little later; so there is one client
+// whose endpoint is another one in each round, and when it has moved, those that have not will stay.
 
 export interface Canary {
   readonly address: DualAddress
@@ -14,15 +17,31 @@ export interface Canary {
   objects(round: number): KubernetesObject[]
 }
 
+/** Not long: a SYN that came too early is sent again only after a second. */
+const shortWaitMs = 200
+
 const mainNumber = 9999
+const flowNumber = 9998
 const specialisedNumber = 254
 
 const portOf = (round: number): number => 1000 + round
 
+/** Where a canary is served in a round. */
+export const placeOf = ({ address }: Canary, round: number, family: Family): Place => ({
+  protocol: 'TCP',
+  ip: address[family],
+  port: portOf(round),
+})
+
 export const mainCanary: Canary = {
   address: clusterIp(mainNumber),
-  objects: (round) => served('canary', mainNumber, ['a1'], { ports: [tcpPort(portOf(round))] }),
+  objects: (round) => [
+    ...served('canary-flow', flowNumber, [flowServer(round)], { ports: [udpPort(80)] }),
+    ...served('canary', mainNumber, ['a1'], { ports: [tcpPort(portOf(round))] }),
+  ],
 }
+
+const flowServer = (round: number): Server => (round % 2 === 0 ? 'a1' : 'a2')
 
 /** It has no cluster IP: whether a specialised proxy may have those beside the main one is for the cases to prove. */
 export const specialisedCanary: Canary = {
@@ -42,7 +61,8 @@ export const specialisedCanary: Canary = {
 /** Resolves with how long it took in every family, in milliseconds, or with undefined when the time is over. */
 export async function waitForCanary(
   lab: Lab,
-  { address }: Canary,
+  pace: Pace,
+  canary: Canary,
   round: number,
   families: readonly Family[],
   timeoutMs: number,
@@ -50,13 +70,39 @@ export async function waitForCanary(
 ): Promise<number | undefined> {
   const start = performance.now()
   for (const family of families) {
-    const to = { protocol: 'TCP', ip: address[family], port: portOf(round) } as const
+    const to = placeOf(canary, round, family)
     for (;;) {
-      if (signal.aborted || performance.now() - start >= timeoutMs) return undefined
-      const seen = await lab.agents['pod-a'].call('probe', { to, timeoutMs: 200 })
+      if (signal.aborted || performance.now() - start >= pace.scaled(timeoutMs)) return undefined
+      const [seen] = await Promise.all([
+        lab.agents['pod-a'].call('probe', { to, timeoutMs: pace.scaled(shortWaitMs) }),
+        pace.measure('pod-a', family),
+      ])
       if (seen.outcome === 'reached' && seen.server === 'a1') break
       await sleep(10)
     }
   }
   return performance.now() - start
+}
+
+/** Waits until the proxy under test has moved the UDP client whose endpoint changed. Resolves with whether it has in time. */
+export async function waitForMovedFlow(
+  lab: Lab,
+  pace: Pace,
+  round: number,
+  families: readonly Family[],
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const start = performance.now()
+  for (const family of families) {
+    const to = { protocol: 'UDP', ip: clusterIp(flowNumber)[family], port: 80 } as const
+    for (;;) {
+      if (signal.aborted || performance.now() - start >= pace.scaled(timeoutMs)) return false
+      const probe = { to, timeoutMs: pace.scaled(shortWaitMs), flow: `canary.${family}`, keepGoing: true }
+      const [seen] = await Promise.all([lab.agents['pod-a'].call('probe', probe), pace.measure('pod-a', family)])
+      if (seen.outcome === 'reached' && seen.server === flowServer(round)) break
+      await sleep(10)
+    }
+  }
+  return true
 }

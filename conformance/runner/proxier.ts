@@ -2,6 +2,7 @@ import type { Family } from '@kpng/api'
 import { ConformanceError } from '../error.js'
 import type { Lab } from '../lab/lab.js'
 import { type Canary, waitForCanary } from './canary.js'
+import type { Pace } from './pace.js'
 import { ProxyProcess } from './proxy.js'
 
 /** When a proxy never served its canary, later rounds do not wait for it as long: the table is to come in reasonable time. */
@@ -25,6 +26,11 @@ export class Proxier {
     return this.#process.stop()
   }
 
+  /** It served its canary at least once. */
+  get hasServed(): boolean {
+    return this.#hasServed
+  }
+
   /** It did not live to the end of the run. */
   get hasEnded(): boolean {
     return this.#process.ended !== undefined
@@ -36,13 +42,14 @@ export class Proxier {
    */
   async programmed(
     lab: Lab,
+    pace: Pace,
     round: number,
     { families, programTimeoutMs }: { readonly families: readonly Family[]; readonly programTimeoutMs: number },
     signal: AbortSignal,
   ): Promise<number | undefined> {
     const timeoutMs = this.#hasServed || this.#rounds++ === 0 ? programTimeoutMs : hopelessTimeoutMs
     const tookMs = await Promise.race([
-      waitForCanary(lab, this.canary, round, families, timeoutMs, signal),
+      waitForCanary(lab, pace, this.canary, round, families, timeoutMs, signal),
       this.#process.closed.then(() => undefined),
     ])
     this.#hasServed ||= tookMs !== undefined

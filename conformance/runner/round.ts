@@ -5,54 +5,73 @@ import type { Lab } from '../lab/lab.js'
 import type { CellResult } from '../report/result.js'
 import { judge } from './judge.js'
 import { measure } from './measure.js'
+import type { Pace } from './pace.js'
 import type { PlacedCell } from './rounds.js'
 
-/** So many cells at a time; most of them wait for a time-out rather than for the machine. */
-const cellsAtATime = 24
+/** So many cells at a time. More would not be faster, but a proxy that is a process would answer late. */
+const cellsAtATime = 12
 /** Between two measurements of a cell that was wrong. */
 const againMs = 250
+/** A cell is wrong only if it was so often, however long each measurement took. */
+const leastAttempts = 3
+
+export interface Measuring {
+  readonly lab: Lab
+  readonly pace: Pace
+  readonly deviations: Deviations
+  /** How long a wrong cell may still become right, in milliseconds. 0: it is measured once. */
+  readonly settleMs: number
+  /** Goes before the names of flows, so that nobody uses the sockets of an earlier time. */
+  readonly flowPrefix: string
+}
 
 /**
  * Measures the cells of a round. A proxy may program bit by bit, so a cell that is wrong is measured again until `settleMs` have
  * passed; what becomes right that way must be right twice.
  */
-export async function measureRound(
-  lab: Lab,
+export async function measureRound(cells: readonly PlacedCell[], measuring: Measuring): Promise<CellResult[]> {
+  // Spaced cells take seconds and hardly load anything: they go on beside the others.
+  const isSpaced = ({ cell }: PlacedCell) => cell.spacing !== undefined
+  const slow = measureUntilRight(cells.filter(isSpaced), measuring)
+  // It is awaited last; when the others fail first, its own failure has nobody to go to.
+  slow.catch(() => {})
+  const others = await measureUntilRight(
+    cells.filter((placed) => !isSpaced(placed)),
+    measuring,
+  )
+  const results = new Map([...others, ...(await slow)])
+  return cells.map(({ id }) => results.get(id) as CellResult)
+}
+
+async function measureUntilRight(
   cells: readonly PlacedCell[],
-  deviations: Deviations,
-  settleMs: number,
-): Promise<CellResult[]> {
+  { lab, pace, deviations, settleMs, flowPrefix }: Measuring,
+): Promise<Map<string, CellResult>> {
   const results = new Map<string, CellResult>()
   const run = async (some: readonly PlacedCell[], attempt: number) => {
     const measured = await inTurns(
       some.map((placed) => async () => {
-        const outcomes = await measure(lab, placed.cell, `${placed.case.id}/`)
+        const outcomes = await measure(lab, pace, placed.cell, `${flowPrefix}${placed.case.id}/`)
         return judge(placed, outcomes, deviations, attempt)
       }),
       cellsAtATime,
     )
     for (const result of measured) results.set(result.id, result)
   }
-  const wrong = (some: readonly PlacedCell[]) =>
-    some.filter(({ id, cell }) => results.get(id)?.status === 'wrong' && cell.spacingMs === undefined)
+  const wrong = () => cells.filter(({ id }) => results.get(id)?.status === 'wrong')
 
-  // Spaced cells take seconds and hardly load anything: they go on beside the others.
-  const spaced = cells.filter(({ cell }) => cell.spacingMs !== undefined)
-  const others = cells.filter(({ cell }) => cell.spacingMs === undefined)
-  const slow = run(spaced, 1)
-  // It is awaited last; when the others fail first, its own failure has nobody to go to.
-  slow.catch(() => {})
-  await run(others, 1)
+  await run(cells, 1)
+  if (settleMs === 0) return results
   const start = performance.now()
-  for (let attempt = 2; wrong(others).length > 0 && performance.now() - start < settleMs; attempt++) {
+  const mayGoOn = (attempt: number) => attempt <= leastAttempts || performance.now() - start < pace.scaled(settleMs)
+  for (let attempt = 2; wrong().length > 0 && mayGoOn(attempt); attempt++) {
     await sleep(againMs)
-    const before = wrong(others)
+    const before = wrong()
     await run(before, attempt)
     await run(
       before.filter(({ id }) => results.get(id)?.status !== 'wrong'),
       attempt,
     )
   }
-  await slow
-  return cells.map(({ id }) => results.get(id) as CellResult)
+  return results
 }

@@ -7,7 +7,9 @@ import { outcomeOfAnswer, outcomeOfError } from './verdict.js'
 
 /** How a connection that carries much data begins. */
 export const bulkMark = 'B'
-const timeoutMs = 5000
+/** Much data may take so many times as long as an answer, and this long at least. */
+const answersOfBulk = 7
+const shortestMs = 5000
 
 /** The server's side of it: everything is read first, then answered. */
 export function answerBulk(socket: Socket, first: Buffer, answer: string): void {
@@ -22,7 +24,7 @@ export function answerBulk(socket: Socket, first: Buffer, answer: string): void 
 }
 
 /** Sends so many bytes, closes its side, and counts what comes back. */
-export function askBulk({ ip, port }: Place, bytes: number): Promise<Outcome> {
+export function askBulk({ ip, port }: Place, bytes: number, timeoutMs: number): Promise<Outcome> {
   return new Promise((resolve) => {
     const socket = connect({ host: ip, port, allowHalfOpen: true })
     const chunks: Buffer[] = []
@@ -34,7 +36,7 @@ export function askBulk({ ip, port }: Place, bytes: number): Promise<Outcome> {
     }
     const timer = setTimeout(
       () => settle(connected ? { outcome: 'broken', how: 'much data was not answered' } : { outcome: 'dropped' }),
-      timeoutMs,
+      Math.max(shortestMs, answersOfBulk * timeoutMs),
     )
     socket.on('connect', () => {
       connected = true

@@ -32,7 +32,7 @@ export function agentMethods(name: string) {
     },
 
     async probe({ to, timeoutMs, flow, keepGoing, bytes }: ProbeRequest): Promise<Outcome> {
-      if (bytes !== undefined) return askBulk(to, bytes)
+      if (bytes !== undefined) return askBulk(to, bytes, timeoutMs)
       if (flow === undefined) return askOnce(to, timeoutMs)
       const open = flows.get(flow) ?? conversation(to)
       flows.set(flow, open)

@@ -2,8 +2,8 @@ import { connect, type Socket } from 'node:net'
 import type { Outcome, Place } from './protocol.js'
 import { afterUnread, outcomeOfAnswer, outcomeOfError } from './verdict.js'
 
-/** How much longer an answer may take once there is a connection. */
-const answerTimeoutMs = 1500
+/** How much longer an answer may take once there is a connection; longer if the connection itself may take long. */
+const answerTimeoutMs = (timeoutMs: number): number => Math.max(1500, 2 * timeoutMs)
 
 /** One question over a connection, which stays open until it is closed. */
 export class TcpConversation {
@@ -32,7 +32,7 @@ export class TcpConversation {
       }
       let forget = afterUnread(timeoutMs, () => {
         // Nobody dropped this one; whoever has it may be busy.
-        if (this.#connected) forget = afterUnread(answerTimeoutMs, giveUp)
+        if (this.#connected) forget = afterUnread(answerTimeoutMs(timeoutMs), giveUp)
         else giveUp()
       })
       this.#waiting = (outcome) => {
