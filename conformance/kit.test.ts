@@ -9,7 +9,6 @@ import { startPlayground } from '@kpng/playground'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import '../cli/testing/compiled.js'
 import { cases } from './cases/index.js'
-import { matchesAny } from './evaluation/glob.js'
 import type { ConformanceOptions } from './options.js'
 import { proxyNamed, specialisedProxyNamed } from './proxies.js'
 import type { ConformanceReport } from './report/report.js'
@@ -48,23 +47,9 @@ afterAll(async () => {
 const run = (options: Omit<ConformanceOptions, 'log'>): Promise<ConformanceReport> =>
   runConformance({ log: () => {}, ...options })
 
-/** Known faults of kpng. Take them out as they are mended. */
-const notYetRight = {
-  nft: [
-    // The view does not send endpoints that terminate while others are ready.
-    'udp-endpoint-terminates/2/*',
-    // The main proxy drops packets to cluster IPs that it does not know before the specialised one sees them.
-    'specialised-cluster-ip/*',
-    // Of two tables, the newer one masquerades the packets of both; the older one then cannot remember the endpoint.
-    'specialised-affinity/*',
-  ],
-  // An external IP takes the ports of another Service's cluster IP that its owner lacks.
-  userspace: ['udp-endpoint-terminates/2/*', 'external-ip-is-a-cluster-ip/*-other-port*'],
-}
-
 /** The wrong cells, as the table shows them. */
-function unexpected({ results, notes }: ConformanceReport, known: readonly string[] = []): string {
-  const wrong = results.filter(({ id, status }) => status === 'wrong' && !matchesAny(known, id))
+function unexpected({ results, notes }: ConformanceReport): string {
+  const wrong = results.filter(({ status }) => status === 'wrong')
   return wrong.length === 0 ? '' : [tableText(wrong), ...notes].join('\n')
 }
 
@@ -84,7 +69,7 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       junit,
       json,
     })
-    expect(unexpected(report, notYetRight.nft)).toBe('')
+    expect(unexpected(report)).toBe('')
     expect(report.summary.right).toBeGreaterThan(1000)
     expect(report.summary.deviates).toBe(0)
     expect(skipReasons(report).filter((reason) => !reason.includes('SCTP'))).toEqual([])
@@ -98,7 +83,7 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       feed: 'manifests',
       backend: 'userspace',
     })
-    expect(unexpected(report, notYetRight.userspace)).toBe('')
+    expect(unexpected(report)).toBe('')
     expect(report.summary.deviates).toBeGreaterThan(100)
     expect(report.summary['unexpectedly-right']).toBe(0)
     expect(skipReasons(report)).toContain('no specialised proxy was given')

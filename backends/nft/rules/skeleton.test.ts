@@ -104,7 +104,6 @@ describe('the rules', () => {
           ip daddr @external-addresses goto to-external-address
           ip daddr @local-addresses goto to-local-address
           fib daddr type local ip daddr @node-port-addresses ip daddr != 127.0.0.0/8 goto to-node-port
-          ip daddr @service-cidrs drop
         }
         chain remember {
           meta l4proto tcp ct original ip daddr . meta l4proto . ct original proto-dst vmap @sticky
@@ -122,13 +121,24 @@ describe('the rules', () => {
           type nat hook output priority -100; policy accept;
           jump services
         }
+        chain late-prerouting {
+          type nat hook prerouting priority -90; policy accept;
+          ip daddr @service-cidrs drop
+        }
+        chain late-output {
+          type nat hook output priority -90; policy accept;
+          ip daddr @service-cidrs drop
+        }
         chain snat-input {
           type nat hook input priority 100; policy accept;
           ct status dnat jump remember
         }
+        chain remember-postrouting {
+          type nat hook postrouting priority 90; policy accept;
+          ct status dnat jump remember
+        }
         chain snat-postrouting {
           type nat hook postrouting priority 100; policy accept;
-          ct status dnat jump remember
           meta mark & 0x4000 == 0x4000 meta mark set meta mark ^ 0x4000 masquerade fully-random
           ct status dnat ip saddr . ip daddr @hairpin masquerade fully-random
         }

@@ -18,11 +18,12 @@ import { blockLengths, maskText } from './source-lengths.js'
 //        │    │ to-…-address          Services that have a whole address
 //        │    │ to-node-port          node ports
 //        │    └─► draw-…              an endpoint, or none: then refused or dropped, here and at once
+//   late-prerouting (nat, -90) ── late-output    addresses in the service range that no Service has are dropped
 //        ├──────── routing ───────┐          │
 //        │                   snat-input (nat, 100): endpoints in the host's own network end here
 //        │                                   │
-//   snat-postrouting (nat, 100): session affinity remembers the endpoint that was chosen; what is marked is masqueraded, and
-//                                hairpins are
+//   remember-postrouting (nat, 90): session affinity remembers the endpoint that was chosen
+//   snat-postrouting (nat, 100): what is marked is masqueraded, and hairpins are
 //
 //   filter-forward (filter, 0): drops what conntrack takes for invalid
 //
@@ -33,6 +34,9 @@ import { blockLengths, maskText } from './source-lengths.js'
 //   - Affinity is remembered after routing and filtering, when nothing of ours or of others can refuse the packet any more.
 //   - A packet that conntrack takes for invalid (outside the TCP window, say) is not translated back. A client that gets one from
 //     an endpoint's own address resets the connection, so such packets are dropped, as in kube-proxy's iptables mode.
+//   - Another kpng may have tables of its own: for Services with its service-proxy-name. The first chain of a hook that translates
+//     a packet ends the hook's nat chains. So what concerns packets of others too comes at a priority of its own: an address
+//     without a Service is dropped after all tables had their turn, and affinity is remembered before any table masquerades.
 // A packet is refused in prerouting: kernels can do that since 5.9.
 //
 // No rule names a service. No map but the sticky ones holds a verdict: see draw.ts for why.
@@ -109,7 +113,6 @@ function dispatchChains(family: TableFamily, settings: RuleSettings): Chain[] {
         `${family} daddr @${names.externalAddresses} goto to-external-address`,
         `${family} daddr @${names.localAddresses} goto to-local-address`,
         `fib daddr type local ${family} daddr @${names.nodePortAddresses} ${family} daddr != ${loopback[family]} goto to-node-port`,
-        `${family} daddr @${names.serviceCidrs} drop`,
       ],
     },
     {
@@ -187,15 +190,18 @@ function drawChains(family: TableFamily, kind: ListKind): Chain[] {
 function baseChains(family: TableFamily, settings: RuleSettings): Chain[] {
   const bit = markText(settings)
   const remember = 'ct status dnat jump remember'
+  const unallocated = `${family} daddr @${names.serviceCidrs} drop`
   return [
     { name: 'dnat-prerouting', hook: 'type nat hook prerouting priority -100', rules: ['jump services'] },
     { name: 'dnat-output', hook: 'type nat hook output priority -100', rules: ['jump services'] },
+    { name: 'late-prerouting', hook: 'type nat hook prerouting priority -90', rules: [unallocated] },
+    { name: 'late-output', hook: 'type nat hook output priority -90', rules: [unallocated] },
     { name: 'snat-input', hook: 'type nat hook input priority 100', rules: [remember] },
+    { name: 'remember-postrouting', hook: 'type nat hook postrouting priority 90', rules: [remember] },
     {
       name: 'snat-postrouting',
       hook: 'type nat hook postrouting priority 100',
       rules: [
-        remember,
         `meta mark & ${bit} == ${bit} meta mark set meta mark ^ ${bit} masquerade fully-random`,
         `ct status dnat ${family} saddr . ${family} daddr @${names.hairpin} masquerade fully-random`,
       ],

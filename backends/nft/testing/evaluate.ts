@@ -76,7 +76,10 @@ export function evaluate(packet: Packet, elements: Elements, settings: Settings,
     drawn: new Map(),
     redirected: false,
   }
-  const verdict = run(walk, packet.fromNode ? 'dnat-output' : 'dnat-prerouting')
+  const hook = packet.fromNode ? 'output' : 'prerouting'
+  // A translation ends the nat chains of a hook, and so does a verdict.
+  const early = run(walk, `dnat-${hook}`)
+  const verdict = early === undefined && !walk.redirected ? run(walk, `late-${hook}`) : early
   if (walk.redirected) return toEndpoint(walk)
   const outcome = verdict === 'drop' ? 'dropped' : verdict === 'reject' ? 'rejected' : 'passed'
   return { verdict: outcome, endpoints: new Map(), masqueraded: false }
