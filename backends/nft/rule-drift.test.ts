@@ -27,9 +27,9 @@ const intrusions: readonly (readonly [string, () => void])[] = [
   [
     'exchanges two rules of a chain',
     () => {
-      const rule = 'ip daddr @service-cidrs'
+      const rule = 'ip daddr @local-addresses'
       nft('delete', 'rule', 'ip', 'kpng', 'services', 'handle', handleOf('services', rule))
-      nft(`insert rule ip kpng services ${rule} drop`)
+      nft(`insert rule ip kpng services ${rule} goto to-local-address`)
     },
   ],
 ]
