@@ -1,6 +1,6 @@
 // Views to measure with: many services, each with a cluster IP and so many endpoints.
 import { create } from '@bufbuild/protobuf'
-import { localv1 } from '@kpng/api'
+import { globalv1, localv1 } from '@kpng/api'
 
 const address = (first, number) => `${first}.${(number >> 16) & 255}.${(number >> 8) & 255}.${number & 255}`
 
@@ -27,7 +27,8 @@ export function makeView(services, endpointsEach) {
     const endpoints = Array.from({ length: endpointsEach }, (_, at) => endpoint(index * endpointsEach + at))
     items.set(`bench/service-${index}`, serviceItem(index, endpoints))
   }
-  return { nodeName: 'bench', node: undefined, services: items, serviceCidrs: new Map() }
+  const node = create(globalv1.NodeSchema, { name: 'bench', addresses: ['172.30.0.1'] })
+  return { nodeName: 'bench', node, services: items, serviceCidrs: new Map() }
 }
 
 export const nothing = { full: false, services: new Map(), node: false, serviceCidrs: false, triggers: [] }
