@@ -33,8 +33,7 @@ export function portEndpoints(
   { node, allowLoopback, report }: PortEndpointsOptions,
 ): PortEndpoints {
   const { internalTrafficToLocal, externalTrafficToLocal } = item.service
-  const found: Found[] = []
-  const seen = new Endpoints()
+  const found = new Found()
   for (const serving of port ? endpointsOfPort(item, port) : onAllPorts(item)) {
     if (port && !isPort(serving.port)) continue
     const scopes = serving.scopes ?? scopesWithoutPolicy(item.service, serving.endpoint)
@@ -45,16 +44,12 @@ export function portEndpoints(
       if (unsafe) report(`endpoint ${text} is not used because it is a ${unsafe} address`)
       if (ip?.family !== family || unsafe) continue
       const isLocal = serving.endpoint.local || node.onNode.has(ip.text)
-      found.push({
-        endpoint: { ip: ip.text, port: serving.port, isLocal },
-        scopes,
-        isRepeated: seen.has(ip.text, serving.port),
-      })
+      found.add({ ip: ip.text, port: serving.port, isLocal }, scopes)
     }
   }
-  const internal = listOf(found, ({ internal }) => internal)
-  const external = listOf(found, ({ external }) => external)
-  const clusterOnly = listOf(found, ({ cluster }) => cluster)
+  const internal = found.with(({ internal }) => internal)
+  const external = found.with(({ external }) => external)
+  const clusterOnly = found.with(({ cluster }) => cluster)
   // A Go server does not send the cluster scope. Ours never leaves it empty while there are endpoints for outside traffic.
   const cluster = clusterOnly.length > 0 ? clusterOnly : external
   const anywhere = hasEndpoints(port, family) ?? internal.length + cluster.length > 0
@@ -65,46 +60,40 @@ export function portEndpoints(
     external: externalTrafficToLocal
       ? { endpoints: external, otherwise: anywhere ? 'drop' : 'refuse' }
       : clusterAudience,
-    draining: listOf(found, ({ internal, cluster, external }) => !internal && !cluster && !external),
+    draining: found.with(({ internal, cluster, external }) => !internal && !cluster && !external),
   }
 }
 
-/** An address of an endpoint on its way into the lists. */
-interface Found {
-  readonly endpoint: FrontendEndpoint
-  readonly scopes: Scopes
-  /** The same address and port came before. */
-  readonly isRepeated: boolean
-}
+/** Up to this many endpoints are compared one by one; an index for each of thousands of small Services would cost more. */
+const few = 16
 
-/** The endpoints with some scope, each address and port once. */
-function listOf(found: readonly Found[], isWanted: (scopes: Scopes) => boolean): readonly FrontendEndpoint[] {
-  const list: FrontendEndpoint[] = []
-  let hasRepeats = false
-  for (const { endpoint, scopes, isRepeated } of found) {
-    if (!isWanted(scopes)) continue
-    list.push(endpoint)
-    hasRepeats ||= isRepeated
+/** The endpoints of a port with their scopes. Lists that hold all of them are one object. */
+class Found {
+  readonly #endpoints: FrontendEndpoint[] = []
+  readonly #scopes: Scopes[] = []
+  #keys: Set<string> | undefined
+  /** The same address and port may be in two slices, with different scopes. */
+  #hasRepeats = false
+
+  add(endpoint: FrontendEndpoint, scopes: Scopes): void {
+    this.#hasRepeats ||= this.#isKnown(endpoint)
+    this.#endpoints.push(endpoint)
+    this.#scopes.push(scopes)
   }
-  if (list.length === 0) return none
-  return hasRepeats ? [...new Map(list.map((endpoint) => [endpointKey(endpoint), endpoint])).values()] : list
-}
 
-/** Which addresses and ports there were. Nearly always an address has one port, which is then found without a text for both. */
-class Endpoints {
-  readonly #ports = new Map<string, number>()
-  readonly #others = new Set<string>()
+  /** Those with some scope, each address and port once. */
+  with(isWanted: (scopes: Scopes) => boolean): readonly FrontendEndpoint[] {
+    if (!this.#hasRepeats && this.#scopes.every(isWanted)) return this.#endpoints
+    const list = this.#endpoints.filter((_, index) => isWanted(this.#scopes[index] as Scopes))
+    if (list.length === 0) return none
+    return this.#hasRepeats ? [...new Map(list.map((endpoint) => [endpointKey(endpoint), endpoint])).values()] : list
+  }
 
-  /** Whether it was there before; from now on it is. */
-  has(ip: string, port: number): boolean {
-    const known = this.#ports.get(ip)
-    if (known === undefined) {
-      this.#ports.set(ip, port)
-      return false
-    }
-    if (known === port) return true
-    const key = `${ip} ${port}`
-    return this.#others.has(key) || !this.#others.add(key)
+  #isKnown({ ip, port }: FrontendEndpoint): boolean {
+    if (this.#endpoints.length < few) return this.#endpoints.some((known) => known.ip === ip && known.port === port)
+    this.#keys ??= new Set(this.#endpoints.map(endpointKey))
+    const key = endpointKey({ ip, port })
+    return this.#keys.has(key) || !this.#keys.add(key)
   }
 }
 
