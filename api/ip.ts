@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net'
 import type { IPSet } from './gen/localv1/api_pb.js'
 
 // The only reader of IP addresses and CIDRs in kpng. It is strict on purpose: programs disagree about `010.1.1.1` (8.1.1.1 to
-// some, 10.1.1.1 to others), and an address that is read in two ways opens a door that nobody asked for. It accepts what Go's
+// some, 10.1.1.1 to others), and an address that two programs read differently can bypass a filter. It accepts what Go's
 // net.ParseIP accepts and returns one canonical text, so that equal addresses are equal strings.
 
 /** Spelled as in a Service's `ipFamilies`. */
@@ -140,7 +140,7 @@ export type UnsafeKind = 'loopback' | 'link-local' | 'unspecified' | 'multicast'
 
 /**
  * Why traffic must not be sent to an address, or taken from it; undefined if the address is safe. The API server refuses such
- * endpoints too: a proxy connects as the node, so whoever may write EndpointSlices could reach the node's local ports or the
+ * endpoints too: a proxy connects as the node, so a user who may write EndpointSlices could reach the node's local ports or the
  * cloud's metadata service through it.
  */
 export function unsafeKindOf(ip: string): UnsafeKind | undefined {

@@ -273,7 +273,7 @@ describe('what the capture is told', () => {
   })
 })
 
-it('whose setup failed writes nothing when it is closed', async () => {
+it('a backend that failed to set up writes nothing when it is closed', async () => {
   const calls: string[] = []
   const capture = nftCapture({
     log: silentLog,

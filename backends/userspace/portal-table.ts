@@ -76,7 +76,7 @@ export class PortalTable {
 
   /**
    * Opens and closes what `want` and `unwant` asked for.
-   * @param everything also looks at portals that nobody asked about: the addresses of the node may have changed
+   * @param everything also looks at portals that did not change, because the node's addresses may have changed
    */
   async settle(extent: Steering['extent'], everything: boolean): Promise<void> {
     const ids = everything

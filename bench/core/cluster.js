@@ -52,7 +52,7 @@ export function makeCluster({ services, endpoints, nodes }) {
   })
   return {
     store,
-    /** Leaves each service so many of its endpoints, in one update. */
+    /** Keeps this many endpoints of each service and removes the others, in one update. */
     keepOnly(count) {
       const slices = [...store.entries()].flatMap(({ namespace, name: service, sources }) =>
         [...sources].map(([name, all]) => ({ namespace, name, service, endpoints: all.slice(0, count) })),

@@ -10,7 +10,7 @@ export const kubeProxyNftables: Deviations = [
   {
     cells: ['external-ip-is-a-cluster-ip/*-other-port*'],
     reason:
-      'kube-proxy serves an external IP also if it is the cluster IP of another Service (by its source, not measured)',
+      'kube-proxy serves an external IP also if it is the cluster IP of another Service (expected from its rules; not measured)',
     instead: { outcome: 'reached', servers: ['b1'], source: 'node' },
   },
 ]

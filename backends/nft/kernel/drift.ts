@@ -153,7 +153,7 @@ class DriftWatch {
     this.#asking = undefined
   }
 
-  /** Goes up by one with each transaction, whoever makes it and in whichever table. */
+  /** Grows by one with each transaction, of any program and in any table. */
   generation(): Promise<number> {
     this.#asking ??= new NetlinkSocket(this.#libc, NETLINK_NETFILTER)
     return readGeneration(this.#asking)
