@@ -17,12 +17,15 @@ export interface PortEndpoint {
 export function endpointsOfPort({ endpoints }: ServiceEndpoints, port: localv1.PortMapping): PortEndpoint[] {
   const serving: PortEndpoint[] = []
   for (const endpoint of endpoints) {
+    if (endpoint.portOverrides.length === 0) {
+      if (port.targetPort > 0) serving.push({ endpoint, port: port.targetPort, scopes: endpoint.scopes })
+      continue
+    }
+    // An endpoint that lists ports serves those and no others.
     const own = endpoint.portOverrides.find(
       ({ name, protocol = port.protocol }) => name === port.name && protocol === port.protocol,
     )
-    // An endpoint that lists ports serves those and no others.
-    const number = endpoint.portOverrides.length > 0 ? (own?.port ?? 0) : port.targetPort
-    if (number > 0) serving.push({ endpoint, port: number, scopes: own?.scopes ?? endpoint.scopes })
+    if (own && own.port > 0) serving.push({ endpoint, port: own.port, scopes: own.scopes ?? endpoint.scopes })
   }
   return serving
 }

@@ -8,19 +8,18 @@ import type { Frontend } from './frontend.js'
  *   takes over.
  */
 export class Claims {
-  /** By id. One claimant is kept as it is, because that is nearly always so. */
-  readonly #claimants = new Map<string, Frontend | readonly Frontend[]>()
+  /** By id. */
+  readonly #claimants = new Map<string, readonly Frontend[]>()
   /** The Services that have an address as a cluster IP. */
-  readonly #clusterIps = new Map<string, Set<string>>()
+  readonly #clusterIps = new Map<string, readonly string[]>()
   /** The ids of frontends with an address that is not their Service's cluster IP, by address. */
   readonly #otherIds = new Map<string, Set<string>>()
 
   add(frontend: Frontend): void {
     const { id } = frontend
-    const others = this.claimants(id)
-    this.#claimants.set(id, others.length === 0 ? frontend : [...others, frontend])
+    this.#claimants.set(id, [...this.claimants(id), frontend])
     const { kind, address, service } = frontend
-    if (kind === 'clusterIP') put(this.#clusterIps, address, service)
+    if (kind === 'clusterIP') this.#clusterIps.set(address, [...this.#ownersOf(address, service), service])
     else if (kind !== 'nodePort') put(this.#otherIds, address, id)
   }
 
@@ -29,16 +28,17 @@ export class Claims {
     const { id } = frontend
     const others = this.claimants(id).filter((other) => other !== frontend)
     if (others.length === 0) this.#claimants.delete(id)
-    else this.#claimants.set(id, others.length === 1 ? (others[0] as Frontend) : others)
+    else this.#claimants.set(id, others)
     const { kind, address, service } = frontend
-    if (kind === 'clusterIP') take(this.#clusterIps, address, service)
-    else if (!others.some((other) => other.kind !== 'clusterIP')) take(this.#otherIds, address, id)
+    if (kind === 'clusterIP') {
+      const owners = this.#ownersOf(address, service)
+      if (owners.length === 0) this.#clusterIps.delete(address)
+      else this.#clusterIps.set(address, owners)
+    } else if (!others.some((other) => other.kind !== 'clusterIP')) take(this.#otherIds, address, id)
   }
 
   claimants(id: string): readonly Frontend[] {
-    const claimants = this.#claimants.get(id)
-    if (claimants === undefined) return none
-    return Array.isArray(claimants) ? claimants : [claimants as Frontend]
+    return this.#claimants.get(id) ?? none
   }
 
   owner(id: string): Frontend | undefined {
@@ -63,9 +63,14 @@ export class Claims {
     return this.#otherIds.get(address) ?? none
   }
 
+  /** The other Services that have an address as a cluster IP. */
+  #ownersOf(address: string, except: string): readonly string[] {
+    return this.#clusterIps.get(address)?.filter((service) => service !== except) ?? none
+  }
+
   #isAnothersClusterIp({ kind, address, service }: Frontend): boolean {
     const owners = kind === 'clusterIP' || kind === 'nodePort' ? undefined : this.#clusterIps.get(address)
-    return owners !== undefined && !owners.has(service)
+    return owners !== undefined && !owners.includes(service)
   }
 }
 

@@ -25,16 +25,17 @@ export interface FrontendChanges {
 /** What one node serves: its frontends, kept up to date at the cost of what changed. Every backend builds on it. */
 export class FrontendTable {
   readonly settings: DataplaneSettings
+  readonly #log: Log
   readonly #claims = new Claims()
-  readonly #problems: Problems
   /** As of the last `apply`. */
-  readonly #items = new Map<string, ServiceEndpoints>()
-  readonly #byService = new Map<string, readonly Frontend[]>()
+  readonly #services = new Map<string, ServedItem>()
+  /** The problems that were logged, by Service. */
+  readonly #logged = new Map<string, ReadonlySet<string>>()
   #node: NodeFacts = unknownNode
 
   constructor(options: DataplaneOptions = {}, log: Log = silentLog) {
     this.settings = dataplaneSettings(options)
-    this.#problems = new Problems(log)
+    this.#log = log
   }
 
   /** This node, as of the last `apply`. */
@@ -54,12 +55,17 @@ export class FrontendTable {
 
   /** What a Service asks for, whether it is served or another Service owns the address. */
   wantedBy(service: string): readonly Frontend[] {
-    return this.#byService.get(service) ?? none
+    return this.#services.get(service)?.frontends ?? none
   }
 
   /** What of a Service is not served, as sentences. */
   problemsOf(service: string): readonly string[] {
-    return this.#problems.of(service)
+    const problems = [...(this.#services.get(service)?.problems ?? none)]
+    for (const frontend of this.wantedBy(service)) {
+      const owner = this.#claims.owner(frontend.id)
+      if (owner !== frontend) problems.push(conflictOf(frontend, owner))
+    }
+    return problems
   }
 
   apply(view: NodeView, changes: Changes, machine: Machine): FrontendChanges {
@@ -70,15 +76,15 @@ export class FrontendTable {
     this.#node = node === nodeBefore || sameFacts(nodeBefore, node) ? nodeBefore : node
     const isOtherNode = this.#node !== nodeBefore && !sameForFrontends(nodeBefore, node)
     const paths =
-      changes.full || isOtherNode ? new Set([...this.#items.keys(), ...view.services.keys()]) : changes.services.keys()
-    const wanted = new Map<string, ServiceFrontends>()
+      changes.full || isOtherNode
+        ? new Set([...this.#services.keys(), ...view.services.keys()])
+        : changes.services.keys()
+    const wanted = new Map<string, ServedItem | undefined>()
     for (const path of paths) {
       const item = view.services.get(path)
       // A Service is never changed in place: the same object asks for the same frontends.
-      if (!isOtherNode && item === this.#items.get(path)) continue
-      wanted.set(path, this.#frontendsOf(path, item))
-      if (item) this.#items.set(path, item)
-      else this.#items.delete(path)
+      if (!isOtherNode && item === this.#services.get(path)?.item) continue
+      wanted.set(path, item && this.#serve(path, item))
     }
     return {
       full: changes.full,
@@ -88,90 +94,66 @@ export class FrontendTable {
   }
 
   /** What a Service asks for now. A frontend that says the same as before is the same object. */
-  #frontendsOf(path: string, item: ServiceEndpoints | undefined): ServiceFrontends {
-    if (!item) return { frontends: none, problems: [] }
+  #serve(path: string, item: ServiceEndpoints): ServedItem {
     const { frontends, problems } = serviceFrontends(path, item, this.#node, this.settings)
     const known = this.wantedBy(path)
-    if (known.length === 0) return { frontends, problems }
-    const stable = frontends.map((frontend) => known.find((before) => sameFrontend(before, frontend)) ?? frontend)
-    return { frontends: stable, problems }
+    const stable = (frontend: Frontend) => known.find((before) => sameFrontend(before, frontend)) ?? frontend
+    return { item, problems, frontends: known.length === 0 ? frontends : frontends.map(stable) }
   }
 
-  #replace(wanted: ReadonlyMap<string, ServiceFrontends>): FrontendChange[] {
+  #replace(wanted: ReadonlyMap<string, ServedItem | undefined>): FrontendChange[] {
     const before = new Map<string, Frontend | undefined>()
-    const touch = (id: string) => before.set(id, this.#claims.owner(id))
-    for (const [path, { frontends }] of wanted) {
-      for (const frontend of [...this.wantedBy(path), ...frontends]) {
-        touch(frontend.id)
-        if (frontend.kind === 'clusterIP') for (const id of this.#claims.idsOn(frontend.address)) touch(id)
-      }
+    const touch = ({ id, kind, address }: Frontend) => {
+      before.set(id, this.#claims.owner(id))
+      if (kind === 'clusterIP')
+        for (const other of this.#claims.idsOn(address)) before.set(other, this.#claims.owner(other))
     }
-    for (const [path, { frontends }] of wanted) {
+    for (const [path, next] of wanted) {
+      for (const frontend of this.wantedBy(path)) touch(frontend)
+      for (const frontend of next?.frontends ?? none) touch(frontend)
+    }
+    for (const [path, next] of wanted) {
       for (const frontend of this.wantedBy(path)) this.#claims.remove(frontend)
-      for (const frontend of frontends) this.#claims.add(frontend)
-      if (frontends.length > 0) this.#byService.set(path, frontends)
-      else this.#byService.delete(path)
+      for (const frontend of next?.frontends ?? none) this.#claims.add(frontend)
+      if (next) this.#services.set(path, next)
+      else this.#services.delete(path)
     }
     const changed: FrontendChange[] = []
+    // A Service that did not change may have won or lost an address by the change of another.
+    const services = new Set(wanted.keys())
     for (const [id, was] of before) {
       const is = this.#claims.owner(id)
       if (was !== is) changed.push({ before: was, after: is })
+      for (const { service } of this.#claims.claimants(id)) services.add(service)
     }
-    this.#reportProblems(wanted, before.keys())
+    for (const service of services) this.#logProblems(service)
     return changed
   }
 
-  /** A Service that did not change may have won or lost an address by the change of another. */
-  #reportProblems(wanted: ReadonlyMap<string, ServiceFrontends>, touched: Iterable<string>): void {
-    const services = new Set(wanted.keys())
-    for (const id of touched) for (const { service } of this.#claims.claimants(id)) services.add(service)
-    for (const service of services) {
-      const conflicts = this.wantedBy(service).flatMap((frontend) => {
-        const owner = this.#claims.owner(frontend.id)
-        return owner === frontend ? [] : [conflictOf(frontend, owner)]
-      })
-      this.#problems.set(service, { own: wanted.get(service)?.problems, conflicts })
+  /** Each problem once, and again if it comes back. */
+  #logProblems(service: string): void {
+    const problems = this.problemsOf(service)
+    const before = this.#logged.get(service)
+    if (problems.length === 0) {
+      if (before) this.#logged.delete(service)
+      return
     }
+    for (const reason of problems) {
+      if (!before?.has(reason)) this.#log.warn('A part of a Service is not served', { service, reason })
+    }
+    this.#logged.set(service, new Set(problems))
   }
 }
 
-const none: readonly Frontend[] = []
+/** A Service of the view, and what it asks for. */
+interface ServedItem extends ServiceFrontends {
+  readonly item: ServiceEndpoints
+}
+
+const none: readonly never[] = []
 
 const conflictOf = (frontend: Frontend, owner: Frontend | undefined): string =>
   owner ? `${frontend.id} belongs to Service ${owner.service}` : `${frontend.id} is a cluster IP of another Service`
-
-interface ServiceProblems {
-  /** Those that the Service has by itself. */
-  readonly own: readonly string[]
-  /** Addresses that belong to another Service. */
-  readonly conflicts: readonly string[]
-}
-
-/** Logs what of a Service is not served: each problem once, and again if it comes back. */
-class Problems {
-  readonly #log: Log
-  readonly #known = new Map<string, ServiceProblems>()
-
-  constructor(log: Log) {
-    this.#log = log
-  }
-
-  /** @param own undefined: as before */
-  set(service: string, { own, conflicts }: { own: readonly string[] | undefined; conflicts: readonly string[] }): void {
-    const before = this.of(service)
-    const problems = { own: own ?? this.#known.get(service)?.own ?? [], conflicts }
-    if (problems.own.length + conflicts.length > 0) this.#known.set(service, problems)
-    else this.#known.delete(service)
-    for (const reason of this.of(service)) {
-      if (!before.includes(reason)) this.#log.warn('A part of a Service is not served', { service, reason })
-    }
-  }
-
-  of(service: string): readonly string[] {
-    const { own = [], conflicts = [] } = this.#known.get(service) ?? {}
-    return [...own, ...conflicts]
-  }
-}
 
 /** A backend that builds on a table and shows it, so that metrics, health checks and `kpng explain` need none of their own. */
 export interface FrontendBackend extends Backend {

@@ -90,7 +90,10 @@ class Found {
   }
 
   #isKnown({ ip, port }: FrontendEndpoint): boolean {
-    if (this.#endpoints.length < few) return this.#endpoints.some((known) => known.ip === ip && known.port === port)
+    if (this.#endpoints.length < few) {
+      for (const known of this.#endpoints) if (known.ip === ip && known.port === port) return true
+      return false
+    }
     this.#keys ??= new Set(this.#endpoints.map(endpointKey))
     const key = endpointKey({ ip, port })
     return this.#keys.has(key) || !this.#keys.add(key)

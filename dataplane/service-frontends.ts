@@ -129,6 +129,9 @@ class Builder {
   /** Load-balancer IPs come before external IPs: an address that is both is guarded by the source ranges. */
   #addresses(family: Family): Pick<FrontendAddress, 'kind' | 'address'>[] {
     const { ips } = this.#item.service
+    // Most Services have one family, and this runs for each Service and family of a large cluster.
+    if (![ips?.clusterIps, ips?.loadBalancerIps, ips?.externalIps].some((set) => ipsOf(set, family).length > 0))
+      return []
     const found = new Map<string, FrontendKind>()
     const add = (kind: FrontendKind, set: localv1.IPSet | undefined) => {
       for (const text of ipsOf(set, family)) {

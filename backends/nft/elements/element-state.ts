@@ -1,11 +1,11 @@
 import type { Log } from '@kpng/api'
-import { type Frontend, type FrontendChanges, type FrontendTable, frontendId } from '@kpng/dataplane'
+import type { Frontend, FrontendChanges, FrontendTable } from '@kpng/dataplane'
 import type { TableFamily } from '../rules/family.js'
 import { listKindsOfKey, type SetPath, setPath } from '../rules/names.js'
-import { addDifference, type Elements, emptyTransaction, put, type Transaction } from './element.js'
-import { limitOf, listsOf, putOwn, putShared } from './frontend-elements.js'
+import { addDifference, type Elements, emptyTransaction, mapAt, put, type Transaction } from './element.js'
+import { limitOf, listsOf, putOwn, sharedOf } from './frontend-elements.js'
 import { nodeElements } from './node-elements.js'
-import { idOf, listId, nextSlots, putSlotChanges, putSlots, slotsIn } from './slots.js'
+import { nextSlots, pathOf, putSlotChanges, putSlots, type Slots, slotsIn } from './slots.js'
 
 export interface ElementStateOptions {
   /** Whether connections are counted per service port. */
@@ -20,8 +20,7 @@ export interface ElementStateOptions {
  */
 export class ElementState {
   readonly #options: ElementStateOptions
-  /** By list. */
-  #slots = new Map<string, readonly string[]>()
+  #slots: Slots = new Map()
   #shared = new SharedElements()
   #node: Elements = new Map()
   /** What nftables cannot do, by frontend; each is logged once. */
@@ -41,8 +40,10 @@ export class ElementState {
       if (!this.#serves(frontend)) continue
       putOwn(all, frontend, this.#options.counters)
       for (const list of listsOf(frontend)) {
-        const slots = nextSlots(before.get(idOf(list)) ?? [], list.endpoints)
-        if (slots.length > 0) this.#slots.set(idOf(list), slots)
+        if (list.endpoints.length === 0) continue
+        const path = pathOf(list)
+        const slots = nextSlots(before.get(path)?.get(list.key) ?? none, list.endpoints)
+        mapAt(this.#slots, path).set(list.key, slots)
         putSlots(all, list, slots)
       }
       this.#shared.count(frontend, 1)
@@ -75,7 +76,7 @@ export class ElementState {
 
   /** The endpoints of a key, as data of the map that they are in. */
   endpointsOf(map: SetPath, key: string): readonly string[] {
-    return this.#slots.get(listId(map, key)) ?? none
+    return this.#slots.get(map)?.get(key) ?? none
   }
 
   #putOwn(elements: Elements, frontend: Frontend | undefined, step: 1 | -1): void {
@@ -85,21 +86,23 @@ export class ElementState {
   }
 
   #changeLists(before: Frontend | undefined, after: Frontend | undefined, old: Elements, now: Elements): void {
-    const lists = new Map((after && this.#serves(after) ? listsOf(after) : []).map((list) => [idOf(list), list]))
-    const gone = (before && this.#serves(before) ? listsOf(before) : []).filter((list) => !lists.has(idOf(list)))
-    for (const list of [...gone, ...lists.values()]) {
-      const id = idOf(list)
-      const slots = this.#slots.get(id) ?? none
-      const next = nextSlots(slots, lists.get(id)?.endpoints ?? none)
-      if (next.length > 0) this.#slots.set(id, next)
-      else this.#slots.delete(id)
-      putSlotChanges(old, now, list, slots, next)
+    const lists = after && this.#serves(after) ? listsOf(after) : []
+    const gone = (before && this.#serves(before) ? listsOf(before) : []).filter(
+      ({ kind, key }) => !lists.some((list) => list.kind === kind && list.key === key),
+    )
+    for (const list of [...gone.map((list) => ({ ...list, endpoints: none })), ...lists]) {
+      const slots = mapAt(this.#slots, pathOf(list))
+      const previous = slots.get(list.key) ?? none
+      const next = nextSlots(previous, list.endpoints)
+      if (next.length > 0) slots.set(list.key, next)
+      else slots.delete(list.key)
+      putSlotChanges(old, now, list, previous, next)
     }
   }
 
   #serves(frontend: Frontend): boolean {
     const limit = limitOf(frontend)
-    const id = frontendId(frontend)
+    const { id } = frontend
     const known = this.#limits.get(id)
     if (limit && known !== limit.problem) {
       this.#limits.set(id, limit.problem)
@@ -122,17 +125,13 @@ class SharedElements {
   readonly #touched = new Map<SetPath, Map<string, boolean>>()
 
   count(frontend: Frontend, step: 1 | -1): void {
-    const elements: Elements = new Map()
-    putShared(elements, frontend)
-    for (const [path, map] of elements) {
-      const counts = entry(this.#counts, path)
-      const touched = entry(this.#touched, path)
-      for (const key of map.keys()) {
-        const now = counts.get(key) ?? 0
-        if (!touched.has(key)) touched.set(key, now > 0)
-        if (now + step > 0) counts.set(key, now + step)
-        else counts.delete(key)
-      }
+    for (const [path, key] of sharedOf(frontend)) {
+      const counts = mapAt(this.#counts, path)
+      const touched = mapAt(this.#touched, path)
+      const now = counts.get(key) ?? 0
+      if (!touched.has(key)) touched.set(key, now > 0)
+      if (now + step > 0) counts.set(key, now + step)
+      else counts.delete(key)
     }
   }
 
@@ -152,15 +151,6 @@ class SharedElements {
     this.#touched.clear()
     for (const [path, counts] of this.#counts) for (const key of counts.keys()) yield [path, key]
   }
-}
-
-function entry<T>(maps: Map<SetPath, Map<string, T>>, path: SetPath): Map<string, T> {
-  let map = maps.get(path)
-  if (!map) {
-    map = new Map()
-    maps.set(path, map)
-  }
-  return map
 }
 
 /** Whether any client of a key may be given an endpoint. */

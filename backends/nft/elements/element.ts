@@ -103,9 +103,17 @@ export type ElementMap = Map<string, string>
 export type Elements = Map<SetPath, ElementMap>
 
 export function put(elements: Elements, path: SetPath, key: string, data = ''): void {
-  const map = elements.get(path)
-  if (map) map.set(key, data)
-  else elements.set(path, new Map([[key, data]]))
+  mapAt(elements, path).set(key, data)
+}
+
+/** The map at a path, made if it is missing. */
+export function mapAt<Value>(maps: Map<SetPath, Map<string, Value>>, path: SetPath): Map<string, Value> {
+  let map = maps.get(path)
+  if (!map) {
+    map = new Map()
+    maps.set(path, map)
+  }
+  return map
 }
 
 export function countElements(elements: Elements): number {

@@ -87,22 +87,15 @@ export function putOwn(elements: Elements, frontend: Frontend, counters: boolean
   put(elements, path(frontend.kind === 'nodePort' ? names.countedNodePorts : names.counted), key)
 }
 
-/** The elements that several frontends may ask for. */
-export function putShared(elements: Elements, frontend: Frontend): void {
-  const path = (name: string): SetPath => setPath(tableFamily[frontend.family], name)
-  if (frontend.kind === 'clusterIP' && !isWholeAddress(frontend)) {
-    put(elements, path(names.clusterIps), addressBytes(frontend.address))
+/** The elements that several frontends may ask for. One may come twice. */
+export function sharedOf(frontend: Frontend): [SetPath, string][] {
+  const shared: [SetPath, string][] = []
+  const add = (name: string, key: string) => shared.push([setPath(tableFamily[frontend.family], name), key])
+  if (frontend.kind === 'clusterIP' && !isWholeAddress(frontend)) add(names.clusterIps, addressBytes(frontend.address))
+  for (const { endpoints } of isLocalPolicy(frontend) ? [frontend.inside, frontend.outside] : [frontend.inside]) {
+    for (const { ip, isLocal } of endpoints) if (isLocal) add(names.hairpin, addressBytes(ip).repeat(2))
   }
-  for (const { ip, isLocal } of endpointsOf(frontend)) {
-    if (!isLocal) continue
-    const bytes = addressBytes(ip)
-    put(elements, path(names.hairpin), bytes + bytes)
-  }
-}
-
-function* endpointsOf(frontend: Frontend): Generator<FrontendEndpoint> {
-  yield* frontend.inside.endpoints
-  if (isLocalPolicy(frontend)) yield* frontend.outside.endpoints
+  return shared
 }
 
 /** What nftables cannot do for a frontend, as a sentence. It is served as far as that goes, or not at all. */

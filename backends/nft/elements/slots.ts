@@ -1,6 +1,6 @@
 import { tableFamilies } from '../rules/family.js'
 import { allListKinds, type ListKind, overName, type SetPath, setPath } from '../rules/names.js'
-import { type Elements, put, slotBytes, slotOf } from './element.js'
+import { type ElementMap, type Elements, mapAt, put, slotBytes, slotOf } from './element.js'
 import type { EndpointList } from './frontend-elements.js'
 
 // The endpoints of a list are numbered 0 … N-1, and a packet draws a number. An endpoint keeps its number as far as possible, so
@@ -10,7 +10,8 @@ import type { EndpointList } from './frontend-elements.js'
  * The next numbering: an endpoint that stays keeps its slot; a new one takes the slot of one that left, or the next at the end;
  * a slot that is still free is filled with the last endpoint.
  */
-export function nextSlots(previous: readonly string[], wanted: readonly string[]): string[] {
+export function nextSlots(previous: readonly string[], wanted: readonly string[]): readonly string[] {
+  if (previous.length === 0) return wanted
   const missing = new Set(wanted)
   const slots: (string | undefined)[] = previous.map((endpoint) => (missing.delete(endpoint) ? endpoint : undefined))
   const arrivals = missing.values()
@@ -28,17 +29,18 @@ export function nextSlots(previous: readonly string[], wanted: readonly string[]
   return slots as string[]
 }
 
-/** Names a list by its map and its key. */
-export const listId = (map: SetPath, key: string): string => `${map} ${key}`
-
-export const idOf = ({ kind, family, key }: EndpointList): string => listId(setPath(family, kind.endpoints), key)
+/** The numbered endpoints of each list: by its map, then by its key. */
+export type Slots = Map<SetPath, Map<string, readonly string[]>>
 
 type Where = Pick<EndpointList, 'kind' | 'family' | 'key'>
 
+/** The map that holds the endpoints of a list. */
+export const pathOf = ({ family, kind }: Where): SetPath => setPath(family, kind.endpoints)
+
 /** The elements of a list in these slots. */
 export function putSlots(elements: Elements, where: Where, slots: readonly string[]): void {
-  const path = setPath(where.family, where.kind.endpoints)
-  for (const [slot, endpoint] of slots.entries()) put(elements, path, where.key + slotBytes(slot), endpoint)
+  const map = mapAt(elements, pathOf(where))
+  for (const [slot, endpoint] of slots.entries()) map.set(where.key + slotBytes(slot), endpoint)
   putSizes(elements, where, slots.length)
 }
 
@@ -50,7 +52,7 @@ export function putSlotChanges(
   old: readonly string[],
   now: readonly string[],
 ): void {
-  const path = setPath(where.family, where.kind.endpoints)
+  const path = pathOf(where)
   for (let slot = 0; slot < Math.max(old.length, now.length); slot++) {
     const [was, is] = [old[slot], now[slot]]
     if (was === is) continue
@@ -71,32 +73,27 @@ function putSizes(elements: Elements, { kind, family, key }: Where, count: numbe
 }
 
 /** The slots that elements of the kernel show, by list. A gap, which only drift can make, is an empty string. */
-export function slotsIn(elements: Elements): Map<string, readonly string[]> {
-  const table = new Map<string, string[]>()
+export function slotsIn(elements: Elements): Slots {
+  const found: Slots = new Map()
   for (const [path, map] of elements) {
     const kind = listKindOf(path)
-    if (!kind) continue
-    for (const [key, data] of map) {
-      const list = listId(path, key.slice(0, -4))
-      const slot = slotOf(key.slice(-4))
-      if (slot >= kind.maxEndpoints) continue
-      const slots = table.get(list)
-      if (slots) slots[slot] = data
-      else {
-        const fresh: string[] = []
-        fresh[slot] = data
-        table.set(list, fresh)
-      }
-    }
+    if (kind) found.set(path, slotsInMap(map, kind.maxEndpoints))
   }
-  const whole = new Map<string, readonly string[]>()
-  for (const [list, slots] of table) {
-    whole.set(
-      list,
-      Array.from(slots, (endpoint) => endpoint ?? ''),
-    )
+  return found
+}
+
+function slotsInMap(map: ElementMap, maxEndpoints: number): Map<string, readonly string[]> {
+  const lists = new Map<string, string[]>()
+  for (const [key, data] of map) {
+    const slot = slotOf(key.slice(-4))
+    if (slot >= maxEndpoints) continue
+    const list = key.slice(0, -4)
+    const slots = lists.get(list) ?? []
+    if (slots.length === 0) lists.set(list, slots)
+    while (slots.length <= slot) slots.push('')
+    slots[slot] = data
   }
-  return whole
+  return lists
 }
 
 const kindsByPath = new Map<SetPath, ListKind>(
