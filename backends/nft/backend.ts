@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import { setImmediate } from 'node:timers/promises'
 import { type Family, KpngError, messageOf } from '@kpng/api'
 import type {
   BackendFeatures,
@@ -163,13 +164,30 @@ class NftBackend implements FrontendBackend {
   }
 
   async #syncAll(kernel: Kernel, steps: SyncStep[] | undefined): Promise<void> {
-    const { known, wanted } = await kernel.adopt((found) => this.#state.rebuild(this.frontends, found), steps)
-    const transaction = difference(known, wanted)
+    const adopted = await kernel.adopt((found) => this.#state.rebuild(this.frontends, found), steps)
     this.#affinity.reset(this.frontends)
-    await kernel.commit(transaction, steps)
-    await kernel.removeUnusedChains(wanted).catch((error) => this.#logUnusedChains(error))
-    await this.#follow(this.#familiesWithAffinity(kernel, known), allFlowChecks(this.frontends), steps)
-    this.#settings.log.detail(2, 'The tables were compared with the view', { written: operationCount(transaction) })
+    if (adopted) {
+      const transaction = difference(adopted.known, adopted.wanted)
+      await kernel.commit(transaction, steps)
+      await kernel.removeUnusedChains(adopted.wanted).catch((error) => this.#logUnusedChains(error))
+      this.#settings.log.detail(2, 'The tables were compared with the view', { written: operationCount(transaction) })
+    } else await this.#load(kernel, steps)
+    const released = adopted ? this.#familiesWithAffinity(kernel, adopted.known) : []
+    await this.#follow(released, allFlowChecks(this.frontends), steps)
+  }
+
+  /** Fills new tables in several transactions of whole frontends. The kernel works on one while the next one is worked out. */
+  async #load(kernel: Kernel, steps: SyncStep[] | undefined): Promise<void> {
+    let writing = Promise.resolve()
+    for (const transaction of this.#state.load(this.frontends)) {
+      await writing
+      writing = kernel.commit(transaction, steps)
+      // If it fails, the next `await` says so; until then, nobody waits for it.
+      writing.catch(() => {})
+      // The transaction is on its way to the kernel after this.
+      await setImmediate()
+    }
+    await writing
   }
 
   /** Those that have remembered clients, also of Services that no longer have session affinity. */

@@ -69,6 +69,25 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
   })
 
+  test('many services come in several transactions, and nobody else is blamed for them', async () => {
+    const view = viewOf(
+      Array.from({ length: 1100 }, (_, index) => ({
+        name: `service-${index}`,
+        ips: { clusterIps: ips(`10.97.${index >> 8}.${index & 255}`) },
+        endpoints: [endpoint('10.244.1.1'), endpoint('10.244.1.2')],
+      })),
+    )
+    const backend = await start()
+    const steps: SyncStep[] = []
+    await backend.sync(view, fullSync, steps)
+    const written = steps.filter(({ attributes }) => attributes?.['kpng.writer'] === 'netlink')
+    expect(written.length).toBeGreaterThan(2)
+    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    await backend.sync(view, change(view, 'service-7', undefined))
+    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(reasons).toEqual([])
+  })
+
   test('a change is written', async () => {
     const view = labView()
     const backend = await start()

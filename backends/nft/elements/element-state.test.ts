@@ -290,6 +290,51 @@ function serviceFrom(any: typeof anyService extends fc.Arbitrary<infer T> ? T : 
   } as TestService
 }
 
+describe('loaded in parts', () => {
+  const many = Array.from(
+    { length: 1201 },
+    (_, index): TestService => ({
+      name: `service-${index}`,
+      ips: { clusterIps: ips(`10.96.${index >> 8}.${index & 255}`) },
+      ports: [tcp(80, { nodePort: 1000 + index })],
+      endpoints: Array.from({ length: index % 7 }, (_, pod) =>
+        endpoint(`10.0.${index >> 8}.${pod + 1}`, { local: true }),
+      ),
+    }),
+  )
+
+  test('a table holds what it holds when it is built at once, and each part has whole frontends', () => {
+    const { table, state, elements } = started(many)
+    const loaded: Elements = new Map()
+    const parts = [...new ElementState(settingsOf({ detectLocal: { mode: 'NodeCIDR' } })).load(table)]
+    for (const part of parts) {
+      applyTo(loaded, part)
+      for (const [path, map] of part.add) {
+        const keys = new Set([...map.keys()].map((key) => key.slice(0, -4)))
+        if (!path.endsWith('endpoints')) continue
+        const held = (key: string) => [...map.keys()].filter((slot) => slot.startsWith(key)).length
+        for (const key of keys) expect(held(key)).toBe(state.endpointsOf(path, key).length)
+      }
+    }
+    expect(parts.length).toBeGreaterThan(2)
+    expect(canonical(loaded)).toEqual(canonical(elements))
+  })
+
+  test('a table without Services is one part: the node has elements too', () => {
+    const { table } = started([])
+    expect([...new ElementState(settingsOf()).load(table)]).toHaveLength(1)
+  })
+
+  test('changes go on from there', () => {
+    const { of, table } = started(many)
+    const state = new ElementState(settingsOf({ detectLocal: { mode: 'NodeCIDR' } }))
+    for (const _ of state.load(table));
+    const gone = state.change(table.apply(of, change(of, 'service-3', undefined), machine), table)
+    expect(operations(gone)).toContain('- ip cluster-ips 10.96.0.3')
+    expect(gone.add.size).toBe(0)
+  })
+})
+
 describe('with counters', () => {
   const counting = { counters: true }
   const ports = [tcp(80, { nodePort: 30080 })]

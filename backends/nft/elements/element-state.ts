@@ -1,5 +1,5 @@
 import type { Log } from '@kpng/api'
-import type { Frontend, FrontendChanges, FrontendTable } from '@kpng/dataplane'
+import type { Frontend, FrontendChange, FrontendChanges, FrontendTable, NodeFacts } from '@kpng/dataplane'
 import type { TableFamily } from '../rules/family.js'
 import { listKindsOfKey, type SetPath, setPath } from '../rules/names.js'
 import { addDifference, type Elements, emptyTransaction, mapAt, put, type Transaction } from './element.js'
@@ -54,18 +54,36 @@ export class ElementState {
     return all
   }
 
+  /** Everything that a table asks for, in parts: for tables of the kernel that are new and empty. */
+  *load(table: FrontendTable): Generator<Transaction> {
+    this.#slots = new Map()
+    this.#shared = new SharedElements()
+    this.#node = new Map()
+    let node: NodeFacts | undefined = table.node
+    for (const frontends of inParts(table.all(), frontendsPerPart)) {
+      const added = frontends.map((after) => ({ before: undefined, after }))
+      yield this.#change(added, node)
+      node = undefined
+    }
+  }
+
   /** What a change makes different in the kernel. */
-  change(changes: FrontendChanges, table: FrontendTable): Transaction {
+  change({ frontends, nodeBefore }: FrontendChanges, { node }: FrontendTable): Transaction {
+    return this.#change(frontends, nodeBefore && node)
+  }
+
+  /** @param node undefined: as before */
+  #change(frontends: readonly FrontendChange[], node: NodeFacts | undefined): Transaction {
     const before: Elements = new Map()
     const after: Elements = new Map()
-    for (const change of changes.frontends) {
+    for (const change of frontends) {
       this.#changeLists(change.before, change.after, before, after)
       this.#putOwn(before, change.before, -1)
       this.#putOwn(after, change.after, 1)
     }
-    if (changes.nodeBefore) {
+    if (node) {
       for (const [path, map] of this.#node) before.set(path, map)
-      this.#node = nodeElements(table.node, this.#options)
+      this.#node = nodeElements(node, this.#options)
       for (const [path, map] of this.#node) after.set(path, map)
     }
     const transaction = emptyTransaction()
@@ -117,6 +135,22 @@ export class ElementState {
 }
 
 const none: readonly string[] = []
+
+/** Few enough that the kernel gets the first part soon, and many enough that the number of transactions costs little. */
+const frontendsPerPart = 500
+
+/** At least one part, which may be empty. */
+function* inParts<Item>(items: Iterable<Item>, size: number): Generator<Item[]> {
+  let part: Item[] = []
+  for (const item of items) {
+    if (part.length === size) {
+      yield part
+      part = []
+    }
+    part.push(item)
+  }
+  yield part
+}
 
 /** The number of frontends that ask for an element: it comes with the first of them and goes with the last. */
 class SharedElements {

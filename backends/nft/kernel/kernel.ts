@@ -52,12 +52,13 @@ export class Kernel {
 
   /**
    * Makes our tables what they should be, and returns what their sets hold then. Tables that are ours stay as they are. Those of
-   * another version are replaced together with their elements, which `wanted` works out from what was found.
+   * another version are replaced together with their elements, which `wanted` works out from what was found. Returns undefined if
+   * there were no tables: then they are new and empty.
    */
   async adopt(
     wanted: (known: Elements) => Elements,
     steps?: SyncStep[],
-  ): Promise<{ known: Elements; wanted: Elements }> {
+  ): Promise<{ known: Elements; wanted: Elements } | undefined> {
     // Before anything is looked at, so that nothing that others do afterwards is missed.
     this.#drift.restart()
     const { states, extraChains } = await this.#tables.inspect(this.#writer)
@@ -66,6 +67,7 @@ export class Kernel {
     this.#chains = new Set([...extraChains].filter((path) => !others.some((family) => path.startsWith(`${family} `))))
     const missing = inState('missing')
     if (missing.length > 0) await this.#makeByCommand(0, steps, () => this.#tables.make(missing, this.#writer))
+    if (missing.length === this.families.length) return undefined
     const known: Elements = new Map()
     for (const family of inState('ours')) {
       for (const [path, map] of await this.#writer.readAll(family)) known.set(path, map)
