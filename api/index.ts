@@ -1,4 +1,15 @@
 export { defaultAffinitySeconds } from './affinity.js'
+export {
+  type ClientKind,
+  type EndpointAnswer,
+  type EndpointReason,
+  type EndpointScope,
+  type Explanation,
+  endpointReasons,
+  type FrontendAnswer,
+  type RouteAnswer,
+  type ServiceAnswer,
+} from './agent.js'
 export { KpngError, type KpngErrorCode, messageOf } from './error.js'
 export * as globalv1 from './gen/globalv1/api_pb.js'
 export * as health from './gen/grpc/health/v1/health_pb.js'
@@ -28,6 +39,7 @@ export {
 } from './ip.js'
 export { zoneLabel } from './labels.js'
 export { type Log, type LogFields, silentLog } from './log.js'
+export { nearestNames } from './nearest-names.js'
 export {
   endpointPath,
   type GlobalPath,

@@ -1,3 +1,5 @@
+export { type ExplainOptions, explain } from './explain.js'
+export { columns, explanationText } from './explanation-text.js'
 export { briefly, FollowUp } from './follow-up.js'
 export {
   type Audience,
@@ -11,6 +13,7 @@ export {
 export { type FrontendBackend, type FrontendChange, type FrontendChanges, FrontendTable } from './frontend-table.js'
 export { isInside, type Machine, type NodeFacts, nodeFacts } from './node.js'
 export { nodePortHosts, wildcards } from './node-port-hosts.js'
+export { parseClient, parseQuestion, type Question, questionText } from './question.js'
 export { type Client, type Connection, clientOf, isMasqueraded, type Route, routeOf, routeThrough } from './route.js'
 export { type DataplaneOptions, type DataplaneSettings, type DetectLocal, dataplaneSettings } from './settings.js'
 export { type FlowSelection, StaleFlowRemoval, type StaleFlowRemovalOptions } from './stale-flow-removal.js'

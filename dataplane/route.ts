@@ -7,8 +7,8 @@ import type { NodeFacts } from './node.js'
 /** Who opens a connection, as this node sees it. */
 export interface Client {
   readonly kind: 'pod' | 'node' | 'outside'
-  /** Its address. For the node itself: the one that it sends from. */
-  readonly ip: string
+  /** Undefined: any client of the kind. For the node itself: the address that it sends from. */
+  readonly ip?: string
 }
 
 /** A new connection as it reaches this node. */
@@ -106,7 +106,7 @@ export function isMasqueraded(
       return client.kind === 'node'
     case 'notPods':
       // If pods cannot be told from others, nobody is masqueraded.
-      return client.kind !== 'pod' && node.pods.cidrs.some(({ family }) => family === familyOf(client.ip))
+      return client.kind !== 'pod' && node.pods.cidrs.some(({ family }) => family === familyOf(endpoint.ip))
   }
 }
 
@@ -125,5 +125,6 @@ const servesNodePorts = ({ nodePortCidrs }: NodeFacts, family: Family, address: 
 /** A packet of the node to an address that is on one of its interfaces carries that address as its source. */
 function isAllowed(client: Client, address: string, sources: NonNullable<Frontend['allowedSources']>): boolean {
   const allowed = new CidrSet(sources)
-  return allowed.has(client.ip) || (client.kind === 'node' && allowed.has(address))
+  if (client.kind === 'node' && allowed.has(address)) return true
+  return client.ip === undefined || allowed.has(client.ip)
 }

@@ -102,6 +102,11 @@ function targetPortOf(port: localv1.PortMapping, ports: EndpointRecord['ports'])
   return port.targetPort > 0 ? port.targetPort : undefined
 }
 
+/** The numbers under which an endpoint serves the ports of its service. */
+export const portNumbersOf = (service: localv1.Service, ports: EndpointRecord['ports']): number[] => [
+  ...new Set(service.ports.flatMap((port) => targetPortOf(port, ports) ?? [])),
+]
+
 /** Which of a service's ports an endpoint serves. A service without ports has one, which everybody serves. */
 function servedPorts(service: localv1.Service, ports: EndpointRecord['ports']): string {
   if (service.ports.length === 0) return '1'

@@ -1,4 +1,5 @@
 export type { ChangeSet, Timeline, Trigger } from './change-set.js'
+export { explainService } from './explain.js'
 export type { GlobalWatchOptions } from './global-watch.js'
 export type { Batch, DeleteItem, SetItem } from './items.js'
 export type { NodeWatchOptions } from './node-watch.js'
@@ -6,7 +7,6 @@ export {
   type Availability,
   type LeftOutEndpoint,
   type NodeTopology,
-  type Reason,
   Scope,
   type SelectedEndpoint,
   type Selection,

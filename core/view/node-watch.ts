@@ -19,7 +19,7 @@ const stepsAtOnce = 32
 const zoneLabel = 'topology.kubernetes.io/zone'
 
 /** A node that nobody knows, or whose zone is not set, still has a view. */
-const topologyOf = (name: string, node: globalv1.Node | undefined): NodeTopology => ({
+export const topologyOf = (name: string, node: globalv1.Node | undefined): NodeTopology => ({
   name,
   zone: node?.topology?.zone || (node?.labels[zoneLabel] ?? ''),
 })

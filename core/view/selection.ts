@@ -1,4 +1,4 @@
-import { localv1 } from '@kpng/api'
+import { type EndpointReason, localv1 } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
 import { type Candidate, type Candidates, candidatesOf } from './candidates.js'
 
@@ -14,21 +14,6 @@ export interface NodeTopology {
 /** Bits: for which traffic an endpoint may be used. See EndpointScopes in the contract. */
 export const Scope = { internal: 1, external: 2, cluster: 4 } as const
 
-export type Reason =
-  /** Not ready, and not a terminating one that could stand in. */
-  | 'not-ready'
-  /** Terminating while others are ready. */
-  | 'terminating'
-  /** The hints keep this node's traffic on other nodes' endpoints, or in other zones'. */
-  | 'hints-other-node'
-  | 'hints-other-zone'
-  /** The traffic policy is Local and the endpoint is on another node. */
-  | 'not-local'
-  /** The same address is in another slice too, and that one counts. */
-  | 'duplicate'
-  /** Serves none of the service's ports. */
-  | 'no-port'
-
 export interface SelectedEndpoint {
   readonly endpoint: EndpointRecord
   readonly local: boolean
@@ -40,7 +25,7 @@ export interface SelectedEndpoint {
 
 export interface LeftOutEndpoint {
   readonly endpoint: EndpointRecord
-  readonly reason: Reason
+  readonly reason: EndpointReason
 }
 
 /** Whether any endpoint in the cluster serves a port, per family. */
@@ -160,7 +145,7 @@ export class EndpointSelector {
   }
 
   /** Why a node that follows these hints does not use a candidate. */
-  reason(candidate: Candidate, node: NodeTopology, hints: readonly Hint[]): Reason {
+  reason(candidate: Candidate, node: NodeTopology, hints: readonly Hint[]): EndpointReason {
     if (candidate.reason) return candidate.reason
     const { conditions } = candidate.endpoint
     const index = this.#decisions.findIndex((decision) => isIn(decision, candidate))

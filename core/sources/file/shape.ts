@@ -1,3 +1,4 @@
+import { nearestNames } from '@kpng/api'
 import { isFields, type Place, pathOf, shown } from '../../kubernetes/fields.js'
 
 // What a file must look like before its values are read: which fields it may have, and of which kind. This is not done with a
@@ -52,34 +53,9 @@ export const wrongKind = (place: Place, expected: string, value: unknown, is = s
   new ShapeError(place, 'value', (path) => `${path} is ${is}; ${expected} was expected.`)
 
 function unknownField(place: Place, known: readonly string[]): ShapeError {
-  const near = nearestName(String(place.at(-1)), known)
+  const [near] = nearestNames(String(place.at(-1)), known)
   const hint = near === undefined ? `Known here: ${known.join(', ')}.` : `Did you mean ${near}?`
   return new ShapeError(place, 'key', (path) => `${path} is not a field of a state file. ${hint}`)
-}
-
-/** The known name that a mistyped one most likely stands for, or undefined if none is near. */
-export function nearestName(given: string, known: readonly string[]): string | undefined {
-  const word = given.toLowerCase()
-  const mostEdits = word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3))
-  const [best] = known
-    .map((name) => ({ name, edits: editsBetween(word, name.toLowerCase()) }))
-    .filter(({ edits }) => edits <= mostEdits)
-    .sort((a, b) => a.edits - b.edits)
-  return best?.name
-}
-
-/** Levenshtein distance. */
-function editsBetween(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (const [index, letter] of [...a].entries()) {
-    const next = [index + 1]
-    for (const [at, other] of [...b].entries()) {
-      const replaced = (row[at] ?? 0) + (letter === other ? 0 : 1)
-      next.push(Math.min(replaced, (row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row.at(-1) ?? 0
 }
 
 /** Checks which fields there are and of which kind they are, but not their values. Throws ShapeError. */

@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf'
-import { globalv1, localv1, parseIp } from '@kpng/api'
+import { globalv1, localv1, nearestNames, parseIp } from '@kpng/api'
 import { nameProblem, shown } from '../../kubernetes/fields.js'
 import type { ContentBuilder } from './content.js'
-import { check, nearestName } from './shape.js'
+import { check } from './shape.js'
 import { endpointsFromState } from './state-endpoints.js'
 import { cidrsIn, type StateFile, type StateNode, stateShape } from './state-format.js'
 import { serviceFromState } from './state-service.js'
@@ -10,7 +10,7 @@ import { serviceFromState } from './state-service.js'
 /** Whether a document is meant as a state file: it is empty, or one of its fields is, or is nearly, one of a state file. */
 export function isStateFile(document: Readonly<Record<string, unknown>>): boolean {
   const names = Object.keys(document)
-  return names.length === 0 || names.some((name) => nearestName(name, Object.keys(stateShape.fields)) !== undefined)
+  return names.length === 0 || names.some((name) => nearestNames(name, Object.keys(stateShape.fields)).length > 0)
 }
 
 /** Reads a document in the format of Go kpng's state file. Throws ShapeError. */

@@ -1,0 +1,93 @@
+// What a kpng says about itself and about Services: the types of the agent API, of `kpng explain` and of the dashboard.
+// They are versioned by the path of the API (/v1): fields are only ever added.
+
+/** For which traffic a node uses an endpoint: to cluster IPs; from outside to other addresses; from inside to those. */
+export type EndpointScope = 'internal' | 'external' | 'cluster'
+
+/** Why a node does not use an endpoint. */
+export type EndpointReason = keyof typeof endpointReasons
+
+/** The reasons as sentences that follow "it is not used because". */
+export const endpointReasons = {
+  'not-ready': 'it is not ready',
+  terminating: 'it is terminating, and others are ready',
+  'hints-other-node': 'its hints are for other nodes, and this node has endpoints of its own',
+  'hints-other-zone': 'its hints are for other zones',
+  'not-local': 'the traffic policy is Local, and it is on another node',
+  duplicate: 'the same address is in another EndpointSlice, and that one counts',
+  'no-port': "it has none of the Service's ports: their names or protocols differ",
+} as const
+
+/** An endpoint of a Service, and what one node uses it for. */
+export interface EndpointAnswer {
+  readonly ips: readonly string[]
+  /** The numbers under which it serves the Service's ports. Empty: it serves none. */
+  readonly ports: readonly number[]
+  /** Empty if it is not a pod. */
+  readonly pod: string
+  /** Empty if nobody knows. */
+  readonly node: string
+  readonly zone: string
+  /** The EndpointSlice, or what else the source has it from. */
+  readonly slice: string
+  readonly ready: boolean
+  readonly serving: boolean
+  readonly terminating: boolean
+  readonly isLocal: boolean
+  /** Empty: it is not used, and `reason` says why. */
+  readonly scopes: readonly EndpointScope[]
+  readonly reason?: EndpointReason
+}
+
+/** What the core knows about one Service and one node. */
+export interface ServiceAnswer {
+  /** `namespace/name` */
+  readonly service: string
+  /** Whether kpng has it. A Service that exists in Kubernetes may be missing here: see `notServed`. */
+  readonly isKnown: boolean
+  /** Why a Service that exists is not served, as a sentence that follows its name. */
+  readonly notServed?: string
+  /** Services with a similar name, if this one is not known. */
+  readonly nearest: readonly string[]
+  readonly endpoints: readonly EndpointAnswer[]
+}
+
+/** Who asks. An address stands for itself. */
+export type ClientKind = 'pod' | 'node' | 'outside'
+
+/** What one kind of client gets at one address and port of a Service. */
+export interface RouteAnswer {
+  readonly from: string
+  readonly outcome: 'endpoint' | 'refused' | 'dropped' | 'passed'
+  readonly sentence: string
+  /** `10.244.1.5:8080`. Each is chosen with the same probability. */
+  readonly endpoints: readonly string[]
+}
+
+/** An address and port of a Service, or a node port. */
+export interface FrontendAnswer {
+  /** `10.96.0.10:80/tcp`, `IPv4 node port 30080/tcp` */
+  readonly id: string
+  /** As people call it: `cluster IP`, `node port`. */
+  readonly kind: string
+  readonly service: string
+  readonly portName: string
+  readonly routes: readonly RouteAnswer[]
+  /** What is special about it, as sentences: session affinity, source ranges. */
+  readonly notes: readonly string[]
+}
+
+/** The answer to "where does this connection go, and why?", or to "does this Service work?". */
+export interface Explanation {
+  readonly node: string
+  readonly question: string
+  /** One sentence. */
+  readonly answer: string
+  /** Whether all who were asked about reach an endpoint. */
+  readonly works: boolean
+  readonly frontends: readonly FrontendAnswer[]
+  /** What of the Service is not served, as sentences: addresses of other Services, unusable endpoints. */
+  readonly problems: readonly string[]
+  /** Missing if the core could not be asked, or no Service is concerned. */
+  readonly service?: ServiceAnswer
+}

@@ -1,0 +1,53 @@
+import { type EndpointAnswer, type EndpointScope, nearestNames, type ServiceAnswer } from '@kpng/api'
+import type { EndpointRecord, ServiceEntry, Store } from '../store/index.js'
+import { portNumbersOf } from './candidates.js'
+import { topologyOf } from './node-watch.js'
+import { type LeftOutEndpoint, Scope, type SelectedEndpoint, selectEndpoints } from './selection.js'
+
+/** What a node uses of a Service's endpoints, and why it does not use the others. It is the same selection that nodes are served by. */
+export function explainService(store: Store, path: string, nodeName: string): ServiceAnswer {
+  const entry = store.entry(path)
+  if (!entry?.service) return { service: path, isKnown: false, nearest: similarServices(store, path), endpoints: [] }
+  const node = topologyOf(nodeName, store.node(nodeName))
+  const slices = sliceOfEndpoint(entry)
+  const { used, leftOut } = selectEndpoints(entry.service, [...entry.sources.values()].flat(), node)
+  const describe = (each: SelectedEndpoint | LeftOutEndpoint): EndpointAnswer => ({
+    ...factsOf(each.endpoint, entry, node.name, slices.get(each.endpoint) ?? ''),
+    ...('reason' in each ? { scopes: [], reason: each.reason } : usesOf(each)),
+  })
+  return { service: path, isKnown: true, nearest: [], endpoints: [...used, ...leftOut].map(describe) }
+}
+
+function factsOf(endpoint: EndpointRecord, { service }: ServiceEntry, nodeName: string, slice: string) {
+  const { v4, v6, podName, node, zone, conditions } = endpoint
+  return {
+    ips: [...v4, ...v6],
+    ports: service ? portNumbersOf(service, endpoint.ports) : [],
+    pod: podName,
+    node,
+    zone,
+    slice,
+    ...conditions,
+    isLocal: node !== '' && node === nodeName,
+  }
+}
+
+/** An endpoint that only drains gets no new connections: to somebody who asks, it is terminating. */
+function usesOf({ scopes }: SelectedEndpoint): Pick<EndpointAnswer, 'scopes' | 'reason'> {
+  const names = (Object.keys(Scope) as EndpointScope[]).filter((name) => (scopes & Scope[name]) !== 0)
+  return names.length > 0 ? { scopes: names } : { scopes: names, reason: 'terminating' }
+}
+
+function sliceOfEndpoint({ sources }: ServiceEntry): Map<EndpointRecord, string> {
+  const slices = new Map<EndpointRecord, string>()
+  for (const [slice, endpoints] of sources) for (const endpoint of endpoints) slices.set(endpoint, slice)
+  return slices
+}
+
+/** The same name in another namespace comes first: it is the most likely mistake. */
+function similarServices(store: Store, path: string): string[] {
+  const paths = store.entries().flatMap((entry) => (entry.service ? [entry.path] : []))
+  const name = path.slice(path.indexOf('/') + 1)
+  const elsewhere = paths.filter((other) => other.endsWith(`/${name}`))
+  return [...new Set([...elsewhere, ...nearestNames(path, paths)])].slice(0, 5)
+}

@@ -1,0 +1,72 @@
+import { type EndpointAnswer, type Explanation, endpointReasons, type FrontendAnswer, hostPort } from '@kpng/api'
+
+/** An explanation for people: the answer first, then each address of the Service, then each endpoint. */
+export function explanationText(explanation: Explanation): string {
+  const { question, node, answer, frontends, problems, service } = explanation
+  const parts = [
+    [`${question} on node ${node}`, answer],
+    ...frontends.map(frontendLines),
+    ...(problems.length > 0 ? [['Not served', ...problems.map((problem) => `  ${problem}`)]] : []),
+    ...(service && service.endpoints.length > 0 ? [endpointLines(service.endpoints)] : []),
+  ]
+  return parts.map((lines) => `${lines.join('\n')}\n`).join('\n')
+}
+
+function frontendLines({ id, kind, portName, routes, notes }: FrontendAnswer): string[] {
+  return [
+    `${id}  ${kind}${portName === '' ? '' : `, port ${portName}`}`,
+    ...routes.flatMap(({ outcome, sentence, endpoints }) => [
+      `  ${outcome === 'endpoint' ? '✓' : '✗'} ${sentence}`,
+      ...(endpoints.length > 0 ? [`    ${shortList(endpoints)}`] : []),
+    ]),
+    ...notes.map((note) => `  ${note}`),
+  ]
+}
+
+/** Enough to recognize them; all of them are in the list of endpoints. */
+function shortList(texts: readonly string[], most = 6): string {
+  const rest = texts.length - most
+  return rest > 0 ? `${texts.slice(0, most).join(', ')} and ${rest} more` : texts.join(', ')
+}
+
+function endpointLines(endpoints: readonly EndpointAnswer[]): string[] {
+  const used = endpoints.filter(({ reason }) => reason === undefined).length
+  const rows = endpoints.map((endpoint) => [
+    addressOf(endpoint),
+    endpoint.pod || '-',
+    endpoint.node === '' ? '-' : `${endpoint.node}${endpoint.isLocal ? ' (this node)' : ''}`,
+    endpoint.zone || '-',
+    stateOf(endpoint),
+    useOf(endpoint),
+  ])
+  return [
+    `Endpoints: this node uses ${used} of ${endpoints.length}`,
+    ...columns([['ADDRESS', 'POD', 'NODE', 'ZONE', 'STATE', 'USED'], ...rows]).map((line) => `  ${line}`),
+  ]
+}
+
+const addressOf = ({ ips, ports }: EndpointAnswer): string =>
+  ips.map((ip) => (ports.length === 1 ? hostPort(ip, ports[0] as number) : ip)).join(' ')
+
+function stateOf({ ready, serving, terminating }: EndpointAnswer): string {
+  if (terminating) return serving ? 'terminating, serving' : 'terminating'
+  return ready ? 'ready' : 'not ready'
+}
+
+function useOf({ reason, scopes }: EndpointAnswer): string {
+  if (reason) return `no: ${endpointReasons[reason]}`
+  if (scopes.includes('internal') && scopes.includes('external')) return 'yes'
+  if (scopes.includes('external')) return 'yes, for traffic from outside only'
+  return scopes.includes('internal') ? 'yes, not for traffic from outside' : 'yes, for pods and this node only'
+}
+
+/** Lines whose fields stand below each other. */
+export function columns(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows.map((row) =>
+    row
+      .map((text, column) => text.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+}

@@ -1,0 +1,59 @@
+import { KpngError, parseIp } from '@kpng/api'
+import type { Protocol } from '@kpng/client'
+import type { Client } from './route.js'
+
+/** What somebody wants to know about. */
+export type Question =
+  | { readonly kind: 'service'; readonly service: string }
+  /** Without a port: everything at the address. */
+  | { readonly kind: 'address'; readonly ip: string; readonly port?: number; readonly protocol?: Protocol }
+  | { readonly kind: 'node-port'; readonly port: number; readonly protocol?: Protocol }
+
+/**
+ * Reads a question: `web`, `shop/web`, `service/web`, `10.96.0.10`, `10.96.0.10:53/udp`, `[fd00::1]:80`, `30080`, `30080/udp`.
+ * @param namespace of a Service without one
+ */
+export function parseQuestion(text: string, namespace: string): Question {
+  const { rest, protocol } = withoutProtocol(text)
+  const ofProtocol = protocol === undefined ? {} : { protocol }
+  if (/^\d+$/.test(rest)) return { kind: 'node-port', port: portIn(rest, text), ...ofProtocol }
+  const [, bracketed, plain = rest, port] = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d+))?$/.exec(rest) ?? []
+  const ip = parseIp(bracketed ?? plain)?.text
+  if (ip !== undefined) {
+    return { kind: 'address', ip, ...(port === undefined ? {} : { port: portIn(port, text) }), ...ofProtocol }
+  }
+  const [, inNamespace, name] =
+    /^(?:(?:svc|service|services)\/)?(?:([a-z0-9-]+)\/)?([a-z0-9][a-z0-9.-]*)$/.exec(text) ?? []
+  if (name !== undefined) return { kind: 'service', service: `${inNamespace ?? namespace}/${name}` }
+  throw new KpngError(
+    'usage',
+    `"${text}" is not a Service, an address or a node port. Write web, shop/web, 10.96.0.10:80, [fd00::1]:53/udp or 30080.`,
+  )
+}
+
+export function questionText(question: Question): string {
+  if (question.kind === 'service') return question.service
+  const protocol = question.protocol === undefined ? '' : `/${question.protocol}`
+  if (question.kind === 'node-port') return `node port ${question.port}${protocol}`
+  if (question.port === undefined) return question.ip
+  return `${question.ip.includes(':') ? `[${question.ip}]` : question.ip}:${question.port}${protocol}`
+}
+
+/** Reads who asks: `pod`, `node`, `outside`, or an address. */
+export function parseClient(text: string, clientOf: (ip: string) => Client): Client {
+  if (text === 'pod' || text === 'node' || text === 'outside') return { kind: text }
+  const ip = parseIp(text)
+  if (ip) return clientOf(ip.text)
+  throw new KpngError('usage', `--from takes pod, node, outside or an IP address, not "${text}".`)
+}
+
+function withoutProtocol(text: string): { rest: string; protocol: Protocol | undefined } {
+  const [, rest = text, protocol] = /^(.*)\/(tcp|udp|sctp)$/i.exec(text) ?? []
+  return { rest, protocol: protocol?.toLowerCase() as Protocol | undefined }
+}
+
+function portIn(text: string, question: string): number {
+  const port = Number(text)
+  if (port > 0 && port < 65_536) return port
+  throw new KpngError('usage', `"${text}" in "${question}" is not a port. A port is 1 to 65535.`)
+}
