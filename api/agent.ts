@@ -47,6 +47,8 @@ export interface ServiceAnswer {
   readonly isKnown: boolean
   /** Why a Service that exists is not served, as a sentence that follows its name. */
   readonly notServed?: string
+  /** What is wrong outside the proxy, as sentences: a selector that matches no pod, a port name that no pod has. */
+  readonly causes?: readonly string[]
   /** Services with a similar name, if this one is not known. */
   readonly nearest: readonly string[]
   readonly endpoints: readonly EndpointAnswer[]

@@ -46,6 +46,7 @@ export function buildProgram(name: string, version: string, makeContext: MakeCon
   addLocal(program, makeContext)
   addPlayground(program, makeContext)
   addCleanup(program, makeContext)
+  addExplain(program, makeContext)
   addConformance(program, makeContext)
   program
     .command('version')
@@ -96,6 +97,35 @@ function addLocal(program: Command, makeContext: MakeContext): void {
     const { changeSetsOverGrpc } = await import('@kpng/client')
     const { runOn } = await import('./backends/run.js')
     await runOn(changeSetsOverGrpc({ ...(await clientOptions(flags, '')), log: context.log }), backend, flags, context)
+  })
+}
+
+function addExplain(program: Command, makeContext: MakeContext): void {
+  const command = program
+    .command('explain <what>')
+    .description('say where connections to a Service, an address or a node port go on a node, and why')
+    .option('-n, --namespace <name>', 'the namespace of the Service; default: default')
+    .option('--node <name>', 'the node to look from; default: this one, else the first of the cluster')
+    .option('--from <client>', 'who connects: pod, node, outside or an IP address; default: a pod, and outside')
+    .option('-i, --input <path>', 'read a state file or manifests, instead of asking the API server')
+    .option('--kubeconfig <path>', 'a kubeconfig; default: as kubectl')
+    .option('--context <name>', "the kubeconfig's context; default: its current one")
+    .option('--service-proxy-name <name>', 'explain what the proxy of this name does')
+    .option('--cluster-cidr <cidrs>', "the addresses of pods; default: the Nodes' pod CIDRs")
+    .option('--nodeport-addresses <cidrs>', 'where node ports are open; default: primary')
+    .option('-o, --output <format>', 'text or json', 'text')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ kpng explain web\n  $ kpng explain 10.96.0.10:53/udp --from 10.244.1.5 --node vm-001',
+    )
+  command.action(async (what: string) => {
+    const flags = command.optsWithGlobals()
+    const { explainFromSource } = await import('./explain.js')
+    const { explanationText } = await import('@kpng/dataplane')
+    const kube = flags.input === undefined ? new KubeRequests() : undefined
+    const explanation = await explainFromSource(what, flags, { ...(await makeContext(flags)), kube })
+    const asJson = flags.output === 'json'
+    process.stdout.write(asJson ? `${JSON.stringify(explanation, undefined, 2)}\n` : explanationText(explanation))
   })
 }
 

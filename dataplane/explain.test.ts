@@ -5,9 +5,7 @@ import { explanationText } from './explanation-text.js'
 import { FrontendTable } from './frontend-table.js'
 import { parseClient, parseQuestion } from './question.js'
 import { clientOf } from './route.js'
-import { endpoint, fullSync, ips, type TestService, tcp, udp, view } from './testing/objects.js'
-
-const machine = { families: ['IPv4', 'IPv6'], addresses: [] } as const
+import { endpoint, ips, type TestService, tcp, udp, view } from './testing/objects.js'
 
 const web: TestService = {
   name: 'web',
@@ -28,23 +26,23 @@ function ask(
   services: readonly TestService[],
   { from, answer }: { from?: string; answer?: Partial<ServiceAnswer> } = {},
 ) {
-  const table = new FrontendTable({ detectLocal: { mode: 'ClusterCIDR', cidrs: ['10.244.0.0/16'] } })
-  table.apply(view(services, ['10.96.0.0/16']), fullSync, machine)
+  const detectLocal = { mode: 'ClusterCIDR', cidrs: ['10.244.0.0/16'] } as const
+  const table = FrontendTable.of(view(services, ['10.96.0.0/16']), { detectLocal })
   return explain(parseQuestion(text, 'default'), {
     table,
     nodeName: 'a',
     client: from === undefined ? undefined : parseClient(from, (ip) => clientOf(table.node, ip)),
-    serviceAnswer: (service) => ({ service, isKnown: true, nearest: [], endpoints: [], ...answer }),
+    serviceAnswer: async (service) => ({ service, isKnown: true, nearest: [], endpoints: [], ...answer }),
   })
 }
 
-test('a Service that works, as people read it', () => {
+test('a Service that works, as people read it', async () => {
   const endpoints = [
     slice('10.244.1.5', { node: 'a', isLocal: true }),
     slice('10.244.2.7'),
     slice('10.244.2.8', { ready: false, scopes: [], reason: 'not-ready' }),
   ]
-  expect(explanationText(ask('web', [web], { answer: { endpoints } }))).toBe(`default/web on node a
+  expect(explanationText(await ask('web', [web], { answer: { endpoints } }))).toBe(`default/web on node a
 default/web is served on this node.
 
 10.96.0.10:80/tcp  cluster IP, port http
@@ -72,11 +70,11 @@ Endpoints: this node uses 2 of 3
 })
 
 describe('why nobody answers', () => {
-  test('no endpoint is ready', () => {
+  test('no endpoint is ready', async () => {
     const endpoints = [1, 2].map((number) =>
       slice(`10.244.2.${number}`, { ready: false, scopes: [], reason: 'not-ready' }),
     )
-    const { answer, works, frontends } = ask('broken', [broken], { answer: { endpoints } })
+    const { answer, works, frontends } = await ask('broken', [broken], { answer: { endpoints } })
     expect(works).toBe(false)
     expect(answer).toBe(
       'default/broken does not answer on this node. None of its 2 endpoints is used: 2 because it is not ready.',
@@ -90,39 +88,39 @@ describe('why nobody answers', () => {
       },
     ])
   })
-  test('there are no endpoints at all', () => {
-    expect(ask('broken', [broken]).answer).toBe(
+  test('there are no endpoints at all', async () => {
+    expect((await ask('broken', [broken])).answer).toBe(
       'default/broken does not answer on this node. No EndpointSlice of it lists an endpoint.',
     )
   })
-  test('the policy is Local, and the endpoints are elsewhere', () => {
+  test('the policy is Local, and the endpoints are elsewhere', async () => {
     const local = {
       ...web,
       externalTrafficToLocal: true,
       endpoints: [endpoint('10.244.2.7', { scopes: ['internal', 'cluster'] })],
     }
-    const { answer, frontends } = ask('web', [{ ...local, ports: [tcp(80, { hasEndpoints: { v4: true } })] }])
+    const { answer, frontends } = await ask('web', [{ ...local, ports: [tcp(80, { hasEndpoints: { v4: true } })] }])
     expect(answer).toBe('default/web answers on this node, but not every client at every address.')
     expect(frontends[1]?.routes.map(({ sentence }) => sentence)).toEqual([
       "A connection from a pod goes to its only endpoint. The endpoint sees the client's address.",
       'A connection from outside the cluster is dropped: the traffic policy is Local, and no endpoint on this node serves it.',
     ])
   })
-  test('the client is not in the source ranges', () => {
+  test('the client is not in the source ranges', async () => {
     const guarded = { ...web, ipFilters: [{ sourceRanges: ['10.0.0.0/8'] }] }
-    const at = (from: string) => ask('192.0.2.10:80', [guarded], { from }).frontends[0]?.routes[0]
-    expect(at('10.1.1.1')?.outcome).toBe('endpoint')
-    expect(at('203.0.113.9')).toMatchObject({
+    const at = async (from: string) => (await ask('192.0.2.10:80', [guarded], { from })).frontends[0]?.routes[0]
+    expect((await at('10.1.1.1'))?.outcome).toBe('endpoint')
+    expect(await at('203.0.113.9')).toMatchObject({
       outcome: 'dropped',
       sentence: 'A connection from 203.0.113.9 is dropped: loadBalancerSourceRanges allow only 10.0.0.0/8.',
     })
   })
-  test('the Service does not exist, or kpng does not serve it', () => {
+  test('the Service does not exist, or kpng does not serve it', async () => {
     const nearest = ['default/web']
-    expect(ask('wep', [web], { answer: { isKnown: false, nearest } }).answer).toBe(
+    expect((await ask('wep', [web], { answer: { isKnown: false, nearest } })).answer).toBe(
       'There is no Service default/wep. Did you mean default/web?',
     )
-    expect(ask('db', [web], { answer: { isKnown: false, notServed: 'it is headless.' } }).answer).toBe(
+    expect((await ask('db', [web], { answer: { isKnown: false, notServed: 'it is headless.' } })).answer).toBe(
       'default/db is not served: it is headless.',
     )
   })
@@ -138,36 +136,39 @@ describe('why nobody answers', () => {
     ['10.96.0.99:80', 'No Service has 10.96.0.99, which is in a range of cluster IPs. Connections to it are dropped.'],
     ['8.8.8.8:53/udp', 'No Service has 8.8.8.8:53/udp. kpng leaves such packets alone.'],
     ['30081', 'No Service has the node port 30081. The nearest is 30080 (default/web).'],
-  ])('%s', (question, answer) => {
-    expect(ask(question, [web]).answer).toBe(answer)
+  ])('%s', async (question, answer) => {
+    expect((await ask(question, [web])).answer).toBe(answer)
   })
 })
 
-test('an address without a port stands for all its ports, and a port without a protocol for TCP', () => {
+test('an address without a port stands for all its ports, and a port without a protocol for TCP', async () => {
   const dns: TestService = {
     name: 'dns',
     ips: { clusterIps: ips('10.96.0.53') },
     ports: [tcp(53), udp(53)],
     endpoints: [],
   }
-  expect(ask('10.96.0.53', [dns]).frontends.map(({ id }) => id)).toEqual(['10.96.0.53:53/tcp', '10.96.0.53:53/udp'])
-  expect(ask('10.96.0.53:53', [dns]).frontends.map(({ id }) => id)).toEqual(['10.96.0.53:53/tcp'])
+  expect((await ask('10.96.0.53', [dns])).frontends.map(({ id }) => id)).toEqual([
+    '10.96.0.53:53/tcp',
+    '10.96.0.53:53/udp',
+  ])
+  expect((await ask('10.96.0.53:53', [dns])).frontends.map(({ id }) => id)).toEqual(['10.96.0.53:53/tcp'])
 })
 
-test('a pod that reaches itself sees the address of the node', () => {
+test('a pod that reaches itself sees the address of the node', async () => {
   const alone = { ...web, endpoints: [endpoint('10.244.1.5', { local: true })] }
-  const { frontends } = ask('10.96.0.10:80', [alone], { from: '10.244.1.5' })
+  const { frontends } = await ask('10.96.0.10:80', [alone], { from: '10.244.1.5' })
   expect(frontends[0]?.routes[0]?.sentence).toContain("The endpoint sees the node's address.")
 })
 
-test('an address that another Service owns is named', () => {
+test('an address that another Service owns is named', async () => {
   const thief: TestService = {
     name: 'thief',
     ips: { clusterIps: ips('10.96.0.66'), externalIps: ips('10.96.0.10') },
     ports: [tcp(80)],
     endpoints: [],
   }
-  expect(ask('thief', [web, thief]).problems).toEqual(['10.96.0.10:80/tcp belongs to Service default/web'])
+  expect((await ask('thief', [web, thief])).problems).toEqual(['10.96.0.10:80/tcp belongs to Service default/web'])
 })
 
 describe('a question', () => {
@@ -186,7 +187,7 @@ describe('a question', () => {
   test.each(['', 'a b', '10.96.0.10:99999', '99999', 'Web!'])('that nobody can answer: "%s"', (text) => {
     expect(() => parseQuestion(text, 'default')).toThrow(/is not a (Service|port)/)
   })
-  test('comes from a kind of client or from an address', () => {
+  test('comes from a kind of client or from an address', async () => {
     const client = (text: string) => parseClient(text, (ip) => ({ kind: 'outside', ip }))
     expect(client('pod')).toEqual({ kind: 'pod' })
     expect(client('203.0.113.9')).toEqual({ kind: 'outside', ip: '203.0.113.9' })

@@ -19,17 +19,17 @@ export interface ExplainOptions {
   /** Who asks. Undefined: pods, and clients from outside where they can ask. */
   readonly client?: Client | undefined
   /** What the core says about a Service, by `namespace/name`; undefined if it cannot be asked. */
-  readonly serviceAnswer: (service: string) => ServiceAnswer | undefined
+  readonly serviceAnswer: (service: string) => Promise<ServiceAnswer | undefined>
   /** All addresses of this machine. Default: those of the Node object. */
   readonly ownAddresses?: readonly string[]
 }
 
 /** Says what this node does with connections to a Service, to an address or to a node port, and why. */
-export function explain(question: Question, options: ExplainOptions): Explanation {
+export async function explain(question: Question, options: ExplainOptions): Promise<Explanation> {
   const { table, nodeName } = options
   const frontends = frontendsFor(question, table)
   const path = question.kind === 'service' ? question.service : frontends[0]?.service
-  const service = path === undefined ? undefined : options.serviceAnswer(path)
+  const service = path === undefined ? undefined : await options.serviceAnswer(path)
   const answers = frontends.map((frontend) => frontendAnswer(frontend, options))
   const routes = answers.flatMap((answer) => answer.routes)
   const works = routes.length > 0 && routes.every(({ outcome }) => outcome === 'endpoint')

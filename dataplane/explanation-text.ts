@@ -6,11 +6,14 @@ export function explanationText(explanation: Explanation): string {
   const parts = [
     [`${question} on node ${node}`, answer],
     ...frontends.map(frontendLines),
-    ...(problems.length > 0 ? [['Not served', ...problems.map((problem) => `  ${problem}`)]] : []),
+    ...(problems.length > 0 ? [['Not served', ...problems.map(indented)]] : []),
+    ...(service?.causes && service.causes.length > 0 ? [['In Kubernetes', ...service.causes.map(indented)]] : []),
     ...(service && service.endpoints.length > 0 ? [endpointLines(service.endpoints)] : []),
   ]
   return parts.map((lines) => `${lines.join('\n')}\n`).join('\n')
 }
+
+const indented = (text: string): string => `  ${text}`
 
 function frontendLines({ id, kind, portName, routes, notes }: FrontendAnswer): string[] {
   return [

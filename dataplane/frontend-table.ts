@@ -1,4 +1,4 @@
-import { type Log, silentLog } from '@kpng/api'
+import { families, type Log, silentLog } from '@kpng/api'
 import type { Backend, Changes, NodeView, ServiceEndpoints } from '@kpng/client'
 import { Claims } from './claims.js'
 import { type Frontend, sameFrontend } from './frontend.js'
@@ -36,6 +36,18 @@ export class FrontendTable {
   constructor(options: DataplaneOptions = {}, log: Log = silentLog) {
     this.settings = dataplaneSettings(options)
     this.#log = log
+  }
+
+  /** What a node serves that has this view, for whoever asks once. */
+  static of(
+    view: NodeView,
+    options: DataplaneOptions = {},
+    machine: Machine = { families, addresses: [] },
+  ): FrontendTable {
+    const table = new FrontendTable(options)
+    const all = { full: true, services: new Map(), node: true, serviceCidrs: true, triggers: [] }
+    table.apply(view, all, machine)
+    return table
   }
 
   /** This node, as of the last `apply`. */

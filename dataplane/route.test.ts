@@ -1,5 +1,5 @@
-import { isLoopback, localv1 } from '@kpng/api'
-import { NodeState, type Protocol } from '@kpng/client'
+import { isLoopback } from '@kpng/api'
+import type { Protocol } from '@kpng/client'
 import { dump } from 'js-yaml'
 import { expect, test } from 'vitest'
 import {
@@ -17,14 +17,12 @@ import { type Round, roundsOf } from '../conformance/runner/rounds.js'
 import { keptKeys } from '../core/kubernetes/index.js'
 import { readContent } from '../core/sources/file/read.js'
 import { Store } from '../core/store/index.js'
-import { View } from '../core/view/index.js'
+import { nodeViewOf } from '../core/view/index.js'
 import { FrontendTable } from './frontend-table.js'
 import { type Client, clientOf, isMasqueraded, type Route, routeOf } from './route.js'
 
 // Every cell of the conformance kit as a question: the kit measures the same cells with packets on real data planes.
 
-const { SERVICE_CIDRS, NODES } = localv1.Set
-const machine = { families: ['IPv4', 'IPv6'], addresses: [] } as const
 const ownAddresses = [addressOf['node-a'], secondAddress, ownExternalAddress].flatMap((each) => Object.values(each))
 
 /** What node-a serves when these objects are all there is. */
@@ -37,13 +35,8 @@ async function tableOf(objects: readonly KubernetesObject[], proxyName: string):
     transaction.replaceAll(readContent('objects.yaml', text, options))
     transaction.setSynced('services', 'endpoints', 'nodes')
   })
-  const watch = new View(store).watchNode({ nodeName: 'node-a', extraSets: [SERVICE_CIDRS, NODES] })
-  const state = new NodeState('node-a')
-  const changes = state.apply(await watch.next())
-  watch.close()
-  const table = new FrontendTable({ detectLocal: { mode: 'ClusterCIDR', cidrs: Object.values(clusterCidr) } })
-  table.apply(state, { ...changes, full: true }, machine)
-  return table
+  const detectLocal = { mode: 'ClusterCIDR', cidrs: Object.values(clusterCidr) } as const
+  return FrontendTable.of(await nodeViewOf(store, 'node-a'), { detectLocal })
 }
 
 function clientIn(table: FrontendTable, host: Host, family: 'IPv4' | 'IPv6'): Client {

@@ -14,6 +14,11 @@ export class KubeRequests {
     this.#ready(connection)
   }
 
+  /** Once the source has connected. */
+  get connection(): Promise<KubeConnection> {
+    return this.#connection
+  }
+
   async post(path: string, body: object): Promise<void> {
     const connection = await this.#connection
     const { status, body: answer } = await connection.request({ method: 'POST', path, body: JSON.stringify(body) })

@@ -1,8 +1,24 @@
-import { type EndpointAnswer, type EndpointScope, nearestNames, type ServiceAnswer } from '@kpng/api'
+import { type EndpointAnswer, type EndpointScope, localv1, nearestNames, type ServiceAnswer } from '@kpng/api'
+import { NodeState, type NodeView } from '@kpng/client'
 import type { EndpointRecord, ServiceEntry, Store } from '../store/index.js'
 import { portNumbersOf } from './candidates.js'
 import { topologyOf } from './node-watch.js'
 import { type LeftOutEndpoint, Scope, type SelectedEndpoint, selectEndpoints } from './selection.js'
+import { View } from './view.js'
+
+const extraSets = [localv1.Set.NODES, localv1.Set.SERVICE_CIDRS]
+
+/** What a node should do, as of now. The store must be synced. */
+export async function nodeViewOf(store: Store, nodeName: string): Promise<NodeView> {
+  const watch = new View(store).watchNode({ nodeName, extraSets })
+  try {
+    const state = new NodeState(nodeName)
+    state.apply(await watch.next())
+    return state
+  } finally {
+    watch.close()
+  }
+}
 
 /** What a node uses of a Service's endpoints, and why it does not use the others. It is the same selection that nodes are served by. */
 export function explainService(store: Store, path: string, nodeName: string): ServiceAnswer {

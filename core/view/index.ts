@@ -1,5 +1,5 @@
 export type { ChangeSet, Timeline, Trigger } from './change-set.js'
-export { explainService } from './explain.js'
+export { explainService, nodeViewOf } from './explain.js'
 export type { GlobalWatchOptions } from './global-watch.js'
 export type { Batch, DeleteItem, SetItem } from './items.js'
 export type { NodeWatchOptions } from './node-watch.js'

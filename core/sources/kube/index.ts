@@ -7,6 +7,7 @@ export {
   type OnRequest,
   type RequestReport,
 } from './client/index.js'
+export { inspectService, type ServiceInspection } from './inspect-service.js'
 export type { KubeResource } from './kinds.js'
 export { defaultTiming, type EventType, type ReflectorTiming } from './reflector/index.js'
 export { type WatchKubeOptions, watchKube } from './source.js'

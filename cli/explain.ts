@@ -1,0 +1,103 @@
+import { type Explanation, isLoopback, KpngError, type Log, nearestNames, type ServiceAnswer } from '@kpng/api'
+import type { Store } from '@kpng/core/store'
+import type { DataplaneOptions } from '@kpng/dataplane'
+import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
+import { runPipeline } from './pipeline.js'
+import { fileSource } from './sources/file.js'
+import { kubeSource } from './sources/kube.js'
+
+/** Explains from a source what a node does with connections, without a data plane: also on clusters that run another proxy. */
+export async function explainFromSource(text: string, flags: Flags, context: Context): Promise<Explanation> {
+  const source = textFlag(flags, 'input') === undefined ? kubeSource : fileSource
+  const quiet: Context = { ...context, log: withoutInfo(context.log) }
+  let explanation: Explanation | undefined
+  await runPipeline(
+    source,
+    flags,
+    async (store, { signal }, ready) => {
+      ready()
+      await synced(store, signal)
+      if (store.synced) explanation = await answer(text, store, flags, context)
+    },
+    quiet,
+  )
+  if (explanation) return explanation
+  throw new KpngError('unavailable', 'The question was not answered: the state could not be read.')
+}
+
+/** Who asks one question wants to read one answer. Warnings and errors stay. */
+const withoutInfo = (log: Log): Log => ({ ...log, info: (text, fields) => log.detail(1, text, fields) })
+
+/** Until the source has read everything, or the run ends. */
+const synced = (store: Store, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const check = () => {
+      if (store.synced || signal.aborted) resolve()
+    }
+    store.onChange(check)
+    signal.addEventListener('abort', check, { once: true })
+    check()
+  })
+
+async function answer(text: string, store: Store, flags: Flags, context: Context): Promise<Explanation> {
+  const { clientOf, explain, FrontendTable, parseClient, parseQuestion } = await import('@kpng/dataplane')
+  const { nodeViewOf } = await import('@kpng/core/view')
+  const question = parseQuestion(text, textFlag(flags, 'namespace') ?? 'default')
+  const nodeName = nodeFor(store, textFlag(flags, 'node'), context.nodeName)
+  const table = FrontendTable.of(await nodeViewOf(store, nodeName), dataplaneOptions(store, flags))
+  const from = textFlag(flags, 'from')
+  return await explain(question, {
+    ...{ table, nodeName },
+    client: from === undefined ? undefined : parseClient(from, (ip) => clientOf(table.node, ip)),
+    serviceAnswer: (service) => serviceAnswer(service, store, nodeName, flags, context),
+  })
+}
+
+/** Without --cluster-cidr, the pods of the cluster are those in the pod CIDRs of its Nodes. */
+function dataplaneOptions(store: Store, flags: Flags): DataplaneOptions {
+  const nodePortAddresses = listFlag(flags, 'nodeportAddresses')
+  const clusterCidrs = listFlag(flags, 'clusterCidr')
+  const podCidrs = [...store.nodes.values()].flatMap((node) => node.podCidrs)
+  return {
+    ...given('nodePortAddresses', nodePortAddresses.length > 0 ? nodePortAddresses : undefined),
+    // The playground lives on loopback, and so do the pods of its one node.
+    allowLoopback: [...store.nodes.values()].every(
+      ({ addresses }) => addresses.length > 0 && addresses.every(isLoopback),
+    ),
+    detectLocal: { mode: 'ClusterCIDR', cidrs: clusterCidrs.length > 0 ? clusterCidrs : podCidrs },
+  }
+}
+
+async function serviceAnswer(
+  service: string,
+  store: Store,
+  nodeName: string,
+  flags: Flags,
+  { kube }: Context,
+): Promise<ServiceAnswer> {
+  const { explainService } = await import('@kpng/core/view')
+  const known = explainService(store, service, nodeName)
+  if (!kube) return known
+  const { inspectService } = await import('@kpng/core/sources/kube')
+  const [namespace = '', name = ''] = service.split('/')
+  const { exists, ...inspection } = await inspectService(
+    await kube.connection,
+    namespace,
+    name,
+    textFlag(flags, 'serviceProxyName'),
+  )
+  return exists ? { ...known, ...inspection } : known
+}
+
+/** The node that is asked for, else this one, else the first of the cluster: on a laptop, any node is better than none. */
+function nodeFor(store: Store, wanted: string | undefined, here: string): string {
+  const names = [...store.nodes.keys()].sort()
+  if (names.length === 0 || (wanted !== undefined && names.includes(wanted))) return wanted ?? here
+  if (wanted === undefined) return names.includes(here) ? here : (names[0] as string)
+  const [near] = nearestNames(wanted, names)
+  const hint =
+    near === undefined
+      ? `Its nodes are ${names.slice(0, 5).join(', ')}${names.length > 5 ? ' …' : ''}.`
+      : `Did you mean ${near}?`
+  throw new KpngError('usage', `The cluster has no node "${wanted}". ${hint}`)
+}
