@@ -77,6 +77,20 @@ export interface FrontendAnswer {
   readonly routes: readonly RouteAnswer[]
   /** What is special about it, as sentences: session affinity, source ranges. */
   readonly notes: readonly string[]
+  /** What the data plane really holds. Missing if it was not read back. */
+  readonly held?: HeldAnswer
+}
+
+/** What a data plane holds for a frontend, compared with what it should hold. */
+export interface HeldAnswer {
+  /** Whether it holds exactly what it should. */
+  readonly isRight: boolean
+  /** The differences, as sentences. */
+  readonly differences: readonly string[]
+  /** Clients that session affinity remembers, and their endpoints. */
+  readonly sessionAffinity?: readonly { readonly client: string; readonly endpoint: string }[]
+  /** Connections since the frontend was made. */
+  readonly connections?: number
 }
 
 /** The answer to "where does this connection go, and why?", or to "does this Service work?". */

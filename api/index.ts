@@ -7,6 +7,7 @@ export {
   type Explanation,
   endpointReasons,
   type FrontendAnswer,
+  type HeldAnswer,
   type RouteAnswer,
   type ServiceAnswer,
 } from './agent.js'

@@ -1,4 +1,5 @@
 import type { EndpointAnswer, ServiceAnswer } from '@kpng/api'
+import type { HeldFrontend } from '@kpng/client'
 import { describe, expect, test } from 'vitest'
 import { explain } from './explain.js'
 import { explanationText } from './explanation-text.js'
@@ -169,6 +170,29 @@ test('an address that another Service owns is named', async () => {
     endpoints: [],
   }
   expect((await ask('thief', [web, thief])).problems).toEqual(['10.96.0.10:80/tcp belongs to Service default/web'])
+})
+
+describe('what the data plane holds', () => {
+  const held = async (holds: Partial<HeldFrontend> | undefined) => {
+    const table = FrontendTable.of(view([web]))
+    const { frontends } = await explain(parseQuestion('10.96.0.10:80', 'default'), {
+      ...{ table, nodeName: 'a', serviceAnswer: async () => undefined },
+      held: async () => holds && { inside: [], outside: [], otherwise: 'refuse', ...holds },
+    })
+    return frontends[0]?.held
+  }
+  test('is exactly what it should be, whatever the order', async () => {
+    expect(await held({ inside: ['10.244.2.7:8080', '10.244.1.5:8080'] })).toEqual({ isRight: true, differences: [] })
+  })
+  test('lacks an endpoint and has one that is gone', async () => {
+    expect(await held({ inside: ['10.244.1.5:8080', '10.244.9.9:8080'] })).toEqual({
+      isRight: false,
+      differences: ['The data plane lacks 10.244.2.7:8080.', 'The data plane still has 10.244.9.9:8080.'],
+    })
+  })
+  test('is nothing', async () => {
+    expect((await held(undefined))?.differences).toEqual(['The data plane does not have it at all.'])
+  })
 })
 
 describe('a question', () => {

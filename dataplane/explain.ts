@@ -7,9 +7,10 @@ import {
   type RouteAnswer,
   type ServiceAnswer,
 } from '@kpng/api'
-import type { FrontendKind } from '@kpng/client'
+import type { FrontendAddress, FrontendKind, HeldFrontend } from '@kpng/client'
 import { endpointKey, type Frontend } from './frontend.js'
 import type { FrontendTable } from './frontend-table.js'
+import { heldAnswer } from './held-answer.js'
 import { type Question, questionText } from './question.js'
 import { type Client, type Connection, isMasqueraded, type Route, routeOf, routeThrough } from './route.js'
 
@@ -20,6 +21,8 @@ export interface ExplainOptions {
   readonly client?: Client | undefined
   /** What the core says about a Service, by `namespace/name`; undefined if it cannot be asked. */
   readonly serviceAnswer: (service: string) => Promise<ServiceAnswer | undefined>
+  /** Reads back what the data plane holds; see `Backend.held`. Without it, only what it should hold is said. */
+  readonly held?: (frontend: FrontendAddress) => Promise<HeldFrontend | undefined>
   /** All addresses of this machine. Default: those of the Node object. */
   readonly ownAddresses?: readonly string[]
 }
@@ -30,7 +33,7 @@ export async function explain(question: Question, options: ExplainOptions): Prom
   const frontends = frontendsFor(question, table)
   const path = question.kind === 'service' ? question.service : frontends[0]?.service
   const service = path === undefined ? undefined : await options.serviceAnswer(path)
-  const answers = frontends.map((frontend) => frontendAnswer(frontend, options))
+  const answers = await Promise.all(frontends.map((frontend) => frontendAnswer(frontend, options)))
   const routes = answers.flatMap((answer) => answer.routes)
   const works = routes.length > 0 && routes.every(({ outcome }) => outcome === 'endpoint')
   return {
@@ -64,7 +67,7 @@ function frontendsFor(question: Question, table: FrontendTable): readonly Fronte
   }
 }
 
-function frontendAnswer(frontend: Frontend, { table, client }: ExplainOptions): FrontendAnswer {
+async function frontendAnswer(frontend: Frontend, { table, client, held }: ExplainOptions): Promise<FrontendAnswer> {
   const clients = client ? [client] : clientsOf(frontend)
   const { id, kind, service, portName } = frontend
   return {
@@ -72,6 +75,7 @@ function frontendAnswer(frontend: Frontend, { table, client }: ExplainOptions): 
     kind: kindTexts[kind],
     routes: clients.map((each) => routeAnswer(routeThrough(frontend, { client: each }), each, table)),
     notes: notesOn(frontend),
+    ...(held ? { held: heldAnswer(frontend, await held(frontend)) } : {}),
   }
 }
 

@@ -15,14 +15,18 @@ export function explanationText(explanation: Explanation): string {
 
 const indented = (text: string): string => `  ${text}`
 
-function frontendLines({ id, kind, portName, routes, notes }: FrontendAnswer): string[] {
+function frontendLines({ id, kind, portName, routes, notes, held }: FrontendAnswer): string[] {
   return [
     `${id}  ${kind}${portName === '' ? '' : `, port ${portName}`}`,
     ...routes.flatMap(({ outcome, sentence, endpoints }) => [
       `  ${outcome === 'endpoint' ? '✓' : '✗'} ${sentence}`,
       ...(endpoints.length > 0 ? [`    ${shortList(endpoints)}`] : []),
     ]),
-    ...notes.map((note) => `  ${note}`),
+    ...notes.map(indented),
+    ...(held?.isRight ? ['  The data plane holds exactly this.'] : []),
+    ...(held?.differences ?? []).map((difference) => `  ✗ ${difference}`),
+    ...(held?.connections === undefined ? [] : [`  Connections so far: ${held.connections}`]),
+    ...(held?.sessionAffinity ?? []).map(({ client, endpoint }) => `  ${client} is remembered at ${endpoint}`),
   ]
 }
 

@@ -1,0 +1,39 @@
+import type { HeldAnswer } from '@kpng/api'
+import type { HeldFrontend } from '@kpng/client'
+import { type Audience, endpointKey, type Frontend } from './frontend.js'
+
+/**
+ * Compares what a data plane holds for a frontend with what it should hold.
+ * @param held undefined: the data plane does not have the frontend at all
+ */
+export function heldAnswer(frontend: Frontend, held: HeldFrontend | undefined): HeldAnswer {
+  if (!held) return { isRight: false, differences: ['The data plane does not have it at all.'] }
+  const { inside, outside } = frontend
+  const differences = [
+    ...differencesIn('', inside, held.inside),
+    // One list serves everybody unless the policy is Local.
+    ...(inside === outside ? [] : differencesIn(' for clients from outside', outside, held.outside)),
+    ...(outside.endpoints.length > 0 || outside.otherwise === held.otherwise
+      ? []
+      : [`Clients from outside should be ${ended[outside.otherwise]}, and are ${ended[held.otherwise]}.`]),
+  ]
+  const { sessionAffinity, connections } = held
+  return {
+    isRight: differences.length === 0,
+    differences,
+    ...(sessionAffinity === undefined ? {} : { sessionAffinity }),
+    ...(connections === undefined ? {} : { connections }),
+  }
+}
+
+const ended = { refuse: 'refused', drop: 'dropped' } as const
+
+function differencesIn(who: string, { endpoints }: Audience, held: readonly string[]): string[] {
+  const wanted = new Set(endpoints.map(endpointKey))
+  const missing = [...wanted].filter((endpoint) => !held.includes(endpoint))
+  const extra = [...new Set(held)].filter((endpoint) => !wanted.has(endpoint))
+  return [
+    ...(missing.length > 0 ? [`The data plane lacks ${missing.join(', ')}${who}.`] : []),
+    ...(extra.length > 0 ? [`The data plane still has ${extra.join(', ')}${who}.`] : []),
+  ]
+}
