@@ -24,8 +24,9 @@ export const coreFlow = {
   store: [],
   view: ['store'],
   kubernetes: ['store'],
-  sources: ['store', 'kubernetes'],
-  sinks: ['store', 'view'],
+  record: [],
+  sources: ['store', 'kubernetes', 'record'],
+  sinks: ['store', 'view', 'record'],
 }
 
 const importPattern =
