@@ -107,3 +107,112 @@ export interface Explanation {
   /** Missing if the core could not be asked, or no Service is concerned. */
   readonly service?: ServiceAnswer
 }
+
+/** GET /v1/status */
+export interface AgentStatus {
+  /** Of kpng. */
+  readonly version: string
+  readonly node: string
+  /** `node`: it serves this node. `core`: it serves other nodes. */
+  readonly role: 'node' | 'core'
+  /** As users name it: `nftables`. Missing in a core. */
+  readonly backend?: string
+  /** What the backend can do: see BackendFeatures. */
+  readonly features?: Readonly<Record<string, unknown>>
+  /** ISO times, here and below. */
+  readonly startedAt: string
+  readonly now: string
+  /** Missing if the source watches nothing, such as a file. */
+  readonly source?: SourceStatusAnswer
+  /** Missing before the first sync. */
+  readonly lastSync?: SyncAnswer
+  readonly syncs: number
+  readonly failedSyncs: number
+  /** Syncs of everything: at the start, after a failure, and when somebody else changed the data plane. */
+  readonly fullSyncs: number
+  readonly services: number
+  readonly endpoints: number
+  readonly frontends: number
+  /** Objects that the source could not use, completely or in part. */
+  readonly skippedObjects: number
+  /** What of Services is not served. At most 20. */
+  readonly problems: readonly { readonly service: string; readonly problem: string }[]
+}
+
+/** How up to date the state is. */
+export interface SourceStatusAnswer {
+  readonly stale: boolean
+  readonly reason?: string
+  /** By name: a resource of the API server, or `core`. */
+  readonly watches: Readonly<
+    Record<string, { readonly connected: boolean; readonly since: string; readonly lastEvent?: string }>
+  >
+}
+
+/** One sync of the data plane. */
+export interface SyncAnswer {
+  /** Counts the syncs of this process. */
+  readonly number: number
+  readonly at: string
+  readonly durationMs: number
+  /** From the first change of it in the cluster until it was done. Missing if nobody knows. */
+  readonly latencyMs?: number
+  readonly full: boolean
+  /** What changed. A sync of everything lists what is new to this process. At most 50; `moreServices` counts the rest. */
+  readonly services: readonly ServiceChangeAnswer[]
+  readonly moreServices: number
+  /** Why it failed. */
+  readonly error?: string
+}
+
+export interface ServiceChangeAnswer {
+  readonly service: string
+  /** The number of endpoints that this node used before; missing if the Service is new. */
+  readonly before?: number
+  /** The number that it uses now; missing if the Service is gone. */
+  readonly after?: number
+}
+
+/** A row of GET /v1/services. */
+export interface ServiceRow {
+  readonly namespace: string
+  readonly name: string
+  readonly type: string
+  readonly clusterIps: readonly string[]
+  /** External and load-balancer IPs. */
+  readonly externalIps: readonly string[]
+  /** `80/tcp`, `80:30080/tcp` */
+  readonly ports: readonly string[]
+  /** Endpoints that this node uses. */
+  readonly endpoints: number
+  readonly internalTrafficPolicy: 'Cluster' | 'Local'
+  readonly externalTrafficPolicy: 'Cluster' | 'Local'
+  readonly sessionAffinity: boolean
+  readonly problems: readonly string[]
+}
+
+/** A row of GET /v1/endpoints: an endpoint that this node uses. */
+export interface EndpointRow {
+  readonly namespace: string
+  readonly service: string
+  readonly ips: readonly string[]
+  readonly hostname: string
+  readonly isLocal: boolean
+}
+
+/** A row of GET /v1/frontends. */
+export interface FrontendRow {
+  readonly id: string
+  readonly kind: string
+  readonly service: string
+  readonly portName: string
+  readonly inside: readonly string[]
+  /** The same as `inside` unless externalTrafficPolicy is Local. */
+  readonly outside: readonly string[]
+}
+
+/** The body of an answer with a status of 400 and above. */
+export interface AgentErrorAnswer {
+  /** A sentence. */
+  readonly error: string
+}

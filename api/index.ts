@@ -1,15 +1,23 @@
 export { defaultAffinitySeconds } from './affinity.js'
 export {
+  type AgentErrorAnswer,
+  type AgentStatus,
   type ClientKind,
   type EndpointAnswer,
   type EndpointReason,
+  type EndpointRow,
   type EndpointScope,
   type Explanation,
   endpointReasons,
   type FrontendAnswer,
+  type FrontendRow,
   type HeldAnswer,
   type RouteAnswer,
   type ServiceAnswer,
+  type ServiceChangeAnswer,
+  type ServiceRow,
+  type SourceStatusAnswer,
+  type SyncAnswer,
 } from './agent.js'
 export { KpngError, type KpngErrorCode, messageOf } from './error.js'
 export * as globalv1 from './gen/globalv1/api_pb.js'

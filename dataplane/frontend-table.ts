@@ -29,8 +29,8 @@ export class FrontendTable {
   readonly #claims = new Claims()
   /** As of the last `apply`. */
   readonly #services = new Map<string, ServedItem>()
-  /** The problems that were logged, by Service. */
-  readonly #logged = new Map<string, ReadonlySet<string>>()
+  /** Those that were logged, by Service. */
+  readonly #problems = new Map<string, ReadonlySet<string>>()
   #node: NodeFacts = unknownNode
 
   constructor(options: DataplaneOptions = {}, log: Log = silentLog) {
@@ -78,6 +78,11 @@ export class FrontendTable {
       if (owner !== frontend) problems.push(conflictOf(frontend, owner))
     }
     return problems
+  }
+
+  /** The Services of which something is not served, and what, as sentences. */
+  get problems(): ReadonlyMap<string, ReadonlySet<string>> {
+    return this.#problems
   }
 
   apply(view: NodeView, changes: Changes, machine: Machine): FrontendChanges {
@@ -145,15 +150,15 @@ export class FrontendTable {
   /** Each problem once, and again if it comes back. */
   #logProblems(service: string): void {
     const problems = this.problemsOf(service)
-    const before = this.#logged.get(service)
+    const before = this.#problems.get(service)
     if (problems.length === 0) {
-      if (before) this.#logged.delete(service)
+      if (before) this.#problems.delete(service)
       return
     }
     for (const reason of problems) {
       if (!before?.has(reason)) this.#log.warn('A part of a Service is not served', { service, reason })
     }
-    this.#logged.set(service, new Set(problems))
+    this.#problems.set(service, new Set(problems))
   }
 }
 

@@ -1,0 +1,224 @@
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { AgentStatus, Explanation, FrontendRow, ServiceRow, SyncAnswer } from '@kpng/api'
+import type { Backend, Changes, NodeView } from '@kpng/client'
+import { FrontendTable } from '@kpng/dataplane'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { change, endpoint, fullSync, ips, type TestView, tcp, view as viewOf } from '../../dataplane/testing/objects.js'
+import {
+  Activity,
+  type AgentApiOptions,
+  type AgentSocket,
+  agentApiHandler,
+  agentSocketPath,
+  askAgent,
+  serveOnSocket,
+} from './index.js'
+
+const machine = { families: ['IPv4', 'IPv6'], addresses: [] } as const
+const web = {
+  name: 'web',
+  ips: { clusterIps: ips('10.96.0.10') },
+  ports: [tcp(80, { nodePort: 30080, targetPort: 8080 })],
+  endpoints: [endpoint('10.244.1.5', { local: true }), endpoint('10.244.2.7')],
+}
+
+let folder: string
+let socket: AgentSocket | undefined
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'kpng-agent-'))
+})
+afterEach(async () => {
+  await socket?.close()
+  socket = undefined
+  await rm(folder, { recursive: true, force: true })
+})
+
+/** An agent whose backend has synced a view. */
+async function started(options: Partial<AgentApiOptions> = {}) {
+  const view = viewOf([web])
+  const frontends = new FrontendTable()
+  const activity = new Activity()
+  const sync = (changes: Changes, error?: unknown) => {
+    if (error === undefined) frontends.apply(view, changes, machine)
+    const report = { view: view as NodeView, changes, startedAtMs: Date.now(), durationMs: 1.5, steps: [] }
+    activity.onSync(error === undefined ? report : { ...report, error })
+  }
+  sync(fullSync)
+  const handler = agentApiHandler({
+    nodeName: 'a',
+    version: '1.2.3',
+    mode: 'nftables',
+    activity,
+    frontends,
+    ...options,
+  })
+  socket = await serveOnSocket(join(folder, 'agent.sock'), handler)
+  const path = socket.path
+  return { view, path, sync, ask: <Answer>(query: string) => askAgent<Answer>(path, query) }
+}
+
+test('status says what runs, how often it synced, and what is not served', async () => {
+  const { ask, sync, view } = await started({ skippedObjects: () => 3 })
+  sync(
+    change(view, 'thief', {
+      name: 'thief',
+      ips: { clusterIps: ips('10.96.0.66'), externalIps: ips('10.96.0.10') },
+      ports: [tcp(80)],
+    }),
+  )
+  sync({ ...fullSync, full: false }, new Error('the kernel refused'))
+  expect(await ask<AgentStatus>('/v1/status')).toMatchObject({
+    ...{ version: '1.2.3', node: 'a', role: 'node', backend: 'nftables', skippedObjects: 3 },
+    ...{ syncs: 3, failedSyncs: 1, fullSyncs: 1, services: 2, endpoints: 2, frontends: 3 },
+    problems: [{ service: 'default/thief', problem: '10.96.0.10:80/tcp belongs to Service default/web' }],
+    lastSync: { number: 3, error: 'the kernel refused' },
+  })
+})
+
+test('lists: services, endpoints, frontends, changes', async () => {
+  const { ask, sync, view } = await started()
+  sync(change(view, 'web', { ...web, endpoints: [endpoint('10.244.1.5')] }))
+  const { services } = await ask<{ services: ServiceRow[] }>('/v1/services?namespace=default')
+  expect(services).toMatchObject([{ name: 'web', clusterIps: ['10.96.0.10'], ports: ['80:30080/tcp'], endpoints: 1 }])
+  expect(await ask('/v1/services?namespace=other')).toEqual({ services: [] })
+  expect(await ask('/v1/endpoints')).toMatchObject({ endpoints: [{ service: 'web', ips: ['10.244.1.5'] }] })
+  const { frontends } = await ask<{ frontends: FrontendRow[] }>('/v1/frontends')
+  expect(frontends.map(({ id, inside }) => `${id} ${inside}`)).toEqual([
+    '10.96.0.10:80/tcp 10.244.1.5:8080',
+    'IPv4 node port 30080/tcp 10.244.1.5:8080',
+  ])
+  const { changes } = await ask<{ changes: SyncAnswer[] }>('/v1/changes')
+  expect(changes.map(({ services, full }) => ({ services, full }))).toEqual([
+    { services: [], full: true },
+    { services: [{ service: 'default/web', before: 2, after: 1 }], full: false },
+  ])
+})
+
+test('explain asks the core, and reads back what the data plane holds', async () => {
+  const backend = {
+    held: async () => ({ inside: ['10.244.1.5:8080'], outside: [], otherwise: 'refuse' }),
+  } as unknown as Backend
+  const { ask } = await started({
+    backend,
+    serviceAnswer: async (service) => ({
+      service,
+      isKnown: true,
+      nearest: [],
+      endpoints: [],
+      causes: ['from the core'],
+    }),
+  })
+  const answer = await ask<Explanation>('/v1/explain?what=web')
+  expect(answer.service?.causes).toEqual(['from the core'])
+  expect(answer.frontends[0]?.held?.differences).toEqual(['The data plane lacks 10.244.2.7:8080.'])
+})
+
+test.each([
+  ['/v1/explain', 'Say what to explain'],
+  ['/v1/explain?what=a%20b', 'is not a Service, an address or a node port'],
+  ['/v1/explain?what=web&from=me', '--from takes pod, node, outside or an IP address'],
+  ['/v2/status', 'The agent API has no /v2/status.'],
+])('%s is refused with a sentence', async (path, sentence) => {
+  const { ask } = await started()
+  await expect(ask(path)).rejects.toThrow(sentence)
+})
+
+test('nothing can be changed', async () => {
+  const { path } = await started()
+  const status = await new Promise((resolve) => {
+    request({ socketPath: path, path: '/v1/status', method: 'POST' }, (response) => resolve(response.statusCode)).end()
+  })
+  expect(status).toBe(405)
+})
+
+describe('the stream', () => {
+  interface Event {
+    readonly event: string
+    readonly data: { readonly services: Readonly<Record<string, { endpoints: number } | null>> | readonly ServiceRow[] }
+  }
+
+  /** Collects events until it is ended. */
+  function listen(path: string) {
+    const events: Event[] = []
+    let text = ''
+    const asked = request({ socketPath: path, path: '/v1/stream' }, (response) => {
+      response.on('data', (chunk) => {
+        text += chunk
+        for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+          const [, event = '', data = '{}'] = /^event: (.*)\ndata: (.*)$/.exec(text.slice(0, end)) ?? []
+          text = text.slice(end + 2)
+          if (event !== '') events.push({ event, data: JSON.parse(data) })
+        }
+      })
+      response.on('error', () => {})
+    })
+    asked.on('error', () => {})
+    asked.end()
+    return { events, end: () => asked.destroy() }
+  }
+
+  const until = (holds: () => unknown) => expect.poll(holds, { timeout: 30_000, interval: 10 }).toBeTruthy()
+
+  test('starts with everything, and then says what changed, together', async () => {
+    const { path, sync, view } = await started()
+    const { events, end } = listen(path)
+    await until(() => events.length === 1)
+    expect(events[0]).toMatchObject({ event: 'snapshot', data: { services: [{ name: 'web', endpoints: 2 }] } })
+    sync(change(view, 'web', { ...web, endpoints: [] }))
+    sync(change(view, 'api', { ...web, name: 'api', ips: { clusterIps: ips('10.96.0.11') } }))
+    sync(change(view, 'web', undefined))
+    await until(() => events.length > 1)
+    expect(events[1]).toMatchObject({
+      event: 'changes',
+      data: {
+        services: { 'default/web': null, 'default/api': { endpoints: 2 } },
+        syncs: [{ number: 2 }, { number: 3 }, { number: 4 }],
+      },
+    })
+    end()
+  })
+
+  test('sends everything again after a sync of everything', async () => {
+    const { path, sync } = await started()
+    const { events, end } = listen(path)
+    await until(() => events.length === 1)
+    sync(fullSync)
+    await until(() => events.length > 1)
+    expect(events[1]?.event).toBe('snapshot')
+    end()
+  })
+})
+
+describe('the socket', () => {
+  test('is for its owner and group, and a killed process does not keep it', async () => {
+    const { path } = await started()
+    expect((await stat(path)).mode & 0o777).toBe(0o660)
+    await expect(serveOnSocket(path, () => {})).rejects.toThrow(`Another kpng serves its agent API on ${path}.`)
+  })
+  test('a file in its place stays', async () => {
+    const path = join(folder, 'file')
+    await writeFile(path, '')
+    await expect(serveOnSocket(path, () => {})).rejects.toThrow('is not a socket')
+  })
+  test('without an agent the error says how to start one', async () => {
+    await expect(askAgent(join(folder, 'missing.sock'), '/v1/status')).rejects.toThrow('No kpng runs on this machine')
+  })
+  test('has a name of its own for each proxy name and platform', () => {
+    expect(agentSocketPath('', {}, 'linux')).toMatch(/\/agent\.sock$/)
+    expect(agentSocketPath('mine', {}, 'linux')).toMatch(/\/agent-mine\.sock$/)
+    expect(agentSocketPath('mine', {}, 'win32')).toBe('\\\\.\\pipe\\kpng-agent-mine')
+  })
+})
+
+test('a long history is bounded', () => {
+  const activity = new Activity()
+  const view = viewOf([web]) as TestView
+  for (let count = 0; count < 700; count++) {
+    activity.onSync({ view, changes: { ...fullSync, full: false }, startedAtMs: 0, durationMs: 1, steps: [] })
+  }
+  expect(activity.syncs).toHaveLength(500)
+  expect(activity.syncs.at(-1)?.number).toBe(700)
+})

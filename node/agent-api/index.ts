@@ -1,0 +1,3 @@
+export { Activity } from './activity.js'
+export { type AgentApiOptions, agentApiHandler } from './handler.js'
+export { type AgentSocket, agentSocketPath, askAgent, serveOnSocket } from './socket.js'

@@ -1,0 +1,59 @@
+import { type EndpointRow, type FrontendRow, ipsOf, localv1, type ServiceRow } from '@kpng/api'
+import type { NodeView, ServiceEndpoints } from '@kpng/client'
+import { endpointKey, type FrontendTable } from '@kpng/dataplane'
+
+// What this node serves, as rows of lists.
+
+/** @param namespace undefined: all */
+export function serviceRows(view: NodeView, table: FrontendTable, namespace?: string): ServiceRow[] {
+  return itemsIn(view, namespace).map(([path, item]) => serviceRow(path, item, table))
+}
+
+export function serviceRow(path: string, { service, endpoints }: ServiceEndpoints, table: FrontendTable): ServiceRow {
+  const { namespace, name, type, ips } = service
+  return {
+    ...{ namespace, name, type },
+    clusterIps: allIps(ips?.clusterIps),
+    externalIps: [...allIps(ips?.loadBalancerIps), ...allIps(ips?.externalIps)],
+    ports: service.ports.map(portText),
+    endpoints: endpoints.length,
+    internalTrafficPolicy: service.internalTrafficToLocal ? 'Local' : 'Cluster',
+    externalTrafficPolicy: service.externalTrafficToLocal ? 'Local' : 'Cluster',
+    sessionAffinity: service.sessionAffinity.case !== undefined,
+    problems: table.problemsOf(path),
+  }
+}
+
+export const endpointRows = (view: NodeView, namespace?: string): EndpointRow[] =>
+  itemsIn(view, namespace).flatMap(([, { service, endpoints }]) =>
+    endpoints.map(({ ips, hostname, local }) => ({
+      namespace: service.namespace,
+      service: service.name,
+      ips: allIps(ips),
+      hostname,
+      isLocal: local,
+    })),
+  )
+
+export function frontendRows(table: FrontendTable, namespace?: string): FrontendRow[] {
+  const rows: FrontendRow[] = []
+  for (const { id, kind, service, portName, inside, outside } of table.all()) {
+    if (namespace !== undefined && !service.startsWith(`${namespace}/`)) continue
+    rows.push({
+      ...{ id, kind, service, portName },
+      inside: inside.endpoints.map(endpointKey),
+      outside: outside.endpoints.map(endpointKey),
+    })
+  }
+  return rows
+}
+
+const itemsIn = ({ services }: NodeView, namespace: string | undefined): [string, ServiceEndpoints][] =>
+  [...services]
+    .filter(([path]) => namespace === undefined || path.startsWith(`${namespace}/`))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+
+const allIps = (set: localv1.IPSet | undefined): string[] => [...ipsOf(set, 'IPv4'), ...ipsOf(set, 'IPv6')]
+
+const portText = ({ port, nodePort, protocol }: localv1.PortMapping): string =>
+  `${port}${nodePort > 0 ? `:${nodePort}` : ''}/${(localv1.Protocol[protocol] ?? '').toLowerCase()}`

@@ -1,0 +1,109 @@
+import { chmod, mkdir, stat, unlink } from 'node:fs/promises'
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
+import { connect } from 'node:net'
+import { dirname, join } from 'node:path'
+import { KpngError, messageOf } from '@kpng/api'
+
+/** Where the agent API of a kpng on this machine is. @param serviceProxyName empty for the cluster's default proxy */
+export function agentSocketPath(serviceProxyName = '', env = process.env, platform = process.platform): string {
+  const name = serviceProxyName === '' ? 'agent' : `agent-${serviceProxyName}`
+  if (platform === 'win32') return `\\\\.\\pipe\\kpng-${name}`
+  const isRoot = process.getuid?.() === 0
+  const folder = isRoot ? '/run/kpng' : join(env.XDG_RUNTIME_DIR ?? `/tmp/kpng-${process.getuid?.() ?? 0}`, 'kpng')
+  return join(folder, `${name}.sock`)
+}
+
+const maxConnections = 64
+
+export interface AgentSocket {
+  readonly path: string
+  close(): Promise<void>
+}
+
+/** Serves the agent API on a unix socket that its owner and group may use. Rejects if another kpng has it. */
+export async function serveOnSocket(
+  path: string,
+  handler: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<AgentSocket> {
+  const isPipe = path.startsWith('\\\\.\\pipe\\')
+  if (!isPipe) {
+    await mkdir(dirname(path), { recursive: true, mode: 0o750 })
+    await removeLeftover(path)
+  }
+  const server = createServer({ headersTimeout: 10_000, requestTimeout: 10_000, maxHeaderSize: 16_384 }, handler)
+  server.maxConnections = maxConnections
+  // A socket that cannot be accepted (no files left) is the client's loss, not the agent's end.
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(path, () => {
+      server.off('error', reject)
+      server.on('error', () => {})
+      resolve()
+    })
+  })
+  if (!isPipe) await chmod(path, 0o660)
+  return { path, close: () => closeServer(server) }
+}
+
+/** A process that was killed leaves its socket behind. */
+async function removeLeftover(path: string): Promise<void> {
+  const found = await stat(path).catch(() => undefined)
+  if (!found) return
+  if (!found.isSocket())
+    throw new KpngError('unavailable', `${path} is not a socket. Remove it, or choose another path.`)
+  if (await answers(path)) {
+    throw new KpngError('unavailable', `Another kpng serves its agent API on ${path}. Choose another path, or end it.`)
+  }
+  await unlink(path)
+}
+
+const answers = (path: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(path)
+    const done = (is: boolean) => {
+      socket.destroy()
+      resolve(is)
+    }
+    socket.once('connect', () => done(true))
+    socket.once('error', () => done(false))
+  })
+
+const closeServer = (server: Server): Promise<void> =>
+  new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+
+/** Asks the agent on a socket. The error says how to start one. */
+export function askAgent<Answer>(socketPath: string, path: string, limitMs = 30_000): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ socketPath, path, headers: { Host: 'localhost' }, timeout: limitMs }, (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('error', (error) => reject(cannotAsk(socketPath, error)))
+      response.on('end', () => {
+        try {
+          const answer = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Answer & { error?: string }
+          if (response.statusCode === 200) resolve(answer)
+          else reject(new KpngError('usage', answer.error ?? `The agent answered ${response.statusCode}.`))
+        } catch (error) {
+          reject(cannotAsk(socketPath, error))
+        }
+      })
+    })
+    asked.on('timeout', () => asked.destroy(new Error(`no answer within ${limitMs / 1000} s`)))
+    asked.on('error', (error) => reject(cannotAsk(socketPath, error)))
+    asked.end()
+  })
+}
+
+function cannotAsk(path: string, error: unknown): KpngError {
+  const code = (error as NodeJS.ErrnoException).code
+  const next =
+    code === 'ENOENT' || code === 'ECONNREFUSED'
+      ? 'No kpng runs on this machine, or it runs without --agent-socket. Start one (kpng kube to-local to-nft), or name its socket with --agent-socket.'
+      : code === 'EACCES'
+        ? 'You may not use it. Ask as root, or as a member of its group.'
+        : `${messageOf(error)}.`
+  return new KpngError('unavailable', `The agent API on ${path} cannot be asked. ${next}`, { cause: error })
+}
