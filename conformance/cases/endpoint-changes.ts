@@ -1,7 +1,7 @@
 import { addressOf, clusterIp, loadBalancerIp, nodePort } from '../addresses.js'
 import type { Case } from './case.js'
 import { inFamilies, keepsSource, masqueraded, refused, tcp } from './cells.js'
-import { exposed } from './exposed.js'
+import { exposed } from './objects.js'
 
 const both = ['a1', 'b1']
 const nodeA = addressOf['node-a']
@@ -14,21 +14,9 @@ export const endpointChangeCases: readonly Case[] = [
       after: `the endpoint is ${server}`,
       objects: exposed('endpoint-moved', 120, [server]),
       cells: inFamilies([
-        { id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(120), 80), expect: keepsSource([server]), rows: [24] },
-        {
-          id: 'outside-node-port',
-          client: 'outside',
-          to: tcp(nodeA, nodePort(120)),
-          expect: masqueraded([server]),
-          rows: [24],
-        },
-        {
-          id: 'outside-load-balancer',
-          client: 'outside',
-          to: tcp(loadBalancerIp(120), 80),
-          expect: masqueraded([server]),
-          rows: [24],
-        },
+        ['pod-a', 'pod-a', tcp(clusterIp(120), 80), keepsSource([server]), [24]],
+        ['outside-node-port', 'outside', tcp(nodeA, nodePort(120)), masqueraded([server]), [24]],
+        ['outside-load-balancer', 'outside', tcp(loadBalancerIp(120), 80), masqueraded([server]), [24]],
       ]),
     })),
   },
@@ -39,20 +27,14 @@ export const endpointChangeCases: readonly Case[] = [
       after: `endpoints: ${servers.join(', ') || 'none'}`,
       objects: exposed('endpoints-come-and-go', 121, servers),
       cells: inFamilies([
-        {
-          id: 'pod-a',
-          client: 'pod-a',
-          to: tcp(clusterIp(121), 80),
-          expect: servers.length > 0 ? keepsSource(servers) : refused,
-          rows: [20, 24],
-        },
-        {
-          id: 'outside',
-          client: 'outside',
-          to: tcp(loadBalancerIp(121), 80),
-          expect: servers.length > 0 ? masqueraded(servers) : refused,
-          rows: [20, 24],
-        },
+        ['pod-a', 'pod-a', tcp(clusterIp(121), 80), servers.length > 0 ? keepsSource(servers) : refused, [20, 24]],
+        [
+          'outside',
+          'outside',
+          tcp(loadBalancerIp(121), 80),
+          servers.length > 0 ? masqueraded(servers) : refused,
+          [20, 24],
+        ],
       ]),
     })),
   },
@@ -77,9 +59,7 @@ export const endpointChangeCases: readonly Case[] = [
     ].map(({ after, expect, endpoints }) => ({
       after,
       objects: exposed('becomes-unready', 128, endpoints),
-      cells: inFamilies([
-        { id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(128), 80), expect: keepsSource(expect), rows: [24, 25] },
-      ]),
+      cells: inFamilies([['pod-a', 'pod-a', tcp(clusterIp(128), 80), keepsSource(expect), [24, 25]]]),
     })),
   },
 ]
@@ -92,22 +72,15 @@ export const openConnectionCases: readonly Case[] = [
       after: `${round === 1 ? 'start' : `change ${round - 1} of others`}`,
       objects: exposed('untouched', 131, ['a1', 'b1']),
       cells: inFamilies([
-        {
-          id: 'pod-a',
-          client: 'pod-a',
-          to: tcp(clusterIp(131), 80),
-          expect: keepsSource(both, { hits: 'one' }),
-          rows: [22],
-          flow: 'pod-a',
-        },
-        {
-          id: 'outside',
-          client: 'outside',
-          to: tcp(nodeA, nodePort(131)),
-          expect: masqueraded(both, { hits: 'one' }),
-          rows: [22],
-          flow: 'outside',
-        },
+        ['pod-a', 'pod-a', tcp(clusterIp(131), 80), keepsSource(both, { hits: 'one' }), [22], { flow: 'pod-a' }],
+        [
+          'outside',
+          'outside',
+          tcp(nodeA, nodePort(131)),
+          masqueraded(both, { hits: 'one' }),
+          [22],
+          { flow: 'outside' },
+        ],
       ]),
     })),
   },
@@ -118,15 +91,8 @@ export const openConnectionCases: readonly Case[] = [
       after: `the endpoint is ${server}`,
       objects: exposed('outlives', 132, [server]),
       cells: inFamilies([
-        {
-          id: 'open',
-          client: 'pod-a',
-          to: tcp(clusterIp(132), 80),
-          expect: keepsSource(['a1']),
-          rows: [22],
-          flow: 'open',
-        },
-        { id: 'new', client: 'pod-a', to: tcp(clusterIp(132), 80), expect: keepsSource([server]), rows: [24] },
+        ['open', 'pod-a', tcp(clusterIp(132), 80), keepsSource(['a1']), [22], { flow: 'open' }],
+        ['new', 'pod-a', tcp(clusterIp(132), 80), keepsSource([server]), [24]],
       ]),
     })),
   },

@@ -2,8 +2,12 @@ import { type Family, families } from '@kpng/api'
 import {
   addressOf,
   clusterIp,
+  externalIp,
   familySuffix,
   healthCheckNodePort,
+  ipsOf,
+  loadBalancerIp,
+  nodePort,
   podCidr,
   type Server,
   serviceCidr,
@@ -40,6 +44,12 @@ export const udpPort = (port: number, more: Partial<ServicePort> = {}): ServiceP
   ...tcpPort(port, more),
   protocol: 'UDP',
 })
+
+/** Port 80 of TCP and UDP. */
+export const tcpAndUdp = (more: Partial<ServicePort> = {}): ServicePort[] => [
+  tcpPort(80, { name: 'tcp', ...more }),
+  udpPort(80, { name: 'udp', ...more }),
+]
 
 export interface ServiceOptions {
   readonly ports: readonly ServicePort[]
@@ -95,9 +105,11 @@ export interface EndpointOptions {
   readonly forNodes?: readonly string[]
 }
 
-export const nodeNameOf = (server: Server): 'node-a' | 'node-b' => (server.startsWith('b') ? 'node-b' : 'node-a')
+export type EndpointList = readonly (Server | EndpointOptions)[]
 
-export interface SliceOptions {
+const nodeNameOf = (server: Server): 'node-a' | 'node-b' => (server.startsWith('b') ? 'node-b' : 'node-a')
+
+interface SliceOptions {
   /** Service ports by name, with the number that the endpoints listen on. */
   readonly ports: readonly Readonly<{ name: string; protocol: string; port?: number | null }>[]
   readonly families?: readonly Family[]
@@ -108,11 +120,7 @@ export interface SliceOptions {
 }
 
 /** A slice of each family for the same pods. */
-export function slices(
-  serviceName: string,
-  endpoints: readonly (Server | EndpointOptions)[],
-  options: SliceOptions,
-): KubernetesObject[] {
+export function slices(serviceName: string, endpoints: EndpointList, options: SliceOptions): KubernetesObject[] {
   const { ports, families: served = families, suffix = '', labels = {} } = options
   return served.map((family) => ({
     apiVersion: 'discovery.k8s.io/v1',
@@ -153,11 +161,34 @@ function endpointOf(given: Server | EndpointOptions, family: Family): Record<str
 export function served(
   name: string,
   number: number,
-  endpoints: readonly (Server | EndpointOptions)[],
+  endpoints: EndpointList,
   options: ServiceOptions,
 ): KubernetesObject[] {
   return [service(name, number, options), ...slices(name, endpoints, { ports: slicePorts(options.ports) })]
 }
+
+/** A load balancer, with node ports. */
+export const balanced = (
+  name: string,
+  number: number,
+  endpoints: EndpointList,
+  { spec, ...more }: Partial<ServiceOptions> = {},
+): KubernetesObject[] =>
+  served(name, number, endpoints, {
+    ports: tcpAndUdp({ nodePort: nodePort(number) }),
+    ingress: ipsOf(loadBalancerIp(number)).map((ip) => ({ ip })),
+    ...more,
+    spec: { type: 'LoadBalancer', ...spec },
+  })
+
+/** A Service with every kind of address: a load balancer with node ports and external IPs. */
+export const exposed = (
+  name: string,
+  number: number,
+  endpoints: EndpointList,
+  { spec, ...more }: Partial<ServiceOptions> = {},
+): KubernetesObject[] =>
+  balanced(name, number, endpoints, { ...more, spec: { externalIPs: ipsOf(externalIp(number)), ...spec } })
 
 /** The ports of slices that serve all ports of a Service. */
 export const slicePorts = (ports: readonly ServicePort[]): SliceOptions['ports'] =>
@@ -167,10 +198,10 @@ const node = (name: 'node-a' | 'node-b'): KubernetesObject => ({
   apiVersion: 'v1',
   kind: 'Node',
   metadata: { name, labels: { 'kubernetes.io/hostname': name, 'topology.kubernetes.io/zone': zoneOf[name] } },
-  spec: { podCIDR: podCidr[name].IPv4, podCIDRs: families.map((family) => podCidr[name][family]) },
+  spec: { podCIDR: podCidr[name].IPv4, podCIDRs: ipsOf(podCidr[name]) },
   status: {
     addresses: [
-      ...families.map((family) => ({ type: 'InternalIP', address: addressOf[name][family] })),
+      ...ipsOf(addressOf[name]).map((address) => ({ type: 'InternalIP', address })),
       { type: 'Hostname', address: name },
     ],
     conditions: [{ type: 'Ready', status: 'True' }],
@@ -185,6 +216,6 @@ export const clusterObjects: readonly KubernetesObject[] = [
     apiVersion: 'networking.k8s.io/v1',
     kind: 'ServiceCIDR',
     metadata: { name: namespace },
-    spec: { cidrs: families.map((family) => serviceCidr[family]) },
+    spec: { cidrs: ipsOf(serviceCidr) },
   },
 ]
