@@ -1,4 +1,4 @@
-import { ConformanceError } from './error.js'
+import { KpngError } from '@kpng/api'
 import type { ConformanceOptions } from './options.js'
 
 /** How kpng's own backends are called, as words after `to-local`. */
@@ -29,9 +29,9 @@ export function proxyNamed(backend: string, kpng: readonly string[], feed: Confo
   if (words) return [...kpng, ...kpngSource(feed), 'to-local', '--node-name', '{node}', ...words]
   const mode = /^kube-proxy-(nftables|iptables)$/.exec(backend)?.[1]
   if (mode === undefined)
-    throw new ConformanceError('usage', `There is no command for "${backend}". Give the proxy's command.`)
+    throw new KpngError('usage', `There is no command for "${backend}". Give the proxy's command.`)
   if (feed === 'manifests')
-    throw new ConformanceError('usage', `${backend} reads no manifests. Give the kubeconfig of an API server.`)
+    throw new KpngError('usage', `${backend} reads no manifests. Give the kubeconfig of an API server.`)
   return [...kubeProxy(mode)]
 }
 

@@ -1,6 +1,6 @@
 import { addressOf, clusterIp, externalIp, ipsOf, nodePort, ownExternalAddress, secondAddress } from '../addresses.js'
 import type { Case } from './case.js'
-import { keepsSource, masqueraded, oneStep, passed, type Row, refused, sctp, tcp, udp } from './cells.js'
+import { type CellSpec, keepsSource, masqueraded, oneStep, passed, refused, sctp, tcp, udp } from './cells.js'
 import { balanced, served, tcpAndUdp, tcpPort, udpPort } from './objects.js'
 
 // Node ports, external IPs and SCTP: where a Service can be reached beside its cluster IP.
@@ -77,7 +77,7 @@ const takenClusterIp: Case = oneStep({
   ],
   cells: [
     ['own-port', 'pod-a', tcp(clusterIp(66), 80), keepsSource(['a1']), [13]],
-    ...(['pod-a', 'node-a', 'outside'] as const).flatMap((client): Row[] => [
+    ...(['pod-a', 'node-a', 'outside'] as const).flatMap((client): CellSpec[] => [
       [`${client}-other-port`, client, tcp(clusterIp(66), 443), refused, [14]],
       [`${client}-other-port-udp`, client, udp(clusterIp(66), 443), refused, [14]],
     ]),

@@ -28,8 +28,8 @@ export const dropped = { outcome: 'dropped' } as const
 export const passed = { outcome: 'passed' } as const
 export const unserved = { outcome: 'unserved' } as const
 
-/** A row of the truth table: a cell in each family. */
-export type Row = readonly [
+/** A line of the truth table: a cell in each family. */
+export type CellSpec = readonly [
   id: string,
   client: Host,
   to: DualDestination,
@@ -38,8 +38,8 @@ export type Row = readonly [
   more?: Pick<Cell, 'flow' | 'tries' | 'bytes' | 'spacing'>,
 ]
 
-/** The cells of some rows: ids and flows end in the family. */
-export function inFamilies(table: readonly Row[], served: readonly Family[] = families): Cell[] {
+/** The cells of some lines: ids and flows end in the family. */
+export function inFamilies(table: readonly CellSpec[], served: readonly Family[] = families): Cell[] {
   return table.flatMap(([id, client, { protocol, address, port }, expect, rows, { flow, ...more } = {}]) =>
     served.map((family) => ({
       id: `${id}.${familySuffix[family]}`,
@@ -53,7 +53,10 @@ export function inFamilies(table: readonly Row[], served: readonly Family[] = fa
   )
 }
 
-type OneStep = Omit<Case, 'steps'> & { readonly objects: readonly KubernetesObject[]; readonly cells: readonly Row[] }
+type OneStep = Omit<Case, 'steps'> & {
+  readonly objects: readonly KubernetesObject[]
+  readonly cells: readonly CellSpec[]
+}
 
 /** A case in which nothing changes. */
 export const oneStep = ({ objects, cells, ...one }: OneStep): Case => ({

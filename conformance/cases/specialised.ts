@@ -1,6 +1,6 @@
 import { clusterIp, externalIp, ipsOf } from '../addresses.js'
 import type { Case, KubernetesObject } from './case.js'
-import { inFamilies, keepsSource, masqueraded, oneStep, passed, type Row, refused, tcp, udp } from './cells.js'
+import { type CellSpec, inFamilies, keepsSource, masqueraded, oneStep, passed, refused, tcp, udp } from './cells.js'
 import {
   type EndpointList,
   headlessLabel,
@@ -48,7 +48,7 @@ const headless = (
 ]
 
 /** The external IPs of a Service are served, from everywhere, and only on its port. */
-const servedRows = (number: number): Row[] => {
+const servedCells = (number: number): CellSpec[] => {
   const expect = masqueraded(both)
   const rows = [2, 17]
   const to = externalIp(number)
@@ -76,14 +76,14 @@ const headlessCases: readonly Case[] = [
         labels: { ...named, [headlessLabel]: '' },
       }),
     ],
-    cells: servedRows(160),
+    cells: servedCells(160),
   }),
   oneStep({
     id: 'specialised-slices-by-hand',
     title: "Slices made by hand serve the specialised proxy's Service without its label",
     specialised: true,
     objects: headless('specialised-by-hand', 161, ['a1', 'b1']),
-    cells: servedRows(161),
+    cells: servedCells(161),
   }),
   oneStep({
     id: 'specialised-local',

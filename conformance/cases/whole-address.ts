@@ -1,13 +1,13 @@
 import { clusterIp, externalIp, loadBalancerIp, podPorts } from '../addresses.js'
 import type { Case, Cell, KubernetesObject } from './case.js'
 import {
+  type CellSpec,
   dropped,
   inFamilies,
   keepsSource,
   masqueraded,
   oneStep,
   passed,
-  type Row,
   reaches,
   refused,
   tcp,
@@ -44,7 +44,7 @@ const onEveryPort = (
   client: Cell['client'],
   address: ReturnType<typeof clusterIp>,
   expectAt: (port: number) => Cell['expect'],
-): Row[] =>
+): CellSpec[] =>
   podPorts.flatMap((port) => [
     [`${id}-${port}`, client, tcp(address, port), expectAt(port), rows],
     [`${id}-${port}-udp`, client, udp(address, port), expectAt(port), rows],

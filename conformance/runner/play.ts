@@ -1,11 +1,11 @@
+import { readFileSync } from 'node:fs'
 import type { Case } from '../cases/case.js'
 import { clusterObjects } from '../cases/objects.js'
 import { isKpng } from '../deviations/index.js'
 import type { Feed } from '../feed/feed.js'
 import type { Lab } from '../lab/lab.js'
-import { whyNoSctp } from '../lab/sctp.js'
 import type { Settings } from '../options.js'
-import type { CellResult } from '../report/result.js'
+import type { CellResult } from '../report/report.js'
 import { type Canary, mainCanary, placeOf, specialisedCanary, waitForMovedFlow } from './canary.js'
 import { skip } from './judge.js'
 import { Pace } from './pace.js'
@@ -26,7 +26,7 @@ export interface Stage {
   readonly closers: (() => unknown)[]
 }
 
-export interface Played {
+interface Played {
   readonly results: readonly CellResult[]
   readonly notes: readonly string[]
   /** A proxy did not live to the end of the run. */
@@ -145,17 +145,19 @@ class Run {
   /** Feeds objects and waits until the proxies have programmed them. Resolves with whether the proxy under test has. */
   async #program(objects: Round['objects'], title: string): Promise<boolean> {
     const { lab, feed, settings, signal } = this.#stage
+    const { families, programTimeoutMs } = settings
+    const pace = this.#pace
     const round = this.#fed++
     const canaries = [mainCanary, ...(this.#specialised ? [specialisedCanary] : [])]
     await feed.apply(
       [...clusterObjects, ...objects],
       canaries.flatMap((canary) => canary.objects(round)),
     )
-    this.#pace.use()
+    pace.use()
     const took = new Map<Proxier, number>()
     for (const start of [() => this.#specialisedProxier(), () => this.#mainProxier()]) {
       const proxier = start()
-      const ms = await proxier?.programmed(lab, this.#pace, round, settings, signal)
+      const ms = await proxier?.programmed({ lab, pace, families, signal }, round, programTimeoutMs)
       if (signal.aborted) return false
       if (proxier && ms !== undefined) took.set(proxier, ms)
     }
@@ -169,17 +171,19 @@ class Run {
     const isProgrammed = !late.includes(this.#mainProxier())
     if (isProgrammed) {
       await this.#flowsMoved(round)
-      this.#pace.use((family) => placeOf(mainCanary, round, family))
+      pace.use((family) => placeOf(mainCanary, round, family))
       // How slow the machine was while a proxy started does not count.
-      this.#pace.takeSlowness()
+      pace.takeSlowness()
     }
     return isProgrammed
   }
 
   async #flowsMoved(round: number): Promise<void> {
     const { lab, settings, signal } = this.#stage
-    if (!this.#movesFlows || settings.settleMs === 0) return
-    this.#movesFlows = await waitForMovedFlow(lab, this.#pace, round, settings.families, settings.settleMs, signal)
+    const { families, settleMs } = settings
+    if (!this.#movesFlows || settleMs === 0) return
+    const wait = { lab, pace: this.#pace, families, timeoutMs: settleMs, signal }
+    this.#movesFlows = (await waitForMovedFlow(wait, round)) !== undefined
     if (this.#movesFlows || signal.aborted) return
     this.notes.push(
       'The proxy did not move a UDP client whose endpoint was gone. Cells of UDP clients that stay prove little.',
@@ -211,6 +215,12 @@ class Run {
     closers.push(() => proxier.stop())
     return proxier
   }
+}
+
+/** Node has no SCTP sockets, and most machines no SCTP at all: which of the two it is. */
+function whyNoSctp(): string {
+  const known = readFileSync('/proc/net/protocols', 'utf8').includes('\nSCTP ')
+  return known ? 'the agents have no SCTP sockets (Node has none)' : 'this kernel has no SCTP'
 }
 
 function skipReason({ id, cell, case: one }: PlacedCell, settings: Settings): [string, string][] {

@@ -1,8 +1,5 @@
-import type { Family } from '@kpng/api'
-import { ConformanceError } from '../error.js'
-import type { Lab } from '../lab/lab.js'
-import { type Canary, waitForCanary } from './canary.js'
-import type { Pace } from './pace.js'
+import { KpngError } from '@kpng/api'
+import { type Canary, type Wait, waitForCanary } from './canary.js'
 import { ProxyProcess } from './proxy.js'
 
 /** When a proxy never served its canary, later rounds do not wait for it as long: the table is to come in reasonable time. */
@@ -41,21 +38,19 @@ export class Proxier {
    * proxy ended before it ever served its canary.
    */
   async programmed(
-    lab: Lab,
-    pace: Pace,
+    wait: Omit<Wait, 'timeoutMs'>,
     round: number,
-    { families, programTimeoutMs }: { readonly families: readonly Family[]; readonly programTimeoutMs: number },
-    signal: AbortSignal,
+    programTimeoutMs: number,
   ): Promise<number | undefined> {
     const timeoutMs = this.#hasServed || this.#rounds++ === 0 ? programTimeoutMs : hopelessTimeoutMs
     const tookMs = await Promise.race([
-      waitForCanary(lab, pace, this.canary, round, families, timeoutMs, signal),
+      waitForCanary({ ...wait, timeoutMs }, this.canary, round),
       this.#process.closed.then(() => undefined),
     ])
     this.#hasServed ||= tookMs !== undefined
     if (!this.#hasServed && this.hasEnded) {
-      throw new ConformanceError(
-        'failed',
+      throw new KpngError(
+        'unavailable',
         `The ${this.title} ${this.#process.ended} before it served anything. It said last:\n${this.#said}`,
       )
     }

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { ConformanceError } from '../error.js'
+import { KpngError } from '@kpng/api'
 
 const linesKept = 40
 
@@ -71,7 +71,7 @@ export function fillPlaceholders(
       if (!Object.hasOwn(values, name)) return whole
       const value = values[name]
       if (value === undefined) {
-        throw new ConformanceError('usage', `The proxy command has ${whole}, which this way of feeding does not give.`)
+        throw new KpngError('usage', `The proxy command has ${whole}, which this way of feeding does not give.`)
       }
       return value
     }),
@@ -95,8 +95,7 @@ export function splitCommand(text: string): string[] {
       word = undefined
     } else word = (word ?? '') + character
   }
-  if (quote !== '')
-    throw new ConformanceError('usage', `The command ${JSON.stringify(text)} has a quote that does not end.`)
+  if (quote !== '') throw new KpngError('usage', `The command ${JSON.stringify(text)} has a quote that does not end.`)
   if (word !== undefined) words.push(word)
   return words
 }
