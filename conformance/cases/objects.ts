@@ -1,4 +1,4 @@
-import { type Family, families } from '@kpng/api'
+import { type Family, families, zoneLabel } from '@kpng/api'
 import {
   addressOf,
   clusterIp,
@@ -197,7 +197,7 @@ export const slicePorts = (ports: readonly ServicePort[]): SliceOptions['ports']
 const node = (name: 'node-a' | 'node-b'): KubernetesObject => ({
   apiVersion: 'v1',
   kind: 'Node',
-  metadata: { name, labels: { 'kubernetes.io/hostname': name, 'topology.kubernetes.io/zone': zoneOf[name] } },
+  metadata: { name, labels: { 'kubernetes.io/hostname': name, [zoneLabel]: zoneOf[name] } },
   spec: { podCIDR: podCidr[name].IPv4, podCIDRs: ipsOf(podCidr[name]) },
   status: {
     addresses: [
