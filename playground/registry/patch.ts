@@ -8,6 +8,7 @@ import { mergePatch } from '../patch/merge.js'
 import { strategicPatch } from '../patch/strategic.js'
 import { definitions } from '../schema/definitions.js'
 import { badRequest, invalid, unsupportedMediaType } from '../status/status.js'
+import { requiredValue } from '../validation/causes.js'
 import { decode, type FieldValidation } from './decode.js'
 import type { Registry, WriteOptions } from './registry.js'
 
@@ -18,13 +19,13 @@ export const patchTypes = [
   'application/apply-patch+yaml',
 ] as const
 
-export interface PatchOptions extends WriteOptions {
+interface PatchOptions extends WriteOptions {
   contentType: string
   fieldValidation: FieldValidation
   force: boolean
 }
 
-export interface PatchResult {
+interface PatchResult {
   object: KubeObject
   created: boolean
   warnings: string[]
@@ -72,11 +73,7 @@ function applyObject(
   options: PatchOptions,
 ): PatchResult {
   if (!options.fieldManager) {
-    const cause = {
-      reason: 'FieldValueRequired',
-      field: 'fieldManager',
-      message: 'Required value: is required for apply patch',
-    }
+    const cause = requiredValue('fieldManager', 'is required for apply patch')
     throw invalid('meta.k8s.io', 'PatchOptions', '', [cause])
   }
   const { object: config, warnings } = decode(kind, clone(body), options.fieldValidation)

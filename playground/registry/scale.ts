@@ -2,6 +2,7 @@ import type { Kind } from '../kinds/kind.js'
 import { clone } from '../objects/json.js'
 import type { Deployment } from '../objects/kinds.js'
 import { isObject, type KubeObject } from '../objects/types.js'
+import { labelsText } from '../selectors/labels.js'
 import { badRequest } from '../status/status.js'
 import type { Registry, WriteOptions } from './registry.js'
 
@@ -9,13 +10,12 @@ import type { Registry, WriteOptions } from './registry.js'
 export function scaleOf(object: KubeObject): KubeObject {
   const { metadata, spec, status } = object as Deployment
   const { name, namespace, uid, resourceVersion, creationTimestamp } = metadata
-  const labels = Object.entries(spec.selector?.matchLabels ?? {}).map(([key, value]) => `${key}=${value}`)
   return {
     kind: 'Scale',
     apiVersion: 'autoscaling/v1',
     metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
     spec: { replicas: spec.replicas ?? 1 },
-    status: { replicas: status?.replicas ?? 0, selector: labels.join(',') },
+    status: { replicas: status?.replicas ?? 0, selector: labelsText(spec.selector?.matchLabels) },
   }
 }
 

@@ -7,6 +7,7 @@ import { patchObject } from '../registry/patch.js'
 import type { Registry, WriteOptions } from '../registry/registry.js'
 import { scaleOf, writeScale } from '../registry/scale.js'
 import { badRequest, invalid, methodNotAllowed, type Status } from '../status/status.js'
+import { unsupportedValue } from '../validation/causes.js'
 import type { Route } from './route.js'
 
 export interface WriteRequest {
@@ -30,10 +31,7 @@ function fieldValidation(query: URLSearchParams): FieldValidation {
   const asked = query.get('fieldValidation') || 'Warn'
   const found = validations.find((validation) => validation === asked)
   if (found) return found
-  const message = `Unsupported value: ${JSON.stringify(asked)}: supported values: "Ignore", "Strict", "Warn"`
-  throw invalid('meta.k8s.io', 'CreateOptions', '', [
-    { reason: 'FieldValueNotSupported', field: 'fieldValidation', message },
-  ])
+  throw invalid('meta.k8s.io', 'CreateOptions', '', [unsupportedValue('fieldValidation', asked, validations)])
 }
 
 function writeOptions({ query, userAgent, route }: WriteRequest): WriteOptions {
@@ -55,11 +53,8 @@ export function replace(registry: Registry, request: WriteRequest): Written {
   const { kind, namespace, name, subresource } = request.route
   if (name === undefined) throw methodNotAllowed()
   if (subresource === 'scale') {
-    return {
-      code: 200,
-      object: writeScale(registry, kind, namespace, name, request.body, writeOptions(request)),
-      warnings: [],
-    }
+    const object = writeScale(registry, kind, namespace, name, request.body, writeOptions(request))
+    return { code: 200, object, warnings: [] }
   }
   const { object, warnings } = decode(kind, request.body, fieldValidation(request.query))
   return { code: 200, object: registry.update(kind, namespace, name, object, writeOptions(request)), warnings }

@@ -2,8 +2,7 @@ import { parseIp } from '@kpng/api'
 import type { Service, ServicePort, ServiceSpec } from '../objects/kinds.js'
 import type { Cause } from '../status/status.js'
 import { duplicateValue, forbiddenValue, invalidValue, requiredValue, unsupportedValue } from '../validation/causes.js'
-import { checkAddress, checkLabels, checkName, checkPort } from '../validation/names.js'
-import { parseCidr } from './cidr.js'
+import { checkAddress, checkCidr, checkLabels, checkName, checkPort } from '../validation/names.js'
 import { isExternal, isHeadless, needsClusterIp, needsHealthCheckPort, needsNodePort } from './defaults.js'
 
 const protocols = ['TCP', 'UDP', 'SCTP']
@@ -120,11 +119,8 @@ function checkLoadBalancer(spec: ServiceSpec): Cause[] {
       causes.push(forbiddenValue('spec.allocateLoadBalancerNodePorts', only))
     if (spec.loadBalancerClass !== undefined) causes.push(forbiddenValue('spec.loadBalancerClass', only))
   }
-  for (const [index, range] of (spec.loadBalancerSourceRanges ?? []).entries()) {
-    if (parseCidr(range.trim())) continue
-    const why = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'
-    causes.push(invalidValue(`spec.loadBalancerSourceRanges[${index}]`, range, why))
-  }
+  for (const [index, range] of (spec.loadBalancerSourceRanges ?? []).entries())
+    causes.push(...checkCidr(`spec.loadBalancerSourceRanges[${index}]`, range))
   return causes
 }
 

@@ -28,6 +28,17 @@ export class Stored {
   }
 }
 
+/** `itemJson` counts on kind and apiVersion coming first. */
+export const kindFirst = ({ kind, apiVersion, metadata, ...rest }: Readonly<KubeObject>): KubeObject => ({
+  kind,
+  apiVersion,
+  metadata,
+  ...rest,
+})
+
+export const atRevision = (object: Readonly<KubeObject>, revision: number): KubeObject =>
+  kindFirst({ ...object, metadata: { ...object.metadata, resourceVersion: String(revision) } })
+
 /** A change in the log; `before` and `after` are what makes history readable backwards. */
 export interface Change {
   readonly revision: number
@@ -125,10 +136,7 @@ export class Store {
   #append(resource: string, key: string, object: KubeObject, deleted: boolean): Stored {
     const revision = ++this.#current
     const before = this.get(resource, key)
-    const { kind, apiVersion, metadata, ...rest } = object
-    // `itemJson` counts on kind and apiVersion coming first.
-    const version = { kind, apiVersion, metadata: { ...metadata, resourceVersion: String(revision) }, ...rest }
-    const after = new Stored(key, revision, freeze(version))
+    const after = new Stored(key, revision, freeze(atRevision(object, revision)))
     const change: Change = { revision, resource, key, after, deleted, ...(before ? { before } : {}) }
     this.replay(change)
     before?.forgetJson()

@@ -1,4 +1,4 @@
-import { parseIp } from '@kpng/api'
+import { parseCidr, parseIp } from '@kpng/api'
 import type { ObjectMeta } from '../objects/types.js'
 import type { Cause } from '../status/status.js'
 import { forbiddenValue, invalidValue, requiredValue, tooLong } from './causes.js'
@@ -88,6 +88,11 @@ export function checkAddress(field: string, address: string): Cause[] {
   return parseIp(address)
     ? []
     : [invalidValue(field, address, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)')]
+}
+
+export function checkCidr(field: string, cidr: string): Cause[] {
+  if (parseCidr(cidr)) return []
+  return [invalidValue(field, cidr, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)')]
 }
 
 export function checkPort(field: string, port: unknown): Cause[] {
