@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { type Log, messageOf } from '@kpng/api'
 
-export interface WatchConfigFileOptions {
+interface WatchConfigFileOptions {
   readonly path: string
   /** Called once, when the file says something else than it did at the start. kube-proxy exits then, and is started again. */
   readonly onChange: () => void

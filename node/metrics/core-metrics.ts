@@ -1,7 +1,11 @@
 import { Gauge, Registry } from 'prom-client'
-import { type Readings, registerBuildInfo, registerReadings } from './own-metrics.js'
-import { registerProcessMetrics } from './process-metrics.js'
-import { readCounter } from './read-at-scrape.js'
+import {
+  type Readings,
+  readCounter,
+  registerBuildInfo,
+  registerProcessMetrics,
+  registerReadings,
+} from './own-metrics.js'
 
 /** What a core counts of those it serves. */
 export interface CoreCounters {
