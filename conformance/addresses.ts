@@ -29,6 +29,9 @@ export const addressOf: Readonly<Record<Host, DualAddress>> = {
   gateway: { IPv4: '172.30.0.254', IPv6: 'fd00:30::254' },
 }
 
+/** Where node ports are served. */
+export const nodeA = addressOf['node-a']
+
 /** A second address of node-a, which is not in its Node object: node ports must not be served there. */
 export const secondAddress: DualAddress = { IPv4: '172.30.0.101', IPv6: 'fd00:30::101' }
 /** A third one, used as an external IP that is the node's own. */

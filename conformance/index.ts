@@ -1,7 +1,6 @@
 export type { Case, Cell, Destination, Expectation, KubernetesObject, Step } from './cases/case.js'
 export { cases } from './cases/index.js'
 export type { ConformanceOptions } from './options.js'
-export { proxyNamed, specialisedProxyNamed } from './proxies.js'
+export { proxyNamed, specialisedProxyNamed, splitCommand } from './proxies.js'
 export type { CellResult, ConformanceReport, Summary } from './report/report.js'
 export { runConformance } from './run.js'
-export { splitCommand } from './runner/proxy.js'

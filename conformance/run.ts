@@ -13,12 +13,12 @@ import { kubectlFeed } from './feed/kubectl.js'
 import { manifestsFeed } from './feed/manifests.js'
 import { type Lab, startLab } from './lab/lab.js'
 import { type ConformanceOptions, type Settings, settingsOf } from './options.js'
+import { fillPlaceholders } from './proxies.js'
 import { junitText } from './report/junit.js'
 import { type ConformanceReport, summaryOf, summaryText } from './report/report.js'
 import { tableText } from './report/table.js'
 import { inOrder } from './runner/judge.js'
 import { play, type Stage } from './runner/play.js'
-import { fillPlaceholders } from './runner/proxy.js'
 
 /**
  * Builds the lab, runs the proxy under test in it, measures every cell, and reports. Resolves also when cells are wrong:

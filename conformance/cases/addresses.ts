@@ -1,18 +1,16 @@
-import { addressOf, clusterIp, externalIp, ipsOf, nodePort, ownExternalAddress, secondAddress } from '../addresses.js'
+import { clusterIp, externalIp, ipsOf, nodeA, nodePort, ownExternalAddress, secondAddress } from '../addresses.js'
 import type { Case } from './case.js'
 import { type CellSpec, keepsSource, masqueraded, oneStep, passed, refused, sctp, tcp, udp } from './cells.js'
-import { balanced, served, tcpAndUdp, tcpPort, udpPort } from './objects.js'
+import { balanced, both, served, tcpAndUdp, tcpPort, udpPort } from './objects.js'
 
 // Node ports, external IPs and SCTP: where a Service can be reached beside its cluster IP.
 
-const both = ['a1', 'b1']
-const nodeA = addressOf['node-a']
 const localhost = { IPv4: '127.0.0.1', IPv6: '::1' }
 
 const nodePorts: Case = oneStep({
   id: 'node-port',
   title: "A node port is served at the node's primary addresses, and nowhere else",
-  objects: served('node-port', 60, ['a1', 'b1'], {
+  objects: served('node-port', 60, both, {
     ports: tcpAndUdp({ nodePort: nodePort(60) }),
     spec: { type: 'NodePort' },
   }),
@@ -37,7 +35,7 @@ const externalIps: readonly Case[] = [
   oneStep({
     id: 'external-ip',
     title: 'An external IP is served like a cluster IP, under the external policy; its other ports are left alone',
-    objects: served('external-ip', 65, ['a1', 'b1'], {
+    objects: served('external-ip', 65, both, {
       ports: tcpAndUdp(),
       spec: { externalIPs: ipsOf(externalIp(65)) },
     }),
@@ -52,7 +50,7 @@ const externalIps: readonly Case[] = [
   oneStep({
     id: 'external-ip-of-the-node',
     title: "An external IP may be one of the node's own addresses",
-    objects: served('own-external-ip', 61, ['a1', 'b1'], {
+    objects: served('own-external-ip', 61, both, {
       ports: [tcpPort(80)],
       spec: { externalIPs: ipsOf(ownExternalAddress) },
     }),

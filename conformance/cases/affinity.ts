@@ -1,11 +1,10 @@
-import { addressOf, clusterIp, loadBalancerIp, nodePort } from '../addresses.js'
+import { clusterIp, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
 import type { Case, KubernetesObject, Step } from './case.js'
 import { inFamilies, oneStep, reaches, tcp, udp } from './cells.js'
 import { balanced, type EndpointList } from './objects.js'
 
 // Which endpoint a client keeps is random, so session affinity is shown with endpoints that come and go around the client's own.
 
-const nodeA = addressOf['node-a']
 const many = ['a1', 'a2', 'b1', 'b2'] as const
 
 const withAffinity = (

@@ -1,4 +1,4 @@
-import { addressOf, clusterIp, externalIp, ipsOf, loadBalancerIp, nodePort } from '../addresses.js'
+import { clusterIp, externalIp, ipsOf, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
 import type { Case, KubernetesObject } from './case.js'
 import { dropped, keepsSource, masqueraded, oneStep, refused, tcp } from './cells.js'
 import { served, service, slices, tcpPort } from './objects.js'
@@ -71,7 +71,7 @@ export const badObjectCases: readonly Case[] = [
       ['beside-bad-external-ip', 'outside', tcp(externalIp(113), 80), masqueraded(['a1', 'b1']), [11]],
       ['beside-bad-source-range', 'outside', tcp(loadBalancerIp(114), 80), masqueraded(['a1', 'b1']), [11, 45]],
       ['not-in-source-ranges', 'node-b', tcp(loadBalancerIp(114), 80), dropped, [11, 45]],
-      ['its-node-port', 'node-b', tcp(addressOf['node-a'], nodePort(114)), masqueraded(['a1', 'b1']), [11]],
+      ['its-node-port', 'node-b', tcp(nodeA, nodePort(114)), masqueraded(['a1', 'b1']), [11]],
     ],
   }),
 ]

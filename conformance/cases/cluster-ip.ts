@@ -1,15 +1,13 @@
 import { clusterIp } from '../addresses.js'
 import type { Case } from './case.js'
 import { dropped, keepsSource, masqueraded, oneStep, reaches, refused, tcp, udp } from './cells.js'
-import { served, service, slices, tcpAndUdp, tcpPort, udpPort } from './objects.js'
-
-const both = ['a1', 'b1']
+import { both, served, service, slices, tcpAndUdp, tcpPort, udpPort } from './objects.js'
 
 export const clusterIpCases: readonly Case[] = [
   oneStep({
     id: 'cluster-ip',
     title: 'A cluster IP leads to every ready endpoint; only clients from outside the cluster are masqueraded',
-    objects: served('cluster-ip', 1, ['a1', 'b1'], {
+    objects: served('cluster-ip', 1, both, {
       ports: [tcpPort(80, { name: 'http' }), udpPort(5353, { name: 'dns' })],
     }),
     cells: [
@@ -33,7 +31,7 @@ export const clusterIpCases: readonly Case[] = [
   oneStep({
     id: 'cluster-ip-other-port',
     title: 'Another port of a cluster IP is refused',
-    objects: served('other-port', 8, ['a1', 'b1'], { ports: [tcpPort(80)] }),
+    objects: served('other-port', 8, both, { ports: [tcpPort(80)] }),
     cells: [
       ['pod-a', 'pod-a', tcp(clusterIp(8), 81), refused, [14]],
       ['pod-a-target-port', 'pod-a', tcp(clusterIp(8), 8080), refused, [14]],

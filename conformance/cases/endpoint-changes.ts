@@ -1,10 +1,7 @@
-import { addressOf, clusterIp, loadBalancerIp, nodePort } from '../addresses.js'
+import { clusterIp, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
 import type { Case } from './case.js'
 import { inFamilies, keepsSource, masqueraded, refused, tcp } from './cells.js'
-import { exposed } from './objects.js'
-
-const both = ['a1', 'b1']
-const nodeA = addressOf['node-a']
+import { both, exposed } from './objects.js'
 
 export const endpointChangeCases: readonly Case[] = [
   {
@@ -23,7 +20,7 @@ export const endpointChangeCases: readonly Case[] = [
   {
     id: 'endpoints-come-and-go',
     title: 'From one endpoint to two, to none, and to one again',
-    steps: ([['a1'], ['a1', 'b1'], [], ['a2']] as const).map((servers) => ({
+    steps: ([['a1'], both, [], ['a2']] as const).map((servers) => ({
       after: `endpoints: ${servers.join(', ') || 'none'}`,
       objects: exposed('endpoints-come-and-go', 121, servers),
       cells: inFamilies([
@@ -42,7 +39,7 @@ export const endpointChangeCases: readonly Case[] = [
     id: 'endpoint-becomes-unready',
     title: 'An endpoint that becomes unready gets no new connections; terminating ones stand in when none is left',
     steps: [
-      { after: 'both ready', expect: both, endpoints: ['a1', 'b1'] as const },
+      { after: 'both ready', expect: both, endpoints: both },
       {
         after: 'one unready',
         expect: ['a1'],
@@ -70,7 +67,7 @@ export const openConnectionCases: readonly Case[] = [
     title: 'An open connection is not disturbed by changes to other Services',
     steps: [1, 2, 3, 4].map((round) => ({
       after: `${round === 1 ? 'start' : `change ${round - 1} of others`}`,
-      objects: exposed('untouched', 131, ['a1', 'b1']),
+      objects: exposed('untouched', 131, both),
       cells: inFamilies([
         ['pod-a', 'pod-a', tcp(clusterIp(131), 80), keepsSource(both, { hits: 'one' }), [22], { flow: 'pod-a' }],
         [
@@ -87,7 +84,7 @@ export const openConnectionCases: readonly Case[] = [
   {
     id: 'connection-outlives-endpoint',
     title: 'An open TCP connection to an endpoint that left the Service goes on; new ones go elsewhere',
-    steps: (['a1', 'b1'] as const).map((server) => ({
+    steps: both.map((server) => ({
       after: `the endpoint is ${server}`,
       objects: exposed('outlives', 132, [server]),
       cells: inFamilies([

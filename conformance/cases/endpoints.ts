@@ -1,4 +1,4 @@
-import { addressOf, clusterIp, externalIp, loadBalancerIp, nodePort } from '../addresses.js'
+import { clusterIp, externalIp, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
 import type { Case, Expectation } from './case.js'
 import { keepsSource, oneStep, refused, tcp, udp } from './cells.js'
 import { balanced, type EndpointList, exposed, served, tcpAndUdp, tcpPort } from './objects.js'
@@ -39,8 +39,8 @@ const noEndpoints: Case = oneStep({
     ['outside-load-balancer', 'outside', tcp(loadBalancerIp(5), 80), refused, [20]],
     ['outside-load-balancer-udp', 'outside', udp(loadBalancerIp(5), 80), refused, [20]],
     ['outside-external-ip', 'outside', tcp(externalIp(5), 80), refused, [20]],
-    ['outside-node-port', 'outside', tcp(addressOf['node-a'], nodePort(5)), refused, [20]],
-    ['outside-node-port-udp', 'outside', udp(addressOf['node-a'], nodePort(5)), refused, [20]],
+    ['outside-node-port', 'outside', tcp(nodeA, nodePort(5)), refused, [20]],
+    ['outside-node-port-udp', 'outside', udp(nodeA, nodePort(5)), refused, [20]],
     ['pod-a-load-balancer', 'pod-a', tcp(loadBalancerIp(5), 80), refused, [20]],
   ],
 })
@@ -54,7 +54,7 @@ const terminatingLocal: Case = oneStep({
   }),
   cells: [
     ['outside', 'outside', tcp(loadBalancerIp(16), 80), keepsSource(['a1']), [25, 33]],
-    ['outside-node-port', 'outside', tcp(addressOf['node-a'], nodePort(16)), keepsSource(['a1']), [25, 33]],
+    ['outside-node-port', 'outside', tcp(nodeA, nodePort(16)), keepsSource(['a1']), [25, 33]],
     ['pod-a-cluster-ip', 'pod-a', tcp(clusterIp(16), 80), keepsSource(['b1']), [25]],
     ['pod-a', 'pod-a', tcp(loadBalancerIp(16), 80), keepsSource(['b1']), [25, 34]],
   ],

@@ -1,10 +1,8 @@
-import { addressOf, clusterIp, ipsOf, loadBalancerIp, nodePort } from '../addresses.js'
+import { clusterIp, ipsOf, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
 import type { Case } from './case.js'
 import { dropped, keepsSource, masqueraded, oneStep, passed, reaches, tcp, udp } from './cells.js'
-import { balanced, tcpPort } from './objects.js'
+import { balanced, both, tcpPort } from './objects.js'
 
-const both = ['a1', 'b1']
-const nodeA = addressOf['node-a']
 const outsideRanges = ['203.0.113.0/24', '2001:db8:113::/64']
 
 const ingressOf = (number: number, ipMode: string) => ipsOf(loadBalancerIp(number)).map((ip) => ({ ip, ipMode }))
@@ -13,7 +11,7 @@ const modes: readonly Case[] = [
   oneStep({
     id: 'load-balancer-vip',
     title: 'A load-balancer IP with ipMode VIP is served; its other ports are left alone',
-    objects: balanced('lb-vip', 70, ['a1', 'b1'], { ingress: ingressOf(70, 'VIP') }),
+    objects: balanced('lb-vip', 70, both, { ingress: ingressOf(70, 'VIP') }),
     cells: [
       ['outside', 'outside', tcp(loadBalancerIp(70), 80), masqueraded(both), [16, 47]],
       ['pod-a', 'pod-a', tcp(loadBalancerIp(70), 80), masqueraded(both), [16, 47]],
@@ -23,7 +21,7 @@ const modes: readonly Case[] = [
   oneStep({
     id: 'load-balancer-proxy',
     title: 'A load-balancer IP with ipMode Proxy is left to the load balancer; everything else is served',
-    objects: balanced('lb-proxy', 71, ['a1', 'b1'], { ingress: ingressOf(71, 'Proxy') }),
+    objects: balanced('lb-proxy', 71, both, { ingress: ingressOf(71, 'Proxy') }),
     cells: [
       ['outside', 'outside', tcp(loadBalancerIp(71), 80), passed, [47]],
       ['pod-a', 'pod-a', tcp(loadBalancerIp(71), 80), passed, [47]],
@@ -34,7 +32,7 @@ const modes: readonly Case[] = [
   oneStep({
     id: 'load-balancer-without-node-port',
     title: 'A load balancer without node ports is served at its IP',
-    objects: balanced('lb-no-node-port', 76, ['a1', 'b1'], {
+    objects: balanced('lb-no-node-port', 76, both, {
       spec: { allocateLoadBalancerNodePorts: false },
       ports: [tcpPort(80)],
     }),
@@ -46,7 +44,7 @@ const ranges: readonly Case[] = [
   oneStep({
     id: 'source-ranges',
     title: 'Clients outside the source ranges are dropped at the load-balancer IP, and only there',
-    objects: balanced('source-ranges', 72, ['a1', 'b1'], {
+    objects: balanced('source-ranges', 72, both, {
       spec: { loadBalancerSourceRanges: [...outsideRanges, '172.30.0.1/32', 'fd00:30::1/128'] },
     }),
     cells: [
@@ -63,7 +61,7 @@ const ranges: readonly Case[] = [
   oneStep({
     id: 'source-ranges-without-node',
     title: 'A node that is not in the source ranges is dropped too',
-    objects: balanced('source-ranges-no-node', 73, ['a1', 'b1'], { spec: { loadBalancerSourceRanges: outsideRanges } }),
+    objects: balanced('source-ranges-no-node', 73, both, { spec: { loadBalancerSourceRanges: outsideRanges } }),
     cells: [
       ['in', 'outside', tcp(loadBalancerIp(73), 80), masqueraded(both), [45]],
       ['node-itself', 'node-a', tcp(loadBalancerIp(73), 80), dropped, [45, 46]],
@@ -72,7 +70,7 @@ const ranges: readonly Case[] = [
   oneStep({
     id: 'source-ranges-and-local',
     title: 'Source ranges and externalTrafficPolicy Local go together',
-    objects: balanced('source-ranges-local', 78, ['a1', 'b1'], {
+    objects: balanced('source-ranges-local', 78, both, {
       spec: { loadBalancerSourceRanges: outsideRanges, externalTrafficPolicy: 'Local' },
     }),
     cells: [
@@ -83,7 +81,7 @@ const ranges: readonly Case[] = [
   oneStep({
     id: 'source-ranges-everyone',
     title: 'A source range of everyone lets everyone in',
-    objects: balanced('source-ranges-all', 74, ['a1', 'b1'], {
+    objects: balanced('source-ranges-all', 74, both, {
       spec: { loadBalancerSourceRanges: ['0.0.0.0/0', '::/0'] },
     }),
     cells: [
@@ -95,7 +93,7 @@ const ranges: readonly Case[] = [
     id: 'source-ranges-with-spaces',
     title: 'Spaces around a source range are no part of it',
     manifestsOnly: 'an API server may refuse source ranges with spaces',
-    objects: balanced('source-ranges-spaces', 75, ['a1', 'b1'], {
+    objects: balanced('source-ranges-spaces', 75, both, {
       spec: { loadBalancerSourceRanges: outsideRanges.map((range) => `  ${range} `) },
     }),
     cells: [

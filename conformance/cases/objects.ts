@@ -24,6 +24,9 @@ export const headlessLabel = 'service.kubernetes.io/headless'
 /** The name of the specialised proxy that runs beside the proxy under test. */
 export const serviceProxyName = 'conformance'
 
+/** A server on each node. */
+export const both: readonly Server[] = ['a1', 'b1']
+
 export interface ServicePort {
   readonly name: string
   readonly protocol: 'TCP' | 'UDP' | 'SCTP'

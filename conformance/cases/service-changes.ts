@@ -1,10 +1,7 @@
-import { addressOf, clusterIp, externalIp, loadBalancerIp, nodePort } from '../addresses.js'
+import { clusterIp, externalIp, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
 import type { Case } from './case.js'
 import { dropped, inFamilies, keepsSource, masqueraded, passed, refused, tcp } from './cells.js'
-import { exposed, served, tcpPort } from './objects.js'
-
-const both = ['a1', 'b1']
-const nodeA = addressOf['node-a']
+import { both, exposed, served, tcpPort } from './objects.js'
 
 const gone: Case = {
   id: 'service-gone',
@@ -15,7 +12,7 @@ const gone: Case = {
     { there: true, after: 'it is back' },
   ].map(({ there, after }) => ({
     after,
-    objects: there ? exposed('service-gone', 122, ['a1', 'b1']) : [],
+    objects: there ? exposed('service-gone', 122, both) : [],
     cells: inFamilies([
       ['cluster-ip', 'pod-a', tcp(clusterIp(122), 80), there ? keepsSource(both) : dropped, [9, 22]],
       ['node-port', 'outside', tcp(nodeA, nodePort(122)), there ? masqueraded(both) : refused, [22]],
@@ -75,7 +72,7 @@ const policyChanged: Case = {
   title: 'A changed external policy decides on endpoints and source from then on',
   steps: ['Cluster', 'Local', 'Cluster'].map((policy) => ({
     after: `the policy is ${policy}`,
-    objects: exposed('policy-changed', 127, ['a1', 'b1'], { spec: { externalTrafficPolicy: policy } }),
+    objects: exposed('policy-changed', 127, both, { spec: { externalTrafficPolicy: policy } }),
     cells: inFamilies([
       [
         'load-balancer',

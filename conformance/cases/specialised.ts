@@ -2,6 +2,7 @@ import { clusterIp, externalIp, ipsOf } from '../addresses.js'
 import type { Case, KubernetesObject } from './case.js'
 import { type CellSpec, inFamilies, keepsSource, masqueraded, oneStep, passed, refused, tcp, udp } from './cells.js'
 import {
+  both,
   type EndpointList,
   headlessLabel,
   type ServiceOptions,
@@ -19,7 +20,6 @@ import { wholeAddress } from './whole-address.js'
 // A specialised proxy serves the Services that carry its name, beside the proxy under test, which leaves them alone. The usual
 // one is headless and has external IPs: it brings traffic in from outside and needs no cluster IP.
 
-const both = ['a1', 'b1']
 const named = { [serviceProxyNameLabel]: serviceProxyName }
 
 const headlessService = (
@@ -71,7 +71,7 @@ const headlessCases: readonly Case[] = [
     objects: [
       headlessService('specialised-headless', 160),
       // As the EndpointSlice controller makes them.
-      ...slices('specialised-headless', ['a1', 'b1'], {
+      ...slices('specialised-headless', both, {
         ports: slicePorts(ports()),
         labels: { ...named, [headlessLabel]: '' },
       }),
@@ -82,14 +82,14 @@ const headlessCases: readonly Case[] = [
     id: 'specialised-slices-by-hand',
     title: "Slices made by hand serve the specialised proxy's Service without its label",
     specialised: true,
-    objects: headless('specialised-by-hand', 161, ['a1', 'b1']),
+    objects: headless('specialised-by-hand', 161, both),
     cells: servedCells(161),
   }),
   oneStep({
     id: 'specialised-local',
     title: 'The specialised proxy follows externalTrafficPolicy Local',
     specialised: true,
-    objects: headless('specialised-local', 162, ['a1', 'b1'], { spec: { externalTrafficPolicy: 'Local' } }),
+    objects: headless('specialised-local', 162, both, { spec: { externalTrafficPolicy: 'Local' } }),
     cells: [
       ['outside', 'outside', tcp(externalIp(162), 6000), keepsSource(['a1']), [33]],
       ['pod-a', 'pod-a', tcp(externalIp(162), 6000), keepsSource(both), [34]],
@@ -118,7 +118,7 @@ const clusterIpCase: Case = oneStep({
   id: 'specialised-cluster-ip',
   title: 'A Service of the specialised proxy that has cluster IPs is served there, beside the main proxy',
   specialised: true,
-  objects: served('specialised-cluster-ip', 164, ['a1', 'b1'], { ports: ports(), labels: named }),
+  objects: served('specialised-cluster-ip', 164, both, { ports: ports(), labels: named }),
   cells: [
     ['pod-a', 'pod-a', tcp(clusterIp(164), 6000), keepsSource(both), [2, 13]],
     ['pod-a-udp', 'pod-a', udp(clusterIp(164), 6000), keepsSource(both), [2, 13]],
@@ -134,8 +134,8 @@ const besideCase: Case = {
   steps: [false, true, false].map((isThere) => ({
     after: `${isThere ? 'a' : 'no'} specialised Service with the same endpoints`,
     objects: [
-      ...served('main-beside', 165, ['a1', 'b1'], { ports: ports(), spec: { externalIPs: ipsOf(externalIp(165)) } }),
-      ...(isThere ? headless('specialised-beside', 166, ['a1', 'b1']) : []),
+      ...served('main-beside', 165, both, { ports: ports(), spec: { externalIPs: ipsOf(externalIp(165)) } }),
+      ...(isThere ? headless('specialised-beside', 166, both) : []),
     ],
     cells: inFamilies([
       ['cluster-ip', 'pod-a', tcp(clusterIp(165), 6000), keepsSource(both), [2, 13]],
@@ -160,7 +160,7 @@ const handedOverCase: Case = {
   specialised: true,
   steps: [undefined, named, undefined].map((labels) => ({
     after: labels ? 'it belongs to the specialised proxy' : 'it belongs to the main proxy',
-    objects: served('handed-over', 167, ['a1', 'b1'], {
+    objects: served('handed-over', 167, both, {
       ports: ports(),
       spec: { externalIPs: ipsOf(externalIp(167)) },
       ...(labels && { labels }),
@@ -193,7 +193,7 @@ const wholeAddressCase: Case = oneStep({
   title: 'A headless Service of the specialised proxy has its external IPs as a whole',
   specialised: true,
   kpngOnly: wholeAddress.kpngOnly,
-  objects: headless('specialised-whole', 168, ['a1', 'b1'], { annotations: wholeAddress.annotations }),
+  objects: headless('specialised-whole', 168, both, { annotations: wholeAddress.annotations }),
   cells: [8080, 9090].flatMap((port) => {
     const expect = masqueraded(both.map((server) => `${server}:${port}`))
     const rows = [2, 90]

@@ -1,16 +1,13 @@
-import { addressOf, clusterIp, externalIp, loadBalancerIp, nodePort } from '../addresses.js'
+import { clusterIp, externalIp, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
 import type { Case } from './case.js'
 import { dropped, keepsSource, masqueraded, oneStep, refused, tcp, udp } from './cells.js'
-import { exposed, served, tcpAndUdp, tcpPort } from './objects.js'
-
-const both = ['a1', 'b1']
-const nodeA = addressOf['node-a']
+import { both, exposed, served, tcpAndUdp, tcpPort } from './objects.js'
 
 const internalPolicy: readonly Case[] = [
   oneStep({
     id: 'internal-local',
     title: 'internalTrafficPolicy Local: only endpoints of this node',
-    objects: served('internal-local', 40, ['a1', 'b1'], {
+    objects: served('internal-local', 40, both, {
       ports: tcpAndUdp(),
       spec: { internalTrafficPolicy: 'Local' },
     }),
@@ -45,7 +42,7 @@ const internalPolicy: readonly Case[] = [
 const externalCluster: Case = oneStep({
   id: 'external-cluster',
   title: 'externalTrafficPolicy Cluster: every endpoint, and every client is masqueraded',
-  objects: exposed('external-cluster', 50, ['a1', 'b1']),
+  objects: exposed('external-cluster', 50, both),
   cells: [
     ['outside-load-balancer', 'outside', tcp(loadBalancerIp(50), 80), masqueraded(both), [16, 35]],
     ['outside-load-balancer-udp', 'outside', udp(loadBalancerIp(50), 80), masqueraded(both), [16, 35, 52]],
@@ -96,7 +93,7 @@ const externalLocal: Case = oneStep({
   id: 'external-local',
   title:
     'externalTrafficPolicy Local: local endpoints and the source kept from outside; all endpoints for pods and the node',
-  objects: exposed('external-local', 51, ['a1', 'b1'], { spec: { externalTrafficPolicy: 'Local' } }),
+  objects: exposed('external-local', 51, both, { spec: { externalTrafficPolicy: 'Local' } }),
   cells: [
     ['outside-load-balancer', 'outside', tcp(loadBalancerIp(51), 80), keepsSource(['a1']), [33]],
     ['outside-load-balancer-udp', 'outside', udp(loadBalancerIp(51), 80), keepsSource(['a1']), [33]],

@@ -1,11 +1,9 @@
-import { addressOf, clusterIp, externalIp, loadBalancerIp, nodePort } from '../addresses.js'
+import { clusterIp, externalIp, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
 import type { Case, Expectation, Step } from './case.js'
 import { inFamilies, keepsSource, masqueraded, refused, tcp, udp, unserved } from './cells.js'
 import { exposed } from './objects.js'
 
 // A UDP client keeps its port, so conntrack keeps sending its datagrams where the first one went, until somebody deletes the flow.
-
-const nodeA = addressOf['node-a']
 
 /** One flow from each kind of client to each kind of address. */
 const flows = (

@@ -13,7 +13,7 @@ import {
   tcp,
   udp,
 } from './cells.js'
-import { type EndpointList, exposed, tcpPort } from './objects.js'
+import { both, type EndpointList, exposed, tcpPort } from './objects.js'
 
 // A Service that has whole addresses gets every port and protocol of them, and the endpoint gets the traffic on the port that the
 // client used. Its only listed port is one that the cells do not ask for.
@@ -51,13 +51,12 @@ const onEveryPort = (
   ])
 
 const at = (port: number, servers: readonly string[]): string[] => servers.map((server) => `${server}:${port}`)
-const both = ['a1', 'b1']
 
 const clusterPolicy: Case = oneStep({
   id: 'whole-address',
   title: 'A Service has all ports of its addresses; the endpoint is reached on the port that was asked for',
   kpngOnly,
-  objects: whole('whole-address', 170, ['a1', 'b1']),
+  objects: whole('whole-address', 170, both),
   cells: [
     ...(['outside', 'pod-a', 'node-a'] as const).flatMap((client) =>
       onEveryPort(`${client}-external-ip`, client, externalIp(170), (port) => masqueraded(at(port, both))),
@@ -74,7 +73,7 @@ const localPolicy: readonly Case[] = [
     id: 'whole-address-local',
     title: 'Whole addresses under externalTrafficPolicy Local: local endpoints and the source kept from outside',
     kpngOnly,
-    objects: whole('whole-local', 171, ['a1', 'b1'], { policy: 'Local' }),
+    objects: whole('whole-local', 171, both, { policy: 'Local' }),
     cells: [
       ...onEveryPort('outside-external-ip', 'outside', externalIp(171), (port) => keepsSource(at(port, ['a1']))),
       ...onEveryPort('pod-a-external-ip', 'pod-a', externalIp(171), (port) => keepsSource(at(port, both))),

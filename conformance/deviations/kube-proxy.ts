@@ -1,4 +1,4 @@
-import type { Deviations } from './deviation.js'
+import { type Deviations, otherPortCells, unallocatedCells } from './deviation.js'
 
 /** The reference, with what it is known to miss. */
 export const kubeProxyNftables: Deviations = [
@@ -19,23 +19,12 @@ export const kubeProxyNftables: Deviations = [
 export const kubeProxyIptables: Deviations = [
   ...kubeProxyNftables,
   {
-    cells: [
-      'cluster-ip-other-port/*',
-      'node-port/on-cluster-ip.*',
-      'port-changed/2/first-port.*',
-      'port-changed/1/second-port.*',
-      'slice-port-of-another-protocol/pod-a-udp.*',
-    ],
+    cells: otherPortCells,
     reason: 'iptables mode has no rule for other ports of a cluster IP: the packet is routed away',
     instead: { outcome: 'passed' },
   },
   {
-    cells: [
-      'unallocated-cluster-ip/*',
-      'single-stack-v4/pod-a.v6',
-      'single-stack-v6/pod-a.v4',
-      'service-gone/2/cluster-ip.*',
-    ],
+    cells: unallocatedCells,
     reason: 'iptables mode does not know the ServiceCIDRs: the packet is routed away',
     instead: { outcome: 'passed' },
   },

@@ -4,9 +4,8 @@ import type { Case, Cell } from '../cases/case.js'
 import { refused } from '../cases/cells.js'
 import { inTurns } from '../in-turns.js'
 import { settingsOf } from '../options.js'
-import { proxyNamed, specialisedProxyNamed } from '../proxies.js'
+import { fillPlaceholders, proxyNamed, specialisedProxyNamed, splitCommand } from '../proxies.js'
 import { judge } from './judge.js'
-import { fillPlaceholders, splitCommand } from './proxy.js'
 import { casesIn, casesNamed, roundsOf } from './rounds.js'
 
 const cell = (id: string, family: Family = 'IPv4'): Cell => ({
