@@ -29,7 +29,7 @@ function selection(
 const noEndpoints: Case = oneStep({
   id: 'no-endpoints',
   title: 'A Service without endpoints refuses, at each of its addresses',
-  objects: exposed('no-endpoints', 5, []).slice(0, 1),
+  objects: exposed('no-endpoints', 5, []).filter(({ kind }) => kind === 'Service'),
   cells: [
     ['pod-a', 'pod-a', tcp(clusterIp(5), 80), refused, [20]],
     ['pod-a-udp', 'pod-a', udp(clusterIp(5), 80), refused, [20]],

@@ -5,7 +5,7 @@ import { age } from '../objects/time.js'
 import type { KubeObject } from '../objects/types.js'
 import type { Cause } from '../status/status.js'
 import { invalidValue, requiredValue } from '../validation/causes.js'
-import { checkCidr } from '../validation/names.js'
+import { checkCidr, checkEach } from '../validation/names.js'
 import { ageColumn, defineKind, nameColumn } from './kind.js'
 
 const immortal = new Set(['default', 'kube-system'])
@@ -47,7 +47,7 @@ function validateServiceCidr(object: KubeObject, before?: KubeObject): Cause[] {
   const causes: Cause[] = []
   if (cidrs.length === 0) causes.push(requiredValue('spec.cidrs', 'at least one CIDR required'))
   if (cidrs.length > 2) causes.push(invalidValue('spec.cidrs', cidrs, 'may only hold up to 2 values'))
-  for (const [index, cidr] of cidrs.entries()) causes.push(...checkCidr(`spec.cidrs[${index}]`, cidr))
+  causes.push(...checkEach('spec.cidrs', cidrs, checkCidr))
   const [first, second] = cidrs.map(parseCidr)
   if (cidrs.length === 2 && first && first.family === second?.family) {
     causes.push(invalidValue('spec.cidrs', cidrs, 'may specify no more than one IP for each IP family'))

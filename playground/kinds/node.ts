@@ -3,7 +3,7 @@ import { age } from '../objects/time.js'
 import type { KubeObject } from '../objects/types.js'
 import type { Cause } from '../status/status.js'
 import { forbiddenValue, requiredValue, unsupportedValue } from '../validation/causes.js'
-import { checkCidr } from '../validation/names.js'
+import { checkCidr, checkEach } from '../validation/names.js'
 import { ageColumn, defineKind, nameColumn } from './kind.js'
 
 const effects = ['NoExecute', 'NoSchedule', 'PreferNoSchedule']
@@ -51,8 +51,7 @@ function validate(object: KubeObject, before?: KubeObject): Cause[] {
     if (!effects.includes(taint.effect))
       causes.push(unsupportedValue(`spec.taints[${index}].effect`, taint.effect, effects))
   }
-  for (const [index, cidr] of (spec.podCIDRs ?? []).entries())
-    causes.push(...checkCidr(`spec.podCIDRs[${index}]`, cidr))
+  causes.push(...checkEach('spec.podCIDRs', spec.podCIDRs, checkCidr))
   if (old?.podCIDR && old.podCIDR !== spec.podCIDR) {
     const why = 'node updates may not change podCIDR except from "" to valid'
     causes.push(forbiddenValue('spec.podCIDRs', why))

@@ -36,7 +36,7 @@ export function openWatch(
   const streaming = streamsInitialEvents(query, settings.streamingLists)
   if (version !== undefined && version > store.revision) throw tooLargeResourceVersion(version, store.revision)
   const bookmarks = settings.bookmarks && query.get('allowWatchBookmarks') === 'true'
-  const watch = new Watch(store, resourceOf(route.kind), filter, form, response, bookmarks)
+  const watch = new Watch({ store, resource: resourceOf(route.kind), filter, form, response, bookmarks })
   if (settings.hang) watch.hang()
   const old = version !== undefined && version > 0 && version < store.compactedRevision
   const initial = streaming === true || (streaming === undefined && (version === undefined || version === 0))

@@ -78,11 +78,15 @@ export function checkMeta(meta: ObjectMeta, rule: NameRule, namespaced: boolean)
     size += key.length + value.length
   }
   if (size > 256 * 1024) causes.push(tooLong('metadata.annotations', 256 * 1024))
-  for (const [index, finalizer] of (meta.finalizers ?? []).entries()) {
-    causes.push(...checkQualifiedName(`metadata.finalizers[${index}]`, finalizer))
-  }
-  return causes
+  return [...causes, ...checkEach('metadata.finalizers', meta.finalizers, checkQualifiedName)]
 }
+
+/** Checks each item of a list; the field is `field[0]` and so on. */
+export const checkEach = <T>(
+  field: string,
+  items: readonly T[] | undefined,
+  check: (field: string, item: T) => Cause[],
+): Cause[] => (items ?? []).flatMap((item, index) => check(`${field}[${index}]`, item))
 
 export function checkAddress(field: string, address: string): Cause[] {
   return parseIp(address)
