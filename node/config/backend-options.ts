@@ -3,7 +3,7 @@ import type { DetectLocal } from '@kpng/dataplane'
 import type { Settings } from './settings.js'
 
 /** The modes of kube-proxy that have a backend here, and its name. */
-const backendsByMode: { readonly [mode: string]: string } = { nftables: 'nft' }
+export const backendsByMode: { readonly [mode: string]: string } = { nftables: 'nft' }
 
 /** The backend for a mode as kube-proxy names it. No mode is the platform's default. */
 export function backendOfMode(mode: string, backends: { readonly [mode: string]: string } = backendsByMode): string {
@@ -16,16 +16,32 @@ export function backendOfMode(mode: string, backends: { readonly [mode: string]:
   )
 }
 
-/** What the settings say to a backend in the kernel, and what could not be passed on, as sentences. */
-export function kernelBackendOptions(settings: Settings) {
+/** What the settings say to a backend in the kernel. */
+export interface KernelBackendOptions {
+  readonly nodePortAddresses: readonly string[]
+  readonly masqueradeAll: boolean
+  readonly masqueradeBit: number
+  readonly detectLocal: DetectLocal
+  readonly dropInvalid: boolean
+}
+
+export interface KernelBackendSettings {
+  readonly options: KernelBackendOptions
+  /** What could not be passed on, as sentences. */
+  readonly warnings: readonly string[]
+}
+
+export function kernelBackendOptions(settings: Settings): KernelBackendSettings {
   const { nodePortAddresses, masqueradeAll, masqueradeBit, conntrackTcpBeLiberal } = settings
   const warnings = nodePortAddresses.includes('localhost')
     ? ['nodePortAddresses has "localhost", but nftables does not serve node ports on loopback addresses.']
     : []
-  // As in kube-proxy: if conntrack is liberal, packets outside the TCP window are not invalid.
-  const dropInvalid = !conntrackTcpBeLiberal
-  const detectLocal = detectLocalOf(settings)
-  return { options: { nodePortAddresses, masqueradeAll, masqueradeBit, detectLocal, dropInvalid }, warnings }
+  const options = {
+    ...{ nodePortAddresses, masqueradeAll, masqueradeBit, detectLocal: detectLocalOf(settings) },
+    // As in kube-proxy: if conntrack is liberal, packets outside the TCP window are not invalid.
+    dropInvalid: !conntrackTcpBeLiberal,
+  }
+  return { options, warnings }
 }
 
 function detectLocalOf(settings: Settings): DetectLocal {

@@ -21,28 +21,34 @@ function textOf(value: unknown, name: string): string {
 }
 
 /** A kind whose values are written as text in both places; an empty text is "not set". */
-function textKind<T>(
-  read: (text: string, name: string) => T,
-  toFile: (value: T) => unknown = (value) => value,
-): Kind<T> {
+function textKind<T>(read: (text: string, name: string) => T, toFile: (value: T) => unknown): Kind<T> {
   const fromText = (text: string, name: string) => (text === '' ? undefined : read(text, name))
   return { fromFile: (value, name) => fromText(textOf(value, name), name), fromFlag: fromText, toFile }
 }
 
-export const text: Kind<string> = textKind((value) => value)
+export const text: Kind<string> = textKind(
+  (value) => value,
+  (value) => value,
+)
 
 /** A node's name as kube-proxy takes it: Node objects are named in lower case, host names need not be. */
-export const hostName: Kind<string> = textKind((value, name) => {
-  const trimmed = value.trim().toLowerCase()
-  if (trimmed !== '') return trimmed
-  throw invalid(name, value, 'Write the name of the Node object, or leave it out.')
-})
+export const hostName: Kind<string> = textKind(
+  (value, name) => {
+    const trimmed = value.trim().toLowerCase()
+    if (trimmed !== '') return trimmed
+    throw invalid(name, value, 'Write the name of the Node object, or leave it out.')
+  },
+  (value) => value,
+)
 
 export function oneOf<T extends string>(values: readonly T[]): Kind<T> {
-  return textKind((value, name) => {
-    if ((values as readonly string[]).includes(value)) return value as T
-    throw invalid(name, value, `Write ${values.slice(0, -1).join(', ')} or ${values.at(-1)}.`)
-  })
+  return textKind(
+    (value, name) => {
+      if ((values as readonly string[]).includes(value)) return value as T
+      throw invalid(name, value, `Write ${values.slice(0, -1).join(', ')} or ${values.at(-1)}.`)
+    },
+    (value) => value,
+  )
 }
 
 export const boolean: Kind<boolean> = {
@@ -88,10 +94,13 @@ export function duration(options: { readonly zeroIsUnset: boolean }): Kind<numbe
   }
 }
 
-export const ipAddress: Kind<string> = textKind((value, name) => {
-  if (parseIp(value)) return value
-  throw invalid(name, value, 'Write an IP address such as 0.0.0.0 or ::.')
-})
+export const ipAddress: Kind<string> = textKind(
+  (value, name) => {
+    if (parseIp(value)) return value
+    throw invalid(name, value, 'Write an IP address such as 0.0.0.0 or ::.')
+  },
+  (value) => value,
+)
 
 /** `address:port` or `[address]:port`; a missing port is the one of kube-proxy. */
 export function addressAndPort(defaultPort: number): Kind<string> {
@@ -111,7 +120,7 @@ export function addressAndPort(defaultPort: number): Kind<string> {
     }
     return complete
   }
-  return textKind(read)
+  return textKind(read, (value) => value)
 }
 
 function checkedCidr(cidr: string, name: string, keywords: readonly string[]): string {

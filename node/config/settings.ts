@@ -46,7 +46,7 @@ const detectLocalModes = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'Interfa
 const nodePortKeywords = ['primary', 'localhost', 'all'] as const
 
 /** Everything that can be set, once: defaults, file, flags, /configz and /flagz are all read off this table. */
-const settingsTable = {
+export const settingsTable = {
   mode: setting('mode', 'proxy-mode', 'the data plane: nftables', text, ''),
   hostnameOverride: setting('hostnameOverride', 'hostname-override', "the node's name", hostName, ''),
   bindAddress: setting(

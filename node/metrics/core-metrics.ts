@@ -1,11 +1,6 @@
 import { Gauge, Registry } from 'prom-client'
-import {
-  type Readings,
-  readCounter,
-  registerBuildInfo,
-  registerProcessMetrics,
-  registerReadings,
-} from './own-metrics.js'
+import { type Readings, registerBuildInfo, registerReadings } from './own-metrics.js'
+import { readCounter, registerProcessMetrics } from './read-at-scrape.js'
 
 /** What a core counts of those it serves. */
 export interface CoreCounters {

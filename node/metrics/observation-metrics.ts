@@ -1,7 +1,7 @@
 import type { Observations, ServicePortConnections, ServicePortTraffic } from '@kpng/client'
 import { Counter, Gauge, type Registry } from 'prom-client'
-import { readGauge } from './own-metrics.js'
 import type { ProxyMetrics } from './proxy-metrics.js'
+import { readGauge } from './read-at-scrape.js'
 
 const labelNames = ['namespace', 'service', 'port'] as const
 

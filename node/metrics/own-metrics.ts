@@ -1,4 +1,5 @@
-import { Counter, collectDefaultMetrics, Gauge, type Registry } from 'prom-client'
+import { Gauge, type Registry } from 'prom-client'
+import { readCounter, readGauge } from './read-at-scrape.js'
 
 /** Numbers that others keep, read when somebody scrapes. What is left out has no metric. */
 export interface Readings {
@@ -32,38 +33,4 @@ export function registerBuildInfo(registry: Registry, version: string): void {
     labelNames: ['version', 'node_version'],
     registers: [registry],
   }).set({ version, node_version: process.version }, 1)
-}
-
-// Metrics of numbers that others keep: they are read when somebody scrapes.
-
-export function readCounter(registry: Registry, name: string, help: string, read: () => number): void {
-  new Counter({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      this.reset()
-      this.inc(read())
-    },
-  })
-}
-
-export function readGauge(registry: Registry, name: string, help: string, read: () => number): void {
-  new Gauge({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      this.set(read())
-    },
-  })
-}
-
-/** Gauges that are named like counters, which `promtool check metrics` refuses. Their parts by type are left. */
-const misnamed = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
-
-/** CPU, memory, file descriptors, event-loop lag and garbage collection of this process. */
-export function registerProcessMetrics(registry: Registry): void {
-  collectDefaultMetrics({ register: registry })
-  for (const name of misnamed) registry.removeSingleMetric(name)
 }

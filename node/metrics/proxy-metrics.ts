@@ -4,7 +4,8 @@ import { FrontendTable } from '@kpng/dataplane'
 import { Registry } from 'prom-client'
 import { failureMetrics, type KubeProxyMetrics, kubeProxyMetrics, type MetricsMode } from './kube-proxy-metrics.js'
 import { NoLocalEndpointsTotal, trafficPolicies } from './no-local-endpoints.js'
-import { type Readings, registerBuildInfo, registerProcessMetrics, registerReadings } from './own-metrics.js'
+import { type Readings, registerBuildInfo, registerReadings } from './own-metrics.js'
+import { registerProcessMetrics } from './read-at-scrape.js'
 
 export interface ProxyMetricsOptions {
   /** Which failures there can be. */

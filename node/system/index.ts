@@ -1,3 +1,3 @@
 export { applyConntrack } from './conntrack.js'
 export { EventRecorder } from './event-recorder.js'
-export { applyOomScore } from './oom-score.js'
+export { applyOomScore, type OomScoreOptions } from './oom-score.js'

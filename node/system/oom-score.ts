@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { type Log, messageOf } from '@kpng/api'
 import { rightsAdvice } from '@kpng/linux'
 
-interface OomScoreOptions {
+export interface OomScoreOptions {
   /** -1000 (never killed) to 1000; kube-proxy's is -999. */
   readonly value: number
   readonly log: Log
