@@ -5,8 +5,6 @@ import { served, service, slices, tcpPort } from './objects.js'
 
 // Objects that an API server would refuse today. Old ones, and other sources, still have them; one bad item must cost just itself.
 
-const ports = [{ name: '', protocol: 'TCP', port: 8080 }]
-
 /** Puts an address that is none before the good ones of each slice. */
 const withBadAddress = (slice: KubernetesObject): KubernetesObject => ({
   ...slice,
@@ -25,7 +23,7 @@ const wholeBadObjects: readonly KubernetesObject[] = [
     ...service('bad-port', 118, { ports: [] }),
     spec: { clusterIP: clusterIp(118).IPv4, ports: [{ port: 0 }, { port: 70_000 }] },
   },
-  { ...(slices('nobody', ['a1'], { ports })[0] as KubernetesObject), endpoints: [{ addresses: [] }] },
+  { ...(slices('nobody', ['a1'])[0] as KubernetesObject), endpoints: [{ addresses: [] }] },
 ]
 
 export const badObjectCases: readonly Case[] = [
@@ -38,7 +36,7 @@ export const badObjectCases: readonly Case[] = [
       ...wholeBadObjects,
       ...served('good', 110, ['a1', 'b1'], { ports: [tcpPort(80)] }),
       service('bad-endpoint', 111, { ports: [tcpPort(80)] }),
-      ...slices('bad-endpoint', ['a1'], { ports }).map(withBadAddress),
+      ...slices('bad-endpoint', ['a1']).map(withBadAddress),
       service('port-without-number', 112, {
         ports: [tcpPort(80, { name: 'http' }), tcpPort(90, { name: 'unset' }), tcpPort(91, { name: 'zero' })],
       }),

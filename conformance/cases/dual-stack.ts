@@ -7,7 +7,7 @@ import { service, slices, tcpPort } from './objects.js'
 const ports = [tcpPort(80)]
 
 const endpointsIn = (name: string, family: Family, server: Server): KubernetesObject[] =>
-  slices(name, [server], { ports: [{ name: '', protocol: 'TCP', port: 8080 }], families: [family] })
+  slices(name, [server], { families: [family] })
 
 type InFamily = readonly [Family, Expectation, checklist: readonly number[]]
 

@@ -113,8 +113,8 @@ export type EndpointList = readonly (Server | EndpointOptions)[]
 const nodeNameOf = (server: Server): 'node-a' | 'node-b' => (server.startsWith('b') ? 'node-b' : 'node-a')
 
 interface SliceOptions {
-  /** Service ports by name, with the number that the endpoints listen on. */
-  readonly ports: readonly Readonly<{ name: string; protocol: string; port?: number | null }>[]
+  /** Service ports by name, with the number that the endpoints listen on. Default: the only port of a Service, TCP. */
+  readonly ports?: readonly Readonly<{ name: string; protocol: string; port?: number | null }>[]
   readonly families?: readonly Family[]
   /** Tells slices of one Service apart. */
   readonly suffix?: string
@@ -123,8 +123,8 @@ interface SliceOptions {
 }
 
 /** A slice of each family for the same pods. */
-export function slices(serviceName: string, endpoints: EndpointList, options: SliceOptions): KubernetesObject[] {
-  const { ports, families: served = families, suffix = '', labels = {} } = options
+export function slices(serviceName: string, endpoints: EndpointList, options: SliceOptions = {}): KubernetesObject[] {
+  const { ports = slicePorts([tcpPort(80)]), families: served = families, suffix = '', labels = {} } = options
   return served.map((family) => ({
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
@@ -194,7 +194,7 @@ export const exposed = (
   balanced(name, number, endpoints, { ...more, spec: { externalIPs: ipsOf(externalIp(number)), ...spec } })
 
 /** The ports of slices that serve all ports of a Service. */
-export const slicePorts = (ports: readonly ServicePort[]): SliceOptions['ports'] =>
+export const slicePorts = (ports: readonly ServicePort[]): NonNullable<SliceOptions['ports']> =>
   ports.map(({ name, protocol, targetPort }) => ({ name, protocol, port: Number(targetPort) }))
 
 const node = (name: 'node-a' | 'node-b'): KubernetesObject => ({

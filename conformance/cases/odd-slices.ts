@@ -5,16 +5,14 @@ import { headlessLabel, served, service, serviceProxyName, serviceProxyNameLabel
 
 const gone = { ready: false, serving: false, terminating: true }
 
-const ports = [{ name: '', protocol: 'TCP', port: 8080 }]
-
 export const oddSliceCases: readonly Case[] = [
   oneStep({
     id: 'one-ip-in-two-slices',
     title: 'An address in two slices, terminating in one of them, is used',
     objects: [
       service('two-slices', 17, { ports: [tcpPort(80)] }),
-      ...slices('two-slices', [{ server: 'a1', conditions: gone }], { ports, suffix: '-1' }),
-      ...slices('two-slices', ['a1'], { ports, suffix: '-2' }),
+      ...slices('two-slices', [{ server: 'a1', conditions: gone }], { suffix: '-1' }),
+      ...slices('two-slices', ['a1'], { suffix: '-2' }),
     ],
     cells: [['pod-a', 'pod-a', tcp(clusterIp(17), 80), keepsSource(['a1']), [12]]],
   }),
@@ -23,7 +21,7 @@ export const oddSliceCases: readonly Case[] = [
     title: 'A slice that names no Service belongs to none',
     objects: [
       service('unlabelled', 18, { ports: [tcpPort(80)] }),
-      ...slices('unlabelled', ['a1'], { ports }).map((slice) => ({
+      ...slices('unlabelled', ['a1']).map((slice) => ({
         ...slice,
         metadata: { ...slice.metadata, labels: {} },
       })),
@@ -47,7 +45,7 @@ export const oddSliceCases: readonly Case[] = [
     title: "Another proxy's name on a slice says nothing: the name on the Service decides",
     objects: ['another', serviceProxyName].flatMap((name, index) => [
       service(`proxy-name-on-slice-${index}`, 21 + index, { ports: [tcpPort(80)] }),
-      ...slices(`proxy-name-on-slice-${index}`, ['a1'], { ports, labels: { [serviceProxyNameLabel]: name } }),
+      ...slices(`proxy-name-on-slice-${index}`, ['a1'], { labels: { [serviceProxyNameLabel]: name } }),
     ]),
     cells: [
       ['another', 'pod-a', tcp(clusterIp(21), 80), keepsSource(['a1']), [2]],
@@ -60,7 +58,7 @@ export const oddSliceCases: readonly Case[] = [
     objects: [
       ...served('headless-label', 23, ['a1'], { ports: [tcpPort(80)], labels: { [headlessLabel]: '' } }),
       service('headless-slice', 24, { ports: [tcpPort(80)] }),
-      ...slices('headless-slice', ['a1'], { ports, labels: { [headlessLabel]: '' } }),
+      ...slices('headless-slice', ['a1'], { labels: { [headlessLabel]: '' } }),
     ],
     cells: [
       ['on-service', 'pod-a', tcp(clusterIp(23), 80), keepsSource(['a1']), [1]],
@@ -72,7 +70,7 @@ export const oddSliceCases: readonly Case[] = [
     title: 'A slice of names beside slices of addresses is ignored',
     objects: [
       ...served('fqdn', 19, ['a1'], { ports: [tcpPort(80)] }),
-      ...slices('fqdn', ['b1'], { ports, suffix: '-names', families: ['IPv4'] }).map((slice) => ({
+      ...slices('fqdn', ['b1'], { suffix: '-names', families: ['IPv4'] }).map((slice) => ({
         ...slice,
         addressType: 'FQDN',
         endpoints: [{ addresses: ['b1.example.com'], conditions: { ready: true } }],

@@ -70,12 +70,23 @@ const only = (cases: readonly Case[], { objects, cells }: Round): Round => ({
   cells: cells.filter((placed) => cases.includes(placed.case)),
 })
 
+interface Role {
+  readonly title: string
+  readonly canary: Canary
+  readonly command: readonly string[]
+}
+
 class Run {
   readonly notes: string[] = []
   readonly #stage: Stage
   readonly #pace: Pace
-  readonly #specialised: readonly string[] | undefined
-  readonly #proxiers: { main?: Proxier; specialised?: Proxier } = {}
+  /**
+   * The proxy under test, after the specialised one if there is one. In the kernel, newer rules of the same kind see a packet first: so
+   * the main proxy sees all packets of the specialised one, and must leave them alone.
+   */
+  readonly #roles: readonly Role[]
+  /** Those that have been started. */
+  readonly #proxiers: Proxier[] = []
   /** Each round has a number of its own, also when it is played again. */
   #fed = 0
   #played = 0
@@ -85,12 +96,16 @@ class Run {
   constructor(stage: Stage) {
     this.#stage = stage
     this.#pace = new Pace(stage.lab)
-    if (stage.settings.cases.some((one) => one.specialised)) this.#specialised = stage.specialised
+    const specialised = stage.settings.cases.some((one) => one.specialised) ? stage.specialised : undefined
+    this.#roles = [
+      ...(specialised ? [{ title: 'specialised proxy', canary: specialisedCanary, command: specialised }] : []),
+      { title: 'proxy', canary: mainCanary, command: stage.command },
+    ]
   }
 
   /** The proxy under test serves, and has not ended. */
   get isServing(): boolean {
-    const { main } = this.#proxiers
+    const main = this.#proxiers[this.#roles.length - 1]
     return main?.hasServed === true && !main.hasEnded
   }
 
@@ -100,11 +115,11 @@ class Run {
   }
 
   get hasEnded(): boolean {
-    return this.#started.some(({ hasEnded }) => hasEnded)
+    return this.#proxiers.some(({ hasEnded }) => hasEnded)
   }
 
   get proxierNotes(): string[] {
-    return this.#started.flatMap(({ notes }) => notes)
+    return this.#proxiers.flatMap(({ notes }) => notes)
   }
 
   /** Plays the rounds in their order. */
@@ -148,27 +163,26 @@ class Run {
     const { families, programTimeoutMs } = settings
     const pace = this.#pace
     const round = this.#fed++
-    const canaries = [mainCanary, ...(this.#specialised ? [specialisedCanary] : [])]
     await feed.apply(
       [...clusterObjects, ...objects],
-      canaries.flatMap((canary) => canary.objects(round)),
+      this.#roles.flatMap(({ canary }) => canary.objects(round)),
     )
     pace.use()
     const took = new Map<Proxier, number>()
-    for (const start of [() => this.#specialisedProxier(), () => this.#mainProxier()]) {
-      const proxier = start()
-      const ms = await proxier?.programmed({ lab, pace, families, signal }, round, programTimeoutMs)
+    for (const [index, role] of this.#roles.entries()) {
+      const proxier = this.#proxiers[index] ?? this.#start(role)
+      const ms = await proxier.programmed({ lab, pace, families, signal }, round, programTimeoutMs)
       if (signal.aborted) return false
-      if (proxier && ms !== undefined) took.set(proxier, ms)
+      if (ms !== undefined) took.set(proxier, ms)
     }
-    const late = this.#started.filter((proxier) => !took.has(proxier))
+    const late = this.#proxiers.filter((proxier) => !took.has(proxier))
     const programmed =
       late.length > 0
         ? late.map((proxier) => `the ${proxier.title} did not program it in time`).join(', ')
         : `programmed in ${Math.round(Math.max(...took.values()))} ms`
     settings.log(`${title}, ${programmed}`)
     if (late.length > 0) this.notes.push(`${title}, ${programmed}.`)
-    const isProgrammed = !late.includes(this.#mainProxier())
+    const isProgrammed = took.has(this.#proxiers.at(-1) as Proxier)
     if (isProgrammed) {
       await this.#flowsMoved(round)
       pace.use((family) => placeOf(mainCanary, round, family))
@@ -190,29 +204,11 @@ class Run {
     )
   }
 
-  get #started(): Proxier[] {
-    return Object.values(this.#proxiers)
-  }
-
-  #mainProxier(): Proxier {
-    this.#proxiers.main ??= this.#start('proxy', mainCanary, this.#stage.command)
-    return this.#proxiers.main
-  }
-
-  /**
-   * It is started before the proxy under test. In the kernel, newer rules of the same kind see a packet first: so the main proxy sees
-   * all packets of the specialised one, and must leave them alone.
-   */
-  #specialisedProxier(): Proxier | undefined {
-    if (!this.#specialised) return undefined
-    this.#proxiers.specialised ??= this.#start('specialised proxy', specialisedCanary, this.#specialised)
-    return this.#proxiers.specialised
-  }
-
-  #start(title: string, canary: Canary, command: readonly string[]): Proxier {
+  #start({ title, canary, command }: Role): Proxier {
     const { lab, closers } = this.#stage
     const proxier = new Proxier(title, canary, command, lab.namespaceOf('node-a'))
     closers.push(() => proxier.stop())
+    this.#proxiers.push(proxier)
     return proxier
   }
 }

@@ -12,6 +12,12 @@ import type { Store } from '../storage/store.js'
 import { forbiddenValue } from '../validation/causes.js'
 import { checkMeta } from '../validation/names.js'
 
+export interface ObjectName {
+  kind: Kind
+  namespace: string | undefined
+  name: string
+}
+
 export interface WriteOptions {
   /** Go through all checks, store nothing. */
   dryRun?: boolean

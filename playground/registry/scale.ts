@@ -1,10 +1,9 @@
-import type { Kind } from '../kinds/kind.js'
 import { clone } from '../objects/json.js'
 import type { Deployment } from '../objects/kinds.js'
 import { isObject, type KubeObject } from '../objects/types.js'
 import { labelsText } from '../selectors/labels.js'
 import { badRequest } from '../status/status.js'
-import type { Registry, WriteOptions } from './registry.js'
+import type { ObjectName, Registry, WriteOptions } from './registry.js'
 
 /** The `scale` subresource: one number of a larger object. */
 export function scaleOf(object: KubeObject): KubeObject {
@@ -21,9 +20,7 @@ export function scaleOf(object: KubeObject): KubeObject {
 
 export function writeScale(
   registry: Registry,
-  kind: Kind,
-  namespace: string | undefined,
-  name: string,
+  { kind, namespace, name }: ObjectName,
   scale: unknown,
   options: WriteOptions,
 ): KubeObject {

@@ -4,7 +4,7 @@ import { mergePatch } from '../patch/merge.js'
 import { decode, type FieldValidation } from '../registry/decode.js'
 import { type DeleteOptions, type Deletion, deleteObject } from '../registry/delete.js'
 import { patchObject } from '../registry/patch.js'
-import type { Registry, WriteOptions } from '../registry/registry.js'
+import type { ObjectName, Registry, WriteOptions } from '../registry/registry.js'
 import { scaleOf, writeScale } from '../registry/scale.js'
 import { badRequest, invalid, methodNotAllowed, type Status } from '../status/status.js'
 import { unsupportedValue } from '../validation/causes.js'
@@ -40,6 +40,11 @@ function writeOptions({ query, userAgent, route }: WriteRequest): WriteOptions {
   return { dryRun, fieldManager, subresource: route.subresource === 'status' ? 'status' : '' }
 }
 
+function targetOf({ route: { kind, namespace, name } }: WriteRequest): ObjectName {
+  if (name === undefined) throw methodNotAllowed()
+  return { kind, namespace, name }
+}
+
 export function create(registry: Registry, request: WriteRequest): Written {
   const { kind, namespace, name } = request.route
   if (name !== undefined) throw methodNotAllowed()
@@ -50,10 +55,10 @@ export function create(registry: Registry, request: WriteRequest): Written {
 }
 
 export function replace(registry: Registry, request: WriteRequest): Written {
-  const { kind, namespace, name, subresource } = request.route
-  if (name === undefined) throw methodNotAllowed()
-  if (subresource === 'scale') {
-    const object = writeScale(registry, kind, namespace, name, request.body, writeOptions(request))
+  const target = targetOf(request)
+  const { kind, namespace, name } = target
+  if (request.route.subresource === 'scale') {
+    const object = writeScale(registry, target, request.body, writeOptions(request))
     return { code: 200, object, warnings: [] }
   }
   const { object, warnings } = decode(kind, request.body, fieldValidation(request.query))
@@ -61,17 +66,17 @@ export function replace(registry: Registry, request: WriteRequest): Written {
 }
 
 export function patch(registry: Registry, request: WriteRequest): Written {
-  const { kind, namespace, name, subresource } = request.route
-  if (name === undefined) throw methodNotAllowed()
+  const target = targetOf(request)
   const options = writeOptions(request)
-  if (subresource === 'scale') {
-    const scale = mergePatch(scaleOf(registry.get(kind, namespace, name)), request.body)
-    return { code: 200, object: writeScale(registry, kind, namespace, name, scale, options), warnings: [] }
+  if (request.route.subresource === 'scale') {
+    const scale = mergePatch(scaleOf(registry.get(target.kind, target.namespace, target.name)), request.body)
+    return { code: 200, object: writeScale(registry, target, scale, options), warnings: [] }
   }
   const apply = request.contentType === 'application/apply-patch+yaml'
   if (apply && !request.query.get('fieldManager')) options.fieldManager = ''
-  const { object, created, warnings } = patchObject(registry, kind, namespace, name, request.body, {
+  const { object, created, warnings } = patchObject(registry, target, {
     ...options,
+    body: request.body,
     contentType: request.contentType,
     fieldValidation: fieldValidation(request.query),
     force: request.query.get('force') === 'true',
