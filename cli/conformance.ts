@@ -1,41 +1,33 @@
-import { type Family, KpngError, type KpngErrorCode } from '@kpng/api'
+import { type Family, KpngError } from '@kpng/api'
 import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
 import { onUnreadOutput } from './exit.js'
 import { selfCommand } from './self.js'
-
-/** The kit's own kinds of errors, as ours. */
-const codes: Readonly<Record<string, KpngErrorCode>> = { usage: 'usage', unsupported: 'unsupported' }
 
 /** Proves a proxy, and says with the exit code whether it passed. */
 export async function proveProxy(flags: Flags, { signal, stop }: Context): Promise<void> {
   // There is a lab to take down, and without a verdict it has not passed.
   onUnreadOutput(() => stop())
-  const { ConformanceError, runConformance } = await import('@kpng/conformance')
+  const { runConformance } = await import('@kpng/conformance')
   const { milliseconds } = await import('@kpng/client')
   const families = listFlag(flags, 'families')
   const kubeconfig = textFlag(flags, 'kubeconfig')
   const feed = kubeconfig === undefined ? 'manifests' : { kubeconfig }
-  try {
-    const report = await runConformance({
-      proxy: await proxyCommand(flags, feed),
-      ...given('specialised', await specialisedCommand(flags, feed)),
-      feed,
-      only: (flags.only as string[] | undefined) ?? [],
-      settleMs: milliseconds('--settle', textFlag(flags, 'settle') ?? '3s'),
-      programTimeoutMs: milliseconds('--program-timeout', textFlag(flags, 'programTimeout') ?? '15s'),
-      ...(families.length > 0 ? { families: families.map(familyOf) } : {}),
-      ...given('backend', textFlag(flags, 'backend')),
-      ...given('json', textFlag(flags, 'json')),
-      ...given('junit', textFlag(flags, 'junit')),
-      agentCommand: [...selfCommand(), 'conformance-agent'],
-      signal,
-      log: console.log,
-    })
-    if (!report.passed) throw new KpngError('refused', 'The proxy did not pass: the table above says where.')
-  } catch (error) {
-    if (!(error instanceof ConformanceError)) throw error
-    throw new KpngError(codes[error.code] ?? 'unavailable', error.message, { cause: error })
-  }
+  const report = await runConformance({
+    proxy: await proxyCommand(flags, feed),
+    ...given('specialised', await specialisedCommand(flags, feed)),
+    feed,
+    only: (flags.only as string[] | undefined) ?? [],
+    settleMs: milliseconds('--settle', textFlag(flags, 'settle') ?? '3s'),
+    programTimeoutMs: milliseconds('--program-timeout', textFlag(flags, 'programTimeout') ?? '15s'),
+    ...(families.length > 0 ? { families: families.map(familyOf) } : {}),
+    ...given('backend', textFlag(flags, 'backend')),
+    ...given('json', textFlag(flags, 'json')),
+    ...given('junit', textFlag(flags, 'junit')),
+    agentCommand: [...selfCommand(), 'conformance-agent'],
+    signal,
+    log: console.log,
+  })
+  if (!report.passed) throw new KpngError('refused', 'The proxy did not pass: the table above says where.')
 }
 
 type Feed = 'manifests' | { readonly kubeconfig: string }

@@ -1,4 +1,4 @@
-import type { Family } from '@kpng/api'
+import { type Family, families } from '@kpng/api'
 
 // The address plan: where everything in the lab lives. Cases and the lab both read it, so a case never spells an address twice.
 
@@ -7,6 +7,7 @@ export const familySuffix: Readonly<Record<Family, 'v4' | 'v6'>> = { IPv4: 'v4',
 
 /** One address of each family. */
 export type DualAddress = Readonly<Record<Family, string>>
+export const ipsOf = (address: DualAddress): string[] => families.map((family) => address[family])
 
 /** Namespaces of the lab. `pod-a` and `pod-b` only ask; `a1` … `b2` are endpoints, and may ask too (hairpin). */
 export const hosts = ['node-a', 'node-b', 'pod-a', 'a1', 'a2', 'pod-b', 'b1', 'b2', 'outside', 'gateway'] as const
@@ -27,6 +28,9 @@ export const addressOf: Readonly<Record<Host, DualAddress>> = {
   outside: { IPv4: '203.0.113.9', IPv6: '2001:db8:113::9' },
   gateway: { IPv4: '172.30.0.254', IPv6: 'fd00:30::254' },
 }
+
+/** Where node ports are served. */
+export const nodeA = addressOf['node-a']
 
 /** A second address of node-a, which is not in its Node object: node ports must not be served there. */
 export const secondAddress: DualAddress = { IPv4: '172.30.0.101', IPv6: 'fd00:30::101' }

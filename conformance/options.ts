@@ -1,9 +1,8 @@
-import { families as allFamilies, type Family } from '@kpng/api'
+import { families as allFamilies, type Family, KpngError } from '@kpng/api'
 import type { Case } from './cases/case.js'
 import { cases as allCases } from './cases/index.js'
 import type { Deviations } from './deviations/deviation.js'
 import { deviationsOf } from './deviations/index.js'
-import { ConformanceError } from './error.js'
 import { casesIn, casesNamed } from './runner/rounds.js'
 
 export interface ConformanceOptions {
@@ -62,15 +61,14 @@ export function settingsOf(options: ConformanceOptions): Settings {
     programTimeoutMs = 15_000,
     settleMs = 3000,
   } = options
-  if (proxy.length === 0)
-    throw new ConformanceError('usage', 'There is no proxy command. Give one, such as kpng … to-nft.')
+  if (proxy.length === 0) throw new KpngError('usage', 'There is no proxy command. Give one, such as kpng … to-nft.')
   if (options.feed === 'manifests' && !proxy.some((part) => part.includes('{manifests}'))) {
     options.log(
       'The proxy command has no {manifests}: if the proxy does not know the folder of manifests, it gets no objects.',
     )
   }
   const named = only.length === 0 ? cases : casesNamed(cases, only)
-  if (named.length === 0) throw new ConformanceError('usage', `No case or cell is called ${only.join(' or ')}.`)
+  if (named.length === 0) throw new KpngError('usage', `No case or cell is called ${only.join(' or ')}.`)
   return {
     ...options,
     cases: casesIn(options.feed === 'manifests' ? named : named.map(withoutRefused), families),

@@ -1,4 +1,4 @@
-import { ConformanceError } from './error.js'
+import { KpngError } from '@kpng/api'
 import type { ConformanceOptions } from './options.js'
 
 /** How kpng's own backends are called, as words after `to-local`. */
@@ -29,9 +29,9 @@ export function proxyNamed(backend: string, kpng: readonly string[], feed: Confo
   if (words) return [...kpng, ...kpngSource(feed), 'to-local', '--node-name', '{node}', ...words]
   const mode = /^kube-proxy-(nftables|iptables)$/.exec(backend)?.[1]
   if (mode === undefined)
-    throw new ConformanceError('usage', `There is no command for "${backend}". Give the proxy's command.`)
+    throw new KpngError('usage', `There is no command for "${backend}". Give the proxy's command.`)
   if (feed === 'manifests')
-    throw new ConformanceError('usage', `${backend} reads no manifests. Give the kubeconfig of an API server.`)
+    throw new KpngError('usage', `${backend} reads no manifests. Give the kubeconfig of an API server.`)
   return [...kubeProxy(mode)]
 }
 
@@ -51,4 +51,43 @@ export function specialisedProxyNamed(
   if (backend !== 'nft' || !words) return undefined
   const named = [...kpngSource(feed), '--service-proxy-name', '{serviceProxyName}']
   return [...kpng, ...named, 'to-local', '--node-name', '{node}', ...words, ...otherPorts]
+}
+
+/** Puts values in the places that are written as `{name}`. */
+export function fillPlaceholders(
+  command: readonly string[],
+  values: Readonly<Record<string, string | undefined>>,
+): string[] {
+  return command.map((part) =>
+    part.replace(/\{([A-Za-z]+)\}/g, (whole, name: string) => {
+      if (!Object.hasOwn(values, name)) return whole
+      const value = values[name]
+      if (value === undefined) {
+        throw new KpngError('usage', `The proxy command has ${whole}, which this way of feeding does not give.`)
+      }
+      return value
+    }),
+  )
+}
+
+/** A command line as a list: words apart by spaces, with quotes where a word has some. No shell is involved. */
+export function splitCommand(text: string): string[] {
+  const words: string[] = []
+  let word: string | undefined
+  let quote = ''
+  for (const character of text) {
+    if (quote !== '') {
+      if (character === quote) quote = ''
+      else word += character
+    } else if (character === '"' || character === "'") {
+      quote = character
+      word ??= ''
+    } else if (/\s/.test(character)) {
+      if (word !== undefined) words.push(word)
+      word = undefined
+    } else word = (word ?? '') + character
+  }
+  if (quote !== '') throw new KpngError('usage', `The command ${JSON.stringify(text)} has a quote that does not end.`)
+  if (word !== undefined) words.push(word)
+  return words
 }

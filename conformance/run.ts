@@ -2,11 +2,10 @@ import { rmSync } from 'node:fs'
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { families } from '@kpng/api'
+import { KpngError } from '@kpng/api'
 import type { Place } from '@kpng/linux/testing'
-import { addressOf, clusterCidr, ownExternalAddress, secondAddress } from './addresses.js'
+import { addressOf, clusterCidr, ipsOf, ownExternalAddress, secondAddress } from './addresses.js'
 import { serviceProxyName } from './cases/objects.js'
-import { ConformanceError } from './error.js'
 import { relayApiServer } from './feed/api-relay.js'
 import type { Feed } from './feed/feed.js'
 import { copyKubeconfig } from './feed/kubeconfig.js'
@@ -14,13 +13,12 @@ import { kubectlFeed } from './feed/kubectl.js'
 import { manifestsFeed } from './feed/manifests.js'
 import { type Lab, startLab } from './lab/lab.js'
 import { type ConformanceOptions, type Settings, settingsOf } from './options.js'
+import { fillPlaceholders } from './proxies.js'
 import { junitText } from './report/junit.js'
 import { type ConformanceReport, summaryOf, summaryText } from './report/report.js'
 import { tableText } from './report/table.js'
 import { inOrder } from './runner/judge.js'
 import { play, type Stage } from './runner/play.js'
-import { fillPlaceholders } from './runner/proxy.js'
-import { abortOnSignals } from './signals.js'
 
 /**
  * Builds the lab, runs the proxy under test in it, measures every cell, and reports. Resolves also when cells are wrong:
@@ -66,7 +64,7 @@ async function inLab(settings: Settings, signal: AbortSignal) {
     const fill = (command: readonly string[]) =>
       fillPlaceholders(command, {
         node: 'node-a',
-        clusterCidr: families.map((family) => clusterCidr[family]).join(','),
+        clusterCidr: ipsOf(clusterCidr).join(','),
         serviceProxyName,
         manifests: undefined,
         kubeconfig: undefined,
@@ -120,9 +118,23 @@ async function serveAtGateway(lab: Lab, { cases }: Settings): Promise<void> {
   await lab.agents.gateway.call('serve', [...places.values()])
 }
 
+/** A signal that SIGINT and SIGTERM abort, until it is released. */
+function abortOnSignals(): { signal: AbortSignal; release: () => void } {
+  const controller = new AbortController()
+  const abort = () => controller.abort()
+  const names = ['SIGINT', 'SIGTERM'] as const
+  for (const name of names) process.on(name, abort)
+  return {
+    signal: controller.signal,
+    release: () => {
+      for (const name of names) process.off(name, abort)
+    },
+  }
+}
+
 function whenAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
-    const stop = () => reject(new ConformanceError('interrupted', 'The run was interrupted; the lab is removed.'))
+    const stop = () => reject(new KpngError('unavailable', 'The run was interrupted; the lab is removed.'))
     if (signal.aborted) stop()
     else signal.addEventListener('abort', stop, { once: true })
   })

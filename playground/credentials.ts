@@ -1,6 +1,6 @@
 import { randomBytes, X509Certificate } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { writePrivately } from './kubeconfig.js'
 import { type Certificate, createAuthority } from './tls/certificates.js'
 
 /** What a client needs to trust the server and to be let in, and what the server shows. */
@@ -41,10 +41,6 @@ export function credentialsFor(address: string, token: string | undefined, path:
     }
   }
   const credentials = create(address, token)
-  if (path !== undefined) {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    writeFileSync(`${path}.new`, JSON.stringify(credentials), { mode: 0o600 })
-    renameSync(`${path}.new`, path)
-  }
+  if (path !== undefined) writePrivately(path, JSON.stringify(credentials))
   return credentials
 }

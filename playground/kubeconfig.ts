@@ -1,14 +1,14 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-export interface KubeconfigContent {
+interface KubeconfigContent {
   url: string
   caPem: string
   token: string
 }
 
 /** A kubeconfig with one cluster, one user and one context, all called `kpng-playground`. */
-export function kubeconfigText({ url, caPem, token }: KubeconfigContent): string {
+function kubeconfigText({ url, caPem, token }: KubeconfigContent): string {
   const name = 'kpng-playground'
   return `apiVersion: v1
 kind: Config
@@ -31,10 +31,12 @@ current-context: ${name}
 `
 }
 
+export const writeKubeconfig = (path: string, content: KubeconfigContent): void =>
+  writePrivately(path, kubeconfigText(content))
+
 /** Written beside and renamed, so that nobody reads half of it; only its owner may read it, for it holds the token. */
-export function writeKubeconfig(path: string, content: KubeconfigContent): void {
+export function writePrivately(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const temporary = `${path}.new`
-  writeFileSync(temporary, kubeconfigText(content), { mode: 0o600 })
-  renameSync(temporary, path)
+  writeFileSync(`${path}.new`, text, { mode: 0o600 })
+  renameSync(`${path}.new`, path)
 }

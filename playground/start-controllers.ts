@@ -1,12 +1,12 @@
 import type { Log } from '@kpng/api'
 import type { Controller, ControllerContext } from './controllers/controller.js'
-import { DeploymentController } from './controllers/deployments.js'
-import { EndpointMirroringController } from './controllers/endpoint-mirroring.js'
-import { EndpointSliceController } from './controllers/endpoint-slices.js'
-import { EndpointsController } from './controllers/endpoints.js'
+import { deploymentController } from './controllers/deployments.js'
+import { endpointMirroringController } from './controllers/endpoint-mirroring.js'
+import { endpointSliceController } from './controllers/endpoint-slices.js'
+import { endpointsController } from './controllers/endpoints.js'
 import { EventRecorder } from './controllers/events.js'
-import { GarbageCollector } from './controllers/garbage-collector.js'
-import { NamespaceController, ServiceCidrController } from './controllers/namespaces.js'
+import { garbageCollector } from './controllers/garbage-collector.js'
+import { namespaceController, serviceCidrController } from './controllers/namespaces.js'
 import type { Settings } from './options.js'
 import { Kubelet } from './pods/kubelet.js'
 import { PodAddresses } from './pods/pod-addresses.js'
@@ -21,17 +21,17 @@ export function startControllers(
   settings: Settings,
   log: Log,
 ): Controller {
-  const context: ControllerContext = { registry, events: new EventRecorder(registry), log }
   const { maxGracePeriodSeconds, podReadyDelayMs: readyDelayMs } = settings
+  const context: ControllerContext = { registry, events: new EventRecorder(registry), log, maxGracePeriodSeconds }
   const addresses = new PodAddresses(settings.podCidr, settings.podIpv6Addresses)
   const controllers: Controller[] = [
-    new NamespaceController(context, maxGracePeriodSeconds),
-    new ServiceCidrController(context, network),
-    new GarbageCollector(context, maxGracePeriodSeconds),
-    new EndpointSliceController(context),
-    new EndpointsController(context),
-    new EndpointMirroringController(context),
-    new DeploymentController(context, maxGracePeriodSeconds),
+    namespaceController(context),
+    serviceCidrController(context, network),
+    garbageCollector(context),
+    endpointSliceController(context),
+    endpointsController(context),
+    endpointMirroringController(context),
+    deploymentController(context),
     ...(settings.runPods ? [new Scheduler(context), new Kubelet(context, { readyDelayMs, addresses })] : []),
   ]
   return {

@@ -1,51 +1,65 @@
 import { type Family, families } from '@kpng/api'
-import { type DualAddress, familySuffix } from '../addresses.js'
-import type { Cell, Destination, Reached } from './case.js'
+import { type DualAddress, familySuffix, type Host } from '../addresses.js'
+import type { Case, Cell, Destination, Expectation, KubernetesObject, Reached } from './case.js'
 
 /** A destination in both families. */
-export type DualDestination = Readonly<{ protocol: Destination['protocol']; address: DualAddress; port: number }>
+type DualDestination = Readonly<{ protocol: Destination['protocol']; address: DualAddress; port: number }>
 
 export const tcp = (address: DualAddress, port: number): DualDestination => ({ protocol: 'TCP', address, port })
 export const udp = (address: DualAddress, port: number): DualDestination => ({ protocol: 'UDP', address, port })
 export const sctp = (address: DualAddress, port: number): DualDestination => ({ protocol: 'SCTP', address, port })
 
-type Hits = Pick<Reached, 'hits'>
+const reachedFrom =
+  (source: Reached['source']) =>
+  (servers: readonly string[], more: Pick<Reached, 'hits'> = {}): Reached => ({
+    outcome: 'reached',
+    servers,
+    source,
+    ...more,
+  })
 
 /** The client's own address arrives at the server. */
-export const keepsSource = (servers: readonly string[], more: Hits = {}): Reached => ({
-  outcome: 'reached',
-  servers,
-  source: 'kept',
-  ...more,
-})
+export const keepsSource = reachedFrom('kept')
 /** The server sees the node that runs the proxy. */
-export const masqueraded = (servers: readonly string[], more: Hits = {}): Reached => ({
-  outcome: 'reached',
-  servers,
-  source: 'node',
-  ...more,
-})
-export const reaches = (servers: readonly string[], more: Hits = {}): Reached => ({
-  outcome: 'reached',
-  servers,
-  source: 'any',
-  ...more,
-})
+export const masqueraded = reachedFrom('node')
+export const reaches = reachedFrom('any')
 export const refused = { outcome: 'refused' } as const
 export const dropped = { outcome: 'dropped' } as const
 export const passed = { outcome: 'passed' } as const
 export const unserved = { outcome: 'unserved' } as const
 
-export type CellSpec = Omit<Cell, 'to' | 'id'> & { readonly id: string; readonly to: DualDestination }
+/** A line of the truth table: a cell in each family. */
+export type CellSpec = readonly [
+  id: string,
+  client: Host,
+  to: DualDestination,
+  expect: Expectation,
+  checklist: readonly number[],
+  more?: Pick<Cell, 'flow' | 'tries' | 'bytes' | 'spacing'>,
+]
 
-/** The cells in each family: ids end in it. */
-export function inFamilies(specs: readonly CellSpec[], served: readonly Family[] = families): Cell[] {
-  return specs.flatMap(({ id, to, flow, ...cell }) =>
+/** The cells of some lines: ids and flows end in the family. */
+export function inFamilies(table: readonly CellSpec[], served: readonly Family[] = families): Cell[] {
+  return table.flatMap(([id, client, { protocol, address, port }, expect, rows, { flow, ...more } = {}]) =>
     served.map((family) => ({
-      ...cell,
       id: `${id}.${familySuffix[family]}`,
-      to: { protocol: to.protocol, family, ip: to.address[family], port: to.port },
+      client,
+      to: { protocol, family, ip: address[family], port },
+      expect,
+      rows,
+      ...more,
       ...(flow !== undefined && { flow: `${flow}.${familySuffix[family]}` }),
     })),
   )
 }
+
+type OneStep = Omit<Case, 'steps'> & {
+  readonly objects: readonly KubernetesObject[]
+  readonly cells: readonly CellSpec[]
+}
+
+/** A case in which nothing changes. */
+export const oneStep = ({ objects, cells, ...one }: OneStep): Case => ({
+  ...one,
+  steps: [{ after: 'start', objects, cells: inFamilies(cells) }],
+})

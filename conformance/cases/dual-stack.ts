@@ -1,95 +1,65 @@
 import type { Family } from '@kpng/api'
 import { clusterIp, familySuffix, type Server } from '../addresses.js'
-import type { Case, KubernetesObject } from './case.js'
+import type { Case, Expectation, KubernetesObject } from './case.js'
 import { dropped, inFamilies, keepsSource, refused, tcp } from './cells.js'
 import { service, slices, tcpPort } from './objects.js'
 
-const ports = [{ name: '', protocol: 'TCP', port: 8080 }]
+const ports = [tcpPort(80)]
 
 const endpointsIn = (name: string, family: Family, server: Server): KubernetesObject[] =>
-  slices(name, [server], { ports, families: [family] })
+  slices(name, [server], { families: [family] })
+
+type InFamily = readonly [Family, Expectation, checklist: readonly number[]]
+
+/** A Service that is asked at its cluster IP, with another expectation in each family. */
+const eachFamily = (
+  id: string,
+  title: string,
+  number: number,
+  objects: readonly KubernetesObject[],
+  inEach: readonly [InFamily, InFamily],
+): Case => ({
+  id,
+  title,
+  steps: [
+    {
+      after: 'start',
+      objects,
+      cells: inEach.flatMap(([family, expect, rows]) =>
+        inFamilies([['pod-a', 'pod-a', tcp(clusterIp(number), 80), expect, rows]], [family]),
+      ),
+    },
+  ],
+})
 
 /** Endpoints in one family only. */
-const oneFamily = (family: Family, other: Family, number: number): Case => ({
-  id: `endpoints-in-${familySuffix[family]}-only`,
-  title: `A dual-stack Service with endpoints in ${familySuffix[family]} only is served in ${familySuffix[family]} and refused in ${familySuffix[other]}`,
-  steps: [
-    {
-      after: 'start',
-      objects: [
-        service(`only-${familySuffix[family]}`, number, { ports: [tcpPort(80)] }),
-        ...endpointsIn(`only-${familySuffix[family]}`, family, 'a1'),
-      ],
-      cells: [
-        ...inFamilies(
-          [{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(number), 80), expect: keepsSource(['a1']), rows: [49] }],
-          [family],
-        ),
-        ...inFamilies(
-          [{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(number), 80), expect: refused, rows: [20, 49] }],
-          [other],
-        ),
-      ],
-    },
-  ],
-})
+function oneFamily(family: Family, other: Family, number: number): Case {
+  const here = familySuffix[family]
+  return eachFamily(
+    `endpoints-in-${here}-only`,
+    `A dual-stack Service with endpoints in ${here} only is served in ${here} and refused in ${familySuffix[other]}`,
+    number,
+    [service(`only-${here}`, number, { ports }), ...endpointsIn(`only-${here}`, family, 'a1')],
+    [
+      [family, keepsSource(['a1']), [49]],
+      [other, refused, [20, 49]],
+    ],
+  )
+}
 
 /** A Service of one family. */
-const singleStack = (family: Family, other: Family, number: number): Case => ({
-  id: `single-stack-${familySuffix[family]}`,
-  title: `A Service of ${familySuffix[family]} alone is served there; the same number in ${familySuffix[other]} is nobody's`,
-  steps: [
-    {
-      after: 'start',
-      objects: [
-        service(`single-${familySuffix[family]}`, number, { ports: [tcpPort(80)], families: [family] }),
-        ...endpointsIn(`single-${familySuffix[family]}`, family, 'a1'),
-      ],
-      cells: [
-        ...inFamilies(
-          [
-            {
-              id: 'pod-a',
-              client: 'pod-a',
-              to: tcp(clusterIp(number), 80),
-              expect: keepsSource(['a1']),
-              rows: [13, 49],
-            },
-          ],
-          [family],
-        ),
-        ...inFamilies(
-          [{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(number), 80), expect: dropped, rows: [9, 49] }],
-          [other],
-        ),
-      ],
-    },
-  ],
-})
-
-const different: Case = {
-  id: 'families-differ',
-  title: 'Each family has its own endpoints',
-  steps: [
-    {
-      after: 'start',
-      objects: [
-        service('families-differ', 93, { ports: [tcpPort(80)] }),
-        ...endpointsIn('families-differ', 'IPv4', 'a1'),
-        ...endpointsIn('families-differ', 'IPv6', 'b1'),
-      ],
-      cells: [
-        ...inFamilies(
-          [{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(93), 80), expect: keepsSource(['a1']), rows: [13, 49] }],
-          ['IPv4'],
-        ),
-        ...inFamilies(
-          [{ id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(93), 80), expect: keepsSource(['b1']), rows: [13, 49] }],
-          ['IPv6'],
-        ),
-      ],
-    },
-  ],
+function singleStack(family: Family, other: Family, number: number): Case {
+  const here = familySuffix[family]
+  return eachFamily(
+    `single-stack-${here}`,
+    `A Service of ${here} alone is served there; the same number in ${familySuffix[other]} is nobody's`,
+    number,
+    [service(`single-${here}`, number, { ports, families: [family] }), ...endpointsIn(`single-${here}`, family, 'a1')],
+    [
+      [family, keepsSource(['a1']), [13, 49]],
+      [other, dropped, [9, 49]],
+    ],
+  )
 }
 
 export const dualStackCases: readonly Case[] = [
@@ -97,5 +67,18 @@ export const dualStackCases: readonly Case[] = [
   oneFamily('IPv6', 'IPv4', 91),
   singleStack('IPv4', 'IPv6', 92),
   singleStack('IPv6', 'IPv4', 94),
-  different,
+  eachFamily(
+    'families-differ',
+    'Each family has its own endpoints',
+    93,
+    [
+      service('families-differ', 93, { ports }),
+      ...endpointsIn('families-differ', 'IPv4', 'a1'),
+      ...endpointsIn('families-differ', 'IPv6', 'b1'),
+    ],
+    [
+      ['IPv4', keepsSource(['a1']), [13, 49]],
+      ['IPv6', keepsSource(['b1']), [13, 49]],
+    ],
+  ),
 ]

@@ -1,10 +1,7 @@
-import { addressOf, clusterIp, loadBalancerIp, nodePort } from '../addresses.js'
+import { clusterIp, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
 import type { Case } from './case.js'
 import { inFamilies, keepsSource, masqueraded, refused, tcp } from './cells.js'
-import { exposed } from './exposed.js'
-
-const both = ['a1', 'b1']
-const nodeA = addressOf['node-a']
+import { both, exposed } from './objects.js'
 
 export const endpointChangeCases: readonly Case[] = [
   {
@@ -14,45 +11,27 @@ export const endpointChangeCases: readonly Case[] = [
       after: `the endpoint is ${server}`,
       objects: exposed('endpoint-moved', 120, [server]),
       cells: inFamilies([
-        { id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(120), 80), expect: keepsSource([server]), rows: [24] },
-        {
-          id: 'outside-node-port',
-          client: 'outside',
-          to: tcp(nodeA, nodePort(120)),
-          expect: masqueraded([server]),
-          rows: [24],
-        },
-        {
-          id: 'outside-load-balancer',
-          client: 'outside',
-          to: tcp(loadBalancerIp(120), 80),
-          expect: masqueraded([server]),
-          rows: [24],
-        },
+        ['pod-a', 'pod-a', tcp(clusterIp(120), 80), keepsSource([server]), [24]],
+        ['outside-node-port', 'outside', tcp(nodeA, nodePort(120)), masqueraded([server]), [24]],
+        ['outside-load-balancer', 'outside', tcp(loadBalancerIp(120), 80), masqueraded([server]), [24]],
       ]),
     })),
   },
   {
     id: 'endpoints-come-and-go',
     title: 'From one endpoint to two, to none, and to one again',
-    steps: ([['a1'], ['a1', 'b1'], [], ['a2']] as const).map((servers) => ({
+    steps: ([['a1'], both, [], ['a2']] as const).map((servers) => ({
       after: `endpoints: ${servers.join(', ') || 'none'}`,
       objects: exposed('endpoints-come-and-go', 121, servers),
       cells: inFamilies([
-        {
-          id: 'pod-a',
-          client: 'pod-a',
-          to: tcp(clusterIp(121), 80),
-          expect: servers.length > 0 ? keepsSource(servers) : refused,
-          rows: [20, 24],
-        },
-        {
-          id: 'outside',
-          client: 'outside',
-          to: tcp(loadBalancerIp(121), 80),
-          expect: servers.length > 0 ? masqueraded(servers) : refused,
-          rows: [20, 24],
-        },
+        ['pod-a', 'pod-a', tcp(clusterIp(121), 80), servers.length > 0 ? keepsSource(servers) : refused, [20, 24]],
+        [
+          'outside',
+          'outside',
+          tcp(loadBalancerIp(121), 80),
+          servers.length > 0 ? masqueraded(servers) : refused,
+          [20, 24],
+        ],
       ]),
     })),
   },
@@ -60,7 +39,7 @@ export const endpointChangeCases: readonly Case[] = [
     id: 'endpoint-becomes-unready',
     title: 'An endpoint that becomes unready gets no new connections; terminating ones stand in when none is left',
     steps: [
-      { after: 'both ready', expect: both, endpoints: ['a1', 'b1'] as const },
+      { after: 'both ready', expect: both, endpoints: both },
       {
         after: 'one unready',
         expect: ['a1'],
@@ -77,9 +56,7 @@ export const endpointChangeCases: readonly Case[] = [
     ].map(({ after, expect, endpoints }) => ({
       after,
       objects: exposed('becomes-unready', 128, endpoints),
-      cells: inFamilies([
-        { id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(128), 80), expect: keepsSource(expect), rows: [24, 25] },
-      ]),
+      cells: inFamilies([['pod-a', 'pod-a', tcp(clusterIp(128), 80), keepsSource(expect), [24, 25]]]),
     })),
   },
 ]
@@ -90,43 +67,29 @@ export const openConnectionCases: readonly Case[] = [
     title: 'An open connection is not disturbed by changes to other Services',
     steps: [1, 2, 3, 4].map((round) => ({
       after: `${round === 1 ? 'start' : `change ${round - 1} of others`}`,
-      objects: exposed('untouched', 131, ['a1', 'b1']),
+      objects: exposed('untouched', 131, both),
       cells: inFamilies([
-        {
-          id: 'pod-a',
-          client: 'pod-a',
-          to: tcp(clusterIp(131), 80),
-          expect: keepsSource(both, { hits: 'one' }),
-          rows: [22],
-          flow: 'pod-a',
-        },
-        {
-          id: 'outside',
-          client: 'outside',
-          to: tcp(nodeA, nodePort(131)),
-          expect: masqueraded(both, { hits: 'one' }),
-          rows: [22],
-          flow: 'outside',
-        },
+        ['pod-a', 'pod-a', tcp(clusterIp(131), 80), keepsSource(both, { hits: 'one' }), [22], { flow: 'pod-a' }],
+        [
+          'outside',
+          'outside',
+          tcp(nodeA, nodePort(131)),
+          masqueraded(both, { hits: 'one' }),
+          [22],
+          { flow: 'outside' },
+        ],
       ]),
     })),
   },
   {
     id: 'connection-outlives-endpoint',
     title: 'An open TCP connection to an endpoint that left the Service goes on; new ones go elsewhere',
-    steps: (['a1', 'b1'] as const).map((server) => ({
+    steps: both.map((server) => ({
       after: `the endpoint is ${server}`,
       objects: exposed('outlives', 132, [server]),
       cells: inFamilies([
-        {
-          id: 'open',
-          client: 'pod-a',
-          to: tcp(clusterIp(132), 80),
-          expect: keepsSource(['a1']),
-          rows: [22],
-          flow: 'open',
-        },
-        { id: 'new', client: 'pod-a', to: tcp(clusterIp(132), 80), expect: keepsSource([server]), rows: [24] },
+        ['open', 'pod-a', tcp(clusterIp(132), 80), keepsSource(['a1']), [22], { flow: 'open' }],
+        ['new', 'pod-a', tcp(clusterIp(132), 80), keepsSource([server]), [24]],
       ]),
     })),
   },

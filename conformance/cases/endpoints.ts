@@ -1,8 +1,7 @@
-import { families } from '@kpng/api'
-import { addressOf, clusterIp, externalIp, loadBalancerIp, nodePort } from '../addresses.js'
-import type { Case } from './case.js'
-import { type CellSpec, inFamilies, keepsSource, refused, tcp, udp } from './cells.js'
-import { type EndpointOptions, served, service, tcpPort, udpPort } from './objects.js'
+import { clusterIp, externalIp, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
+import type { Case, Expectation } from './case.js'
+import { keepsSource, oneStep, refused, tcp, udp } from './cells.js'
+import { balanced, type EndpointList, exposed, served, tcpAndUdp, tcpPort } from './objects.js'
 
 const terminating = { ready: false, serving: true, terminating: true }
 const gone = { ready: false, serving: false, terminating: true }
@@ -12,107 +11,54 @@ function selection(
   id: string,
   title: string,
   number: number,
-  endpoints: readonly ('a1' | 'a2' | 'b1' | EndpointOptions)[],
-  expect: CellSpec['expect'],
+  endpoints: EndpointList,
+  expect: Expectation,
   rows: readonly number[],
 ): Case {
-  const cells = inFamilies([
-    { id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(number), 80), expect, rows },
-    { id: 'pod-a-udp', client: 'pod-a', to: udp(clusterIp(number), 80), expect, rows },
-  ])
-  const ports = [tcpPort(80, { name: 'tcp' }), udpPort(80, { name: 'udp' })]
-  return { id, title, steps: [{ after: 'start', objects: served(id, number, endpoints, { ports }), cells }] }
+  return oneStep({
+    id,
+    title,
+    objects: served(id, number, endpoints, { ports: tcpAndUdp() }),
+    cells: [
+      ['pod-a', 'pod-a', tcp(clusterIp(number), 80), expect, rows],
+      ['pod-a-udp', 'pod-a', udp(clusterIp(number), 80), expect, rows],
+    ],
+  })
 }
 
-const noEndpoints: Case = {
+const noEndpoints: Case = oneStep({
   id: 'no-endpoints',
   title: 'A Service without endpoints refuses, at each of its addresses',
-  steps: [
-    {
-      after: 'start',
-      objects: [
-        service('no-endpoints', 5, {
-          ports: [
-            tcpPort(80, { name: 'tcp', nodePort: nodePort(5) }),
-            udpPort(80, { name: 'udp', nodePort: nodePort(5) }),
-          ],
-          spec: { type: 'LoadBalancer', externalIPs: families.map((family) => externalIp(5)[family]) },
-          ingress: families.map((family) => ({ ip: loadBalancerIp(5)[family] })),
-        }),
-      ],
-      cells: inFamilies([
-        { id: 'pod-a', client: 'pod-a', to: tcp(clusterIp(5), 80), expect: refused, rows: [20] },
-        { id: 'pod-a-udp', client: 'pod-a', to: udp(clusterIp(5), 80), expect: refused, rows: [20] },
-        { id: 'node-a', client: 'node-a', to: tcp(clusterIp(5), 80), expect: refused, rows: [20] },
-        { id: 'node-a-udp', client: 'node-a', to: udp(clusterIp(5), 80), expect: refused, rows: [20] },
-        { id: 'outside-cluster-ip', client: 'outside', to: tcp(clusterIp(5), 80), expect: refused, rows: [20] },
-        { id: 'outside-load-balancer', client: 'outside', to: tcp(loadBalancerIp(5), 80), expect: refused, rows: [20] },
-        {
-          id: 'outside-load-balancer-udp',
-          client: 'outside',
-          to: udp(loadBalancerIp(5), 80),
-          expect: refused,
-          rows: [20],
-        },
-        { id: 'outside-external-ip', client: 'outside', to: tcp(externalIp(5), 80), expect: refused, rows: [20] },
-        {
-          id: 'outside-node-port',
-          client: 'outside',
-          to: tcp(addressOf['node-a'], nodePort(5)),
-          expect: refused,
-          rows: [20],
-        },
-        {
-          id: 'outside-node-port-udp',
-          client: 'outside',
-          to: udp(addressOf['node-a'], nodePort(5)),
-          expect: refused,
-          rows: [20],
-        },
-        { id: 'pod-a-load-balancer', client: 'pod-a', to: tcp(loadBalancerIp(5), 80), expect: refused, rows: [20] },
-      ]),
-    },
+  objects: exposed('no-endpoints', 5, []).filter(({ kind }) => kind === 'Service'),
+  cells: [
+    ['pod-a', 'pod-a', tcp(clusterIp(5), 80), refused, [20]],
+    ['pod-a-udp', 'pod-a', udp(clusterIp(5), 80), refused, [20]],
+    ['node-a', 'node-a', tcp(clusterIp(5), 80), refused, [20]],
+    ['node-a-udp', 'node-a', udp(clusterIp(5), 80), refused, [20]],
+    ['outside-cluster-ip', 'outside', tcp(clusterIp(5), 80), refused, [20]],
+    ['outside-load-balancer', 'outside', tcp(loadBalancerIp(5), 80), refused, [20]],
+    ['outside-load-balancer-udp', 'outside', udp(loadBalancerIp(5), 80), refused, [20]],
+    ['outside-external-ip', 'outside', tcp(externalIp(5), 80), refused, [20]],
+    ['outside-node-port', 'outside', tcp(nodeA, nodePort(5)), refused, [20]],
+    ['outside-node-port-udp', 'outside', udp(nodeA, nodePort(5)), refused, [20]],
+    ['pod-a-load-balancer', 'pod-a', tcp(loadBalancerIp(5), 80), refused, [20]],
   ],
-}
+})
 
-const terminatingLocal: Case = {
+const terminatingLocal: Case = oneStep({
   id: 'terminating-local',
   title: 'The local set falls back to terminating endpoints by itself, while the cluster-wide set has ready ones',
-  steps: [
-    {
-      after: 'start',
-      objects: served('terminating-local', 16, [{ server: 'a1', conditions: terminating }, 'b1'], {
-        ports: [tcpPort(80, { nodePort: nodePort(16) })],
-        spec: { type: 'LoadBalancer', externalTrafficPolicy: 'Local' },
-        ingress: families.map((family) => ({ ip: loadBalancerIp(16)[family] })),
-      }),
-      cells: inFamilies([
-        {
-          id: 'outside',
-          client: 'outside',
-          to: tcp(loadBalancerIp(16), 80),
-          expect: keepsSource(['a1']),
-          rows: [25, 33],
-        },
-        {
-          id: 'outside-node-port',
-          client: 'outside',
-          to: tcp(addressOf['node-a'], nodePort(16)),
-          expect: keepsSource(['a1']),
-          rows: [25, 33],
-        },
-        {
-          id: 'pod-a-cluster-ip',
-          client: 'pod-a',
-          to: tcp(clusterIp(16), 80),
-          expect: keepsSource(['b1']),
-          rows: [25],
-        },
-        { id: 'pod-a', client: 'pod-a', to: tcp(loadBalancerIp(16), 80), expect: keepsSource(['b1']), rows: [25, 34] },
-      ]),
-    },
+  objects: balanced('terminating-local', 16, [{ server: 'a1', conditions: terminating }, 'b1'], {
+    ports: [tcpPort(80, { nodePort: nodePort(16) })],
+    spec: { externalTrafficPolicy: 'Local' },
+  }),
+  cells: [
+    ['outside', 'outside', tcp(loadBalancerIp(16), 80), keepsSource(['a1']), [25, 33]],
+    ['outside-node-port', 'outside', tcp(nodeA, nodePort(16)), keepsSource(['a1']), [25, 33]],
+    ['pod-a-cluster-ip', 'pod-a', tcp(clusterIp(16), 80), keepsSource(['b1']), [25]],
+    ['pod-a', 'pod-a', tcp(loadBalancerIp(16), 80), keepsSource(['b1']), [25, 34]],
   ],
-}
+})
 
 export const endpointCases: readonly Case[] = [
   noEndpoints,

@@ -6,16 +6,13 @@ import { clusterIpCases } from './cluster-ip.js'
 import { dualStackCases } from './dual-stack.js'
 import { endpointChangeCases, openConnectionCases } from './endpoint-changes.js'
 import { endpointCases } from './endpoints.js'
-import { externalLocalCase } from './external-local.js'
-import { externalPolicyCases } from './external-policy.js'
 import { hintCases } from './hints.js'
-import { internalPolicyCases } from './internal-policy.js'
-import { loadBalancerChangeCases } from './load-balancer-changes.js'
 import { loadBalancerCases } from './load-balancers.js'
 import { oddSliceCases } from './odd-slices.js'
 import { serviceChangeCases } from './service-changes.js'
 import { skippedServiceCases } from './skipped-services.js'
 import { specialisedCases } from './specialised.js'
+import { trafficPolicyCases } from './traffic-policies.js'
 import { udpFlowCases } from './udp-flows.js'
 import { wholeAddressCases } from './whole-address.js'
 
@@ -25,9 +22,7 @@ export const cases: readonly Case[] = [
   ...endpointCases,
   ...oddSliceCases,
   ...hintCases,
-  ...internalPolicyCases,
-  ...externalPolicyCases,
-  externalLocalCase,
+  ...trafficPolicyCases,
   ...addressCases,
   ...loadBalancerCases,
   ...affinityCases,
@@ -35,7 +30,6 @@ export const cases: readonly Case[] = [
   ...skippedServiceCases,
   ...endpointChangeCases,
   ...serviceChangeCases,
-  ...loadBalancerChangeCases,
   ...openConnectionCases,
   ...udpFlowCases,
   ...wholeAddressCases,

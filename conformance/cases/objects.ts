@@ -1,9 +1,13 @@
-import { type Family, families } from '@kpng/api'
+import { type Family, families, zoneLabel } from '@kpng/api'
 import {
   addressOf,
   clusterIp,
+  externalIp,
   familySuffix,
   healthCheckNodePort,
+  ipsOf,
+  loadBalancerIp,
+  nodePort,
   podCidr,
   type Server,
   serviceCidr,
@@ -19,6 +23,9 @@ export const serviceProxyNameLabel = 'service.kubernetes.io/service-proxy-name'
 export const headlessLabel = 'service.kubernetes.io/headless'
 /** The name of the specialised proxy that runs beside the proxy under test. */
 export const serviceProxyName = 'conformance'
+
+/** A server on each node. */
+export const both: readonly Server[] = ['a1', 'b1']
 
 export interface ServicePort {
   readonly name: string
@@ -40,6 +47,12 @@ export const udpPort = (port: number, more: Partial<ServicePort> = {}): ServiceP
   ...tcpPort(port, more),
   protocol: 'UDP',
 })
+
+/** Port 80 of TCP and UDP. */
+export const tcpAndUdp = (more: Partial<ServicePort> = {}): ServicePort[] => [
+  tcpPort(80, { name: 'tcp', ...more }),
+  udpPort(80, { name: 'udp', ...more }),
+]
 
 export interface ServiceOptions {
   readonly ports: readonly ServicePort[]
@@ -95,11 +108,13 @@ export interface EndpointOptions {
   readonly forNodes?: readonly string[]
 }
 
-export const nodeNameOf = (server: Server): 'node-a' | 'node-b' => (server.startsWith('b') ? 'node-b' : 'node-a')
+export type EndpointList = readonly (Server | EndpointOptions)[]
 
-export interface SliceOptions {
-  /** Service ports by name, with the number that the endpoints listen on. */
-  readonly ports: readonly Readonly<{ name: string; protocol: string; port?: number | null }>[]
+const nodeNameOf = (server: Server): 'node-a' | 'node-b' => (server.startsWith('b') ? 'node-b' : 'node-a')
+
+interface SliceOptions {
+  /** Service ports by name, with the number that the endpoints listen on. Default: the only port of a Service, TCP. */
+  readonly ports?: readonly Readonly<{ name: string; protocol: string; port?: number | null }>[]
   readonly families?: readonly Family[]
   /** Tells slices of one Service apart. */
   readonly suffix?: string
@@ -108,12 +123,8 @@ export interface SliceOptions {
 }
 
 /** A slice of each family for the same pods. */
-export function slices(
-  serviceName: string,
-  endpoints: readonly (Server | EndpointOptions)[],
-  options: SliceOptions,
-): KubernetesObject[] {
-  const { ports, families: served = families, suffix = '', labels = {} } = options
+export function slices(serviceName: string, endpoints: EndpointList, options: SliceOptions = {}): KubernetesObject[] {
+  const { ports = slicePorts([tcpPort(80)]), families: served = families, suffix = '', labels = {} } = options
   return served.map((family) => ({
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
@@ -153,24 +164,47 @@ function endpointOf(given: Server | EndpointOptions, family: Family): Record<str
 export function served(
   name: string,
   number: number,
-  endpoints: readonly (Server | EndpointOptions)[],
+  endpoints: EndpointList,
   options: ServiceOptions,
 ): KubernetesObject[] {
   return [service(name, number, options), ...slices(name, endpoints, { ports: slicePorts(options.ports) })]
 }
 
+/** A load balancer, with node ports. */
+export const balanced = (
+  name: string,
+  number: number,
+  endpoints: EndpointList,
+  { spec, ...more }: Partial<ServiceOptions> = {},
+): KubernetesObject[] =>
+  served(name, number, endpoints, {
+    ports: tcpAndUdp({ nodePort: nodePort(number) }),
+    ingress: ipsOf(loadBalancerIp(number)).map((ip) => ({ ip })),
+    ...more,
+    spec: { type: 'LoadBalancer', ...spec },
+  })
+
+/** A Service with every kind of address: a load balancer with node ports and external IPs. */
+export const exposed = (
+  name: string,
+  number: number,
+  endpoints: EndpointList,
+  { spec, ...more }: Partial<ServiceOptions> = {},
+): KubernetesObject[] =>
+  balanced(name, number, endpoints, { ...more, spec: { externalIPs: ipsOf(externalIp(number)), ...spec } })
+
 /** The ports of slices that serve all ports of a Service. */
-export const slicePorts = (ports: readonly ServicePort[]): SliceOptions['ports'] =>
+export const slicePorts = (ports: readonly ServicePort[]): NonNullable<SliceOptions['ports']> =>
   ports.map(({ name, protocol, targetPort }) => ({ name, protocol, port: Number(targetPort) }))
 
 const node = (name: 'node-a' | 'node-b'): KubernetesObject => ({
   apiVersion: 'v1',
   kind: 'Node',
-  metadata: { name, labels: { 'kubernetes.io/hostname': name, 'topology.kubernetes.io/zone': zoneOf[name] } },
-  spec: { podCIDR: podCidr[name].IPv4, podCIDRs: families.map((family) => podCidr[name][family]) },
+  metadata: { name, labels: { 'kubernetes.io/hostname': name, [zoneLabel]: zoneOf[name] } },
+  spec: { podCIDR: podCidr[name].IPv4, podCIDRs: ipsOf(podCidr[name]) },
   status: {
     addresses: [
-      ...families.map((family) => ({ type: 'InternalIP', address: addressOf[name][family] })),
+      ...ipsOf(addressOf[name]).map((address) => ({ type: 'InternalIP', address })),
       { type: 'Hostname', address: name },
     ],
     conditions: [{ type: 'Ready', status: 'True' }],
@@ -185,6 +219,6 @@ export const clusterObjects: readonly KubernetesObject[] = [
     apiVersion: 'networking.k8s.io/v1',
     kind: 'ServiceCIDR',
     metadata: { name: namespace },
-    spec: { cidrs: families.map((family) => serviceCidr[family]) },
+    spec: { cidrs: ipsOf(serviceCidr) },
   },
 ]

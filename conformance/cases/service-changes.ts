@@ -1,11 +1,7 @@
-import { addressOf, clusterIp, externalIp, loadBalancerIp, nodePort } from '../addresses.js'
+import { clusterIp, externalIp, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
 import type { Case } from './case.js'
 import { dropped, inFamilies, keepsSource, masqueraded, passed, refused, tcp } from './cells.js'
-import { exposed } from './exposed.js'
-import { served, tcpPort } from './objects.js'
-
-const both = ['a1', 'b1']
-const nodeA = addressOf['node-a']
+import { both, exposed, served, tcpPort } from './objects.js'
 
 const gone: Case = {
   id: 'service-gone',
@@ -16,36 +12,12 @@ const gone: Case = {
     { there: true, after: 'it is back' },
   ].map(({ there, after }) => ({
     after,
-    objects: there ? exposed('service-gone', 122, ['a1', 'b1']) : [],
+    objects: there ? exposed('service-gone', 122, both) : [],
     cells: inFamilies([
-      {
-        id: 'cluster-ip',
-        client: 'pod-a',
-        to: tcp(clusterIp(122), 80),
-        expect: there ? keepsSource(both) : dropped,
-        rows: [9, 22],
-      },
-      {
-        id: 'node-port',
-        client: 'outside',
-        to: tcp(nodeA, nodePort(122)),
-        expect: there ? masqueraded(both) : refused,
-        rows: [22],
-      },
-      {
-        id: 'load-balancer',
-        client: 'outside',
-        to: tcp(loadBalancerIp(122), 80),
-        expect: there ? masqueraded(both) : passed,
-        rows: [22],
-      },
-      {
-        id: 'external-ip',
-        client: 'outside',
-        to: tcp(externalIp(122), 80),
-        expect: there ? masqueraded(both) : passed,
-        rows: [22],
-      },
+      ['cluster-ip', 'pod-a', tcp(clusterIp(122), 80), there ? keepsSource(both) : dropped, [9, 22]],
+      ['node-port', 'outside', tcp(nodeA, nodePort(122)), there ? masqueraded(both) : refused, [22]],
+      ['load-balancer', 'outside', tcp(loadBalancerIp(122), 80), there ? masqueraded(both) : passed, [22]],
+      ['external-ip', 'outside', tcp(externalIp(122), 80), there ? masqueraded(both) : passed, [22]],
     ]),
   })),
 }
@@ -60,35 +32,10 @@ const portChanged: Case = {
       ports: [tcpPort(port, { name: 'http' }), tcpPort(443, { name: 'https', targetPort: 8081 })],
     }),
     cells: inFamilies([
-      {
-        id: 'first-port',
-        client: 'pod-a',
-        to: tcp(clusterIp(123), 80),
-        expect: step === 0 ? keepsSource(['a1']) : refused,
-        rows: [22],
-      },
-      {
-        id: 'second-port',
-        client: 'pod-a',
-        to: tcp(clusterIp(123), 8000),
-        expect: step === 0 ? refused : keepsSource(['a1']),
-        rows: [22],
-      },
-      {
-        id: 'untouched-port',
-        client: 'pod-a',
-        to: tcp(clusterIp(123), 443),
-        expect: keepsSource(['a1:8081']),
-        rows: [22],
-      },
-      {
-        id: 'open-connection',
-        client: 'pod-a',
-        to: tcp(clusterIp(123), 443),
-        expect: keepsSource(['a1:8081']),
-        rows: [22],
-        flow: 'open',
-      },
+      ['first-port', 'pod-a', tcp(clusterIp(123), 80), step === 0 ? keepsSource(['a1']) : refused, [22]],
+      ['second-port', 'pod-a', tcp(clusterIp(123), 8000), step === 0 ? refused : keepsSource(['a1']), [22]],
+      ['untouched-port', 'pod-a', tcp(clusterIp(123), 443), keepsSource(['a1:8081']), [22]],
+      ['open-connection', 'pod-a', tcp(clusterIp(123), 443), keepsSource(['a1:8081']), [22], { flow: 'open' }],
     ]),
   })),
 }
@@ -99,15 +46,7 @@ const targetPortChanged: Case = {
   steps: [8080, 9090].map((targetPort) => ({
     after: `the target port is ${targetPort}`,
     objects: served('target-port-changed', 124, ['a1'], { ports: [tcpPort(80, { targetPort })] }),
-    cells: inFamilies([
-      {
-        id: 'pod-a',
-        client: 'pod-a',
-        to: tcp(clusterIp(124), 80),
-        expect: keepsSource([`a1:${targetPort}`]),
-        rows: [19, 22],
-      },
-    ]),
+    cells: inFamilies([['pod-a', 'pod-a', tcp(clusterIp(124), 80), keepsSource([`a1:${targetPort}`]), [19, 22]]]),
   })),
 }
 
@@ -121,21 +60,9 @@ const nodePortChanged: Case = {
       spec: { type: port === undefined ? 'ClusterIP' : 'NodePort' },
     }),
     cells: inFamilies([
-      {
-        id: 'first',
-        client: 'outside',
-        to: tcp(nodeA, nodePort(125)),
-        expect: port === nodePort(125) ? masqueraded(['a1']) : refused,
-        rows: [22],
-      },
-      {
-        id: 'second',
-        client: 'outside',
-        to: tcp(nodeA, nodePort(1125)),
-        expect: port === nodePort(1125) ? masqueraded(['a1']) : refused,
-        rows: [22],
-      },
-      { id: 'cluster-ip', client: 'pod-a', to: tcp(clusterIp(125), 80), expect: keepsSource(['a1']), rows: [22] },
+      ['first', 'outside', tcp(nodeA, nodePort(125)), port === nodePort(125) ? masqueraded(['a1']) : refused, [22]],
+      ['second', 'outside', tcp(nodeA, nodePort(1125)), port === nodePort(1125) ? masqueraded(['a1']) : refused, [22]],
+      ['cluster-ip', 'pod-a', tcp(clusterIp(125), 80), keepsSource(['a1']), [22]],
     ]),
   })),
 }
@@ -145,25 +72,57 @@ const policyChanged: Case = {
   title: 'A changed external policy decides on endpoints and source from then on',
   steps: ['Cluster', 'Local', 'Cluster'].map((policy) => ({
     after: `the policy is ${policy}`,
-    objects: exposed('policy-changed', 127, ['a1', 'b1'], { spec: { externalTrafficPolicy: policy } }),
+    objects: exposed('policy-changed', 127, both, { spec: { externalTrafficPolicy: policy } }),
     cells: inFamilies([
-      {
-        id: 'load-balancer',
-        client: 'outside',
-        to: tcp(loadBalancerIp(127), 80),
-        expect: policy === 'Local' ? keepsSource(['a1']) : masqueraded(both),
-        rows: [33, 35],
-      },
-      {
-        id: 'node-port',
-        client: 'outside',
-        to: tcp(nodeA, nodePort(127)),
-        expect: policy === 'Local' ? keepsSource(['a1']) : masqueraded(both),
-        rows: [33, 35],
-      },
+      [
+        'load-balancer',
+        'outside',
+        tcp(loadBalancerIp(127), 80),
+        policy === 'Local' ? keepsSource(['a1']) : masqueraded(both),
+        [33, 35],
+      ],
+      [
+        'node-port',
+        'outside',
+        tcp(nodeA, nodePort(127)),
+        policy === 'Local' ? keepsSource(['a1']) : masqueraded(both),
+        [33, 35],
+      ],
     ]),
   })),
 }
+
+const loadBalancerChanges: readonly Case[] = [
+  {
+    id: 'load-balancer-ip-withdrawn',
+    title: 'A load-balancer IP that is withdrawn is left alone; the node port stays',
+    steps: [true, false].map((there) => ({
+      after: there ? 'it has the IP' : 'the IP is withdrawn',
+      objects: exposed('lb-withdrawn', 129, ['a1'], there ? {} : { ingress: [] }),
+      cells: inFamilies([
+        ['load-balancer', 'outside', tcp(loadBalancerIp(129), 80), there ? masqueraded(['a1']) : passed, [16, 22]],
+        ['node-port', 'outside', tcp(nodeA, nodePort(129)), masqueraded(['a1']), [22]],
+      ]),
+    })),
+  },
+  {
+    id: 'source-ranges-changed',
+    title: 'Source ranges come and go',
+    steps: [false, true, false].map((guarded) => ({
+      after: guarded ? 'only the outside is in the ranges' : 'there are no ranges',
+      objects: exposed(
+        'ranges-changed',
+        130,
+        ['a1'],
+        guarded ? { spec: { loadBalancerSourceRanges: ['203.0.113.0/24', '2001:db8:113::/64'] } } : {},
+      ),
+      cells: inFamilies([
+        ['in', 'outside', tcp(loadBalancerIp(130), 80), masqueraded(['a1']), [45]],
+        ['out', 'node-b', tcp(loadBalancerIp(130), 80), guarded ? dropped : masqueraded(['a1']), [45]],
+      ]),
+    })),
+  },
+]
 
 export const serviceChangeCases: readonly Case[] = [
   gone,
@@ -171,4 +130,5 @@ export const serviceChangeCases: readonly Case[] = [
   targetPortChanged,
   nodePortChanged,
   policyChanged,
+  ...loadBalancerChanges,
 ]

@@ -1,11 +1,9 @@
-import { addressOf, clusterIp, externalIp, loadBalancerIp, nodePort } from '../addresses.js'
+import { clusterIp, externalIp, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
 import type { Case, Expectation, Step } from './case.js'
 import { inFamilies, keepsSource, masqueraded, refused, tcp, udp, unserved } from './cells.js'
-import { exposed } from './exposed.js'
+import { exposed } from './objects.js'
 
 // A UDP client keeps its port, so conntrack keeps sending its datagrams where the first one went, until somebody deletes the flow.
-
-const nodeA = addressOf['node-a']
 
 /** One flow from each kind of client to each kind of address. */
 const flows = (
@@ -18,15 +16,8 @@ const flows = (
   const masked = server === undefined ? refused : masqueraded(servers, { hits: 'some' })
   return [
     ...inFamilies([
-      { id: 'cluster-ip', client: 'pod-a', to: udp(clusterIp(number), 80), expect: kept, rows, flow: 'cluster-ip' },
-      {
-        id: 'node-a-cluster-ip',
-        client: 'node-a',
-        to: udp(clusterIp(number), 80),
-        expect: masked,
-        rows,
-        flow: 'node-a',
-      },
+      ['cluster-ip', 'pod-a', udp(clusterIp(number), 80), kept, rows, { flow: 'cluster-ip' }],
+      ['node-a-cluster-ip', 'node-a', udp(clusterIp(number), 80), masked, rows, { flow: 'node-a' }],
     ]),
     ...flowsFromOutside(number, masked, rows),
   ]
@@ -34,23 +25,9 @@ const flows = (
 
 const flowsFromOutside = (number: number, masked: Expectation, rows: readonly number[]): Step['cells'] =>
   inFamilies([
-    { id: 'node-port', client: 'outside', to: udp(nodeA, nodePort(number)), expect: masked, rows, flow: 'node-port' },
-    {
-      id: 'load-balancer',
-      client: 'outside',
-      to: udp(loadBalancerIp(number), 80),
-      expect: masked,
-      rows,
-      flow: 'load-balancer',
-    },
-    {
-      id: 'external-ip',
-      client: 'outside',
-      to: udp(externalIp(number), 80),
-      expect: masked,
-      rows,
-      flow: 'external-ip',
-    },
+    ['node-port', 'outside', udp(nodeA, nodePort(number)), masked, rows, { flow: 'node-port' }],
+    ['load-balancer', 'outside', udp(loadBalancerIp(number), 80), masked, rows, { flow: 'load-balancer' }],
+    ['external-ip', 'outside', udp(externalIp(number), 80), masked, rows, { flow: 'external-ip' }],
   ])
 
 /** The same flows where nobody serves them: how that shows depends on the kind of address. */
@@ -138,9 +115,7 @@ export const udpFlowCases: readonly Case[] = [
         objects: exposed('udp-draining', 148, [draining, 'b1']),
         cells: [
           ...flows(148, 'a1', [53]),
-          ...inFamilies([
-            { id: 'new', client: 'pod-a', to: udp(clusterIp(148), 80), expect: keepsSource(['b1']), rows: [25] },
-          ]),
+          ...inFamilies([['new', 'pod-a', udp(clusterIp(148), 80), keepsSource(['b1']), [25]]]),
         ],
       },
       { after: 'a1 is gone', objects: exposed('udp-draining', 148, ['b1']), cells: flows(148, 'b1', [53]) },
@@ -161,8 +136,8 @@ export const udpFlowCases: readonly Case[] = [
         cells: [
           ...flowsFromOutside(149, masqueraded(['b1']), [53]),
           ...inFamilies([
-            { id: 'new', client: 'outside', to: udp(externalIp(149), 80), expect: keepsSource(['a1']), rows: [33] },
-            { id: 'new-tcp', client: 'outside', to: tcp(externalIp(149), 80), expect: keepsSource(['a1']), rows: [33] },
+            ['new', 'outside', udp(externalIp(149), 80), keepsSource(['a1']), [33]],
+            ['new-tcp', 'outside', tcp(externalIp(149), 80), keepsSource(['a1']), [33]],
           ]),
         ],
       },

@@ -15,6 +15,23 @@ export interface Deviation {
 
 export type Deviations = readonly Deviation[]
 
+/** Cells of other ports of cluster IPs. */
+export const otherPortCells = [
+  'cluster-ip-other-port/*',
+  'node-port/on-cluster-ip.*',
+  'port-changed/1/second-port.*',
+  'port-changed/2/first-port.*',
+  'slice-port-of-another-protocol/pod-a-udp.*',
+]
+
+/** Cells of cluster IPs that no Service has. */
+export const unallocatedCells = [
+  'unallocated-cluster-ip/*',
+  'single-stack-v4/pod-a.v6',
+  'single-stack-v6/pod-a.v4',
+  'service-gone/2/cluster-ip.*',
+]
+
 /** The first deviation that names a cell. */
 export const deviationOf = (deviations: Deviations, cellId: string, expect: Expectation): Deviation | undefined =>
   deviations.find(({ cells, expecting }) => {

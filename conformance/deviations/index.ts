@@ -1,12 +1,11 @@
-import { ConformanceError } from '../error.js'
+import { KpngError } from '@kpng/api'
 import type { Deviations } from './deviation.js'
-import { kubeProxyIptables } from './kube-proxy-iptables.js'
-import { kubeProxyNftables } from './kube-proxy-nftables.js'
-import { nft } from './nft.js'
+import { kubeProxyIptables, kubeProxyNftables } from './kube-proxy.js'
 import { userspace, userspaceIptables } from './userspace.js'
 
 const byBackend: Readonly<Record<string, Deviations>> = {
-  nft,
+  // It follows kube-proxy's nftables mode in every cell.
+  nft: [],
   userspace,
   'userspace-iptables': userspaceIptables,
   'kube-proxy-nftables': kubeProxyNftables,
@@ -25,7 +24,7 @@ export function deviationsOf(backend: string | undefined): Deviations {
   const deviations = byBackend[backend]
   if (!deviations) {
     const known = backendNames.join(', ')
-    throw new ConformanceError('usage', `There are no named deviations of "${backend}". Give one of ${known}, or none.`)
+    throw new KpngError('usage', `There are no named deviations of "${backend}". Give one of ${known}, or none.`)
   }
   return deviations
 }

@@ -1,4 +1,4 @@
-import type { Deviations } from './deviation.js'
+import { type Deviations, otherPortCells, unallocatedCells } from './deviation.js'
 
 /** kpng's userspace backend: a process stands between client and endpoint, and knows only the ports of Services. */
 export const userspace: Deviations = [
@@ -21,24 +21,12 @@ export const userspace: Deviations = [
     instead: { source: 'node' },
   },
   {
-    cells: [
-      'cluster-ip-other-port/*',
-      'node-port/on-cluster-ip.*',
-      'port-changed/1/second-port.*',
-      'port-changed/2/first-port.*',
-      'slice-port-of-another-protocol/pod-a-udp.*',
-      'external-ip-is-a-cluster-ip/*-other-port*',
-    ],
+    cells: [...otherPortCells, 'external-ip-is-a-cluster-ip/*-other-port*'],
     reason: 'only the ports of Services are captured; packets to other ports of a cluster IP are routed on',
     instead: { outcome: 'passed' },
   },
   {
-    cells: [
-      'unallocated-cluster-ip/*',
-      'single-stack-v4/pod-a.v6',
-      'single-stack-v6/pod-a.v4',
-      'service-gone/2/cluster-ip.*',
-    ],
+    cells: unallocatedCells,
     reason: 'only the addresses of Services are captured; packets to unallocated cluster IPs are routed on',
     instead: { outcome: 'passed' },
   },

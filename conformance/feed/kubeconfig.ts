@@ -1,23 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { KpngError, messageOf } from '@kpng/api'
 import { CORE_SCHEMA, dump, load } from 'js-yaml'
-import { ConformanceError, messageOf } from '../error.js'
-
-/** Where the API server of a kubeconfig is. */
-export interface ApiServer {
-  readonly host: string
-  readonly port: number
-}
-
-interface Named<Name extends string> {
-  readonly name: string
-  readonly entry: Record<string, unknown>
-  readonly kind: Name
-}
 
 export interface KubeconfigCopy {
-  readonly server: ApiServer
-  /** An address that the copy asks the API server at; undefined: it names a host, and was pointed at the loopback. */
+  /** Where the API server is. */
+  readonly server: { readonly host: string; readonly port: number }
+  /** The address at which the copy asks the API server: the loopback if the kubeconfig names a host. */
   readonly address: string
   readonly path: string
 }
@@ -31,18 +20,18 @@ const fileFields = ['certificate-authority', 'client-certificate', 'client-key',
 export async function copyKubeconfig(path: string, folder: string): Promise<KubeconfigCopy> {
   const config = await read(path)
   const context = find(config, 'context', String(config['current-context'] ?? ''), path)
-  const cluster = find(config, 'cluster', String(context.entry.cluster ?? ''), path)
+  const clusterName = String(context.cluster ?? '')
+  const cluster = find(config, 'cluster', clusterName, path)
   const users = (config.users as { user?: Record<string, unknown> }[] | undefined) ?? []
-  for (const entry of [cluster.entry, ...users.map(({ user }) => user ?? {})])
-    makeAbsolute(entry, dirname(resolve(path)))
-  const url = serverUrl(cluster, path)
+  for (const entry of [cluster, ...users.map(({ user }) => user ?? {})]) makeAbsolute(entry, dirname(resolve(path)))
+  const url = serverUrl(cluster.server, clusterName, path)
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
   const isAddress = /^[\d.]+$/.test(host) || host.includes(':')
   const address = isAddress ? host : '127.0.0.1'
   if (!isAddress && host !== 'localhost') {
-    if (url.protocol === 'https:') cluster.entry['tls-server-name'] ??= host
-    cluster.entry.server = `${url.protocol}//127.0.0.1:${port}${url.pathname}`
+    if (url.protocol === 'https:') cluster['tls-server-name'] ??= host
+    cluster.server = `${url.protocol}//127.0.0.1:${port}${url.pathname}`
   }
   const copy = join(folder, 'kubeconfig')
   await writeFile(copy, dump(config), { mode: 0o600 })
@@ -53,28 +42,24 @@ async function read(path: string): Promise<Record<string, unknown>> {
   try {
     return load(await readFile(path, 'utf8'), { schema: CORE_SCHEMA }) as Record<string, unknown>
   } catch (error) {
-    throw new ConformanceError('usage', `The kubeconfig ${path} cannot be read: ${messageOf(error)}`, { cause: error })
+    throw new KpngError('usage', `The kubeconfig ${path} cannot be read: ${messageOf(error)}`, { cause: error })
   }
 }
 
-function find<Name extends string>(
-  config: Record<string, unknown>,
-  kind: Name,
-  name: string,
-  path: string,
-): Named<Name> {
+type Entry = Record<string, unknown>
+
+function find(config: Entry, kind: 'context' | 'cluster', name: string, path: string): Entry {
   const list = config[`${kind}s`] as ({ name: string } & Record<string, unknown>)[] | undefined
-  const entry = list?.find((one) => one.name === name)?.[kind] as Record<string, unknown> | undefined
-  if (!entry)
-    throw new ConformanceError('usage', `The kubeconfig ${path} has no ${kind} "${name}". Set its current-context.`)
-  return { name, entry, kind }
+  const entry = list?.find((one) => one.name === name)?.[kind] as Entry | undefined
+  if (!entry) throw new KpngError('usage', `The kubeconfig ${path} has no ${kind} "${name}". Set its current-context.`)
+  return entry
 }
 
-function serverUrl({ name, entry }: Named<'cluster'>, path: string): URL {
+function serverUrl(server: unknown, clusterName: string, path: string): URL {
   try {
-    return new URL(String(entry.server))
+    return new URL(String(server))
   } catch {
-    throw new ConformanceError('usage', `The cluster "${name}" of ${path} has no usable server URL: ${entry.server}.`)
+    throw new KpngError('usage', `The cluster "${clusterName}" of ${path} has no usable server URL: ${server}.`)
   }
 }
 

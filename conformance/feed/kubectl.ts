@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { messageOf } from '@kpng/api'
 import { outputOf } from '@kpng/linux'
 import type { KubernetesObject } from '../cases/case.js'
 import { clusterObjects, namespace } from '../cases/objects.js'
-import { messageOf } from '../error.js'
 import { inTurns } from '../in-turns.js'
 import type { Feed } from './feed.js'
 

@@ -3,14 +3,8 @@ import { addressOf, type Host, hosts, podPorts } from '../addresses.js'
 import { topology } from './topology.js'
 
 /** A running lab: namespaces that are connected, and an agent in each of them. */
-export interface Lab {
+export interface Lab extends Pick<NamespaceLab<Host>, 'namespaceOf' | 'ip' | 'close'> {
   readonly agents: Readonly<Record<Host, Agent>>
-  /** The network namespace of a host, as `ip netns` knows it. */
-  namespaceOf(host: Host): string
-  /** Lines for `ip -batch` inside a host. */
-  ip(host: Host, lines: readonly string[]): Promise<void>
-  /** Ends the agents and everything else in the namespaces, and removes them. May be called twice. */
-  close(): Promise<void>
 }
 
 /**
@@ -31,12 +25,7 @@ export async function startLab(agentCommand?: readonly string[]): Promise<Lab> {
       if (start.status === 'rejected') throw start.reason
       return start.value
     })
-    return {
-      agents: Object.fromEntries(agents) as Record<Host, Agent>,
-      namespaceOf: (host) => lab.namespaceOf(host),
-      ip: (host, lines) => lab.ip(host, lines),
-      close: () => lab.close(),
-    }
+    return Object.assign(lab, { agents: Object.fromEntries(agents) as Record<Host, Agent> })
   } catch (error) {
     await lab.close()
     throw error

@@ -1,5 +1,4 @@
-import type { ConformanceReport } from './report.js'
-import type { CellResult } from './result.js'
+import type { CellResult, ConformanceReport } from './report.js'
 
 /** JUnit XML, as CI systems read it: a suite a case, a test a cell. Named deviations pass; what they are is in the output. */
 export function junitText({ results, durationMs, backend, passed, notes, summary }: ConformanceReport): string {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { refused } from '../cases/cells.js'
 import { junitText } from './junit.js'
+import type { CellResult } from './report.js'
 import { type ConformanceReport, summaryOf, summaryText } from './report.js'
-import type { CellResult } from './result.js'
 import { tableText } from './table.js'
 
 const result = (more: Partial<CellResult>): CellResult => ({

@@ -1,4 +1,4 @@
-import type { CellResult } from './result.js'
+import type { CellResult } from './report.js'
 
 export const marks: Readonly<Record<CellResult['status'], string>> = {
   right: '✓',

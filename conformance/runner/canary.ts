@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { families as allFamilies, type Family } from '@kpng/api'
+import type { Family } from '@kpng/api'
 import type { Place } from '@kpng/linux/testing'
-import { clusterIp, type DualAddress, externalIp, type Server } from '../addresses.js'
+import { clusterIp, type DualAddress, externalIp, ipsOf, type Server } from '../addresses.js'
 import type { KubernetesObject } from '../cases/case.js'
 import { served, serviceProxyName, serviceProxyNameLabel, tcpPort, udpPort } from '../cases/objects.js'
 import type { Lab } from '../lab/lab.js'
@@ -53,56 +53,47 @@ export const specialisedCanary: Canary = {
       spec: {
         clusterIP: 'None',
         clusterIPs: ['None'],
-        externalIPs: allFamilies.map((family) => externalIp(specialisedNumber)[family]),
+        externalIPs: ipsOf(externalIp(specialisedNumber)),
       },
     }),
 }
 
 /** Resolves with how long it took in every family, in milliseconds, or with undefined when the time is over. */
-export async function waitForCanary(
-  lab: Lab,
-  pace: Pace,
-  canary: Canary,
-  round: number,
-  families: readonly Family[],
-  timeoutMs: number,
-  signal: AbortSignal,
+export const waitForCanary = (wait: Wait, canary: Canary, round: number): Promise<number | undefined> =>
+  waitFor(wait, 'a1', (family) => ({ to: placeOf(canary, round, family) }))
+
+/** As `waitForCanary`, until the proxy under test has moved the UDP client whose endpoint changed. */
+export const waitForMovedFlow = (wait: Wait, round: number): Promise<number | undefined> =>
+  waitFor(wait, flowServer(round), (family) => ({
+    to: { protocol: 'UDP', ip: clusterIp(flowNumber)[family], port: 80 },
+    flow: `canary.${family}`,
+    keepGoing: true,
+  }))
+
+export interface Wait {
+  readonly lab: Lab
+  readonly pace: Pace
+  readonly families: readonly Family[]
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+async function waitFor(
+  { lab, pace, families, timeoutMs, signal }: Wait,
+  server: Server,
+  probeIn: (family: Family) => { to: Place; flow?: string; keepGoing?: boolean },
 ): Promise<number | undefined> {
   const start = performance.now()
   for (const family of families) {
-    const to = placeOf(canary, round, family)
     for (;;) {
       if (signal.aborted || performance.now() - start >= pace.scaled(timeoutMs)) return undefined
       const [seen] = await Promise.all([
-        lab.agents['pod-a'].call('probe', { to, timeoutMs: pace.scaled(shortWaitMs) }),
+        lab.agents['pod-a'].call('probe', { ...probeIn(family), timeoutMs: pace.scaled(shortWaitMs) }),
         pace.measure('pod-a', family),
       ])
-      if (seen.outcome === 'reached' && seen.server === 'a1') break
+      if (seen.outcome === 'reached' && seen.server === server) break
       await sleep(10)
     }
   }
   return performance.now() - start
-}
-
-/** Waits until the proxy under test has moved the UDP client whose endpoint changed. Resolves with whether it has in time. */
-export async function waitForMovedFlow(
-  lab: Lab,
-  pace: Pace,
-  round: number,
-  families: readonly Family[],
-  timeoutMs: number,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const start = performance.now()
-  for (const family of families) {
-    const to = { protocol: 'UDP', ip: clusterIp(flowNumber)[family], port: 80 } as const
-    for (;;) {
-      if (signal.aborted || performance.now() - start >= pace.scaled(timeoutMs)) return false
-      const probe = { to, timeoutMs: pace.scaled(shortWaitMs), flow: `canary.${family}`, keepGoing: true }
-      const [seen] = await Promise.all([lab.agents['pod-a'].call('probe', probe), pace.measure('pod-a', family)])
-      if (seen.outcome === 'reached' && seen.server === flowServer(round)) break
-      await sleep(10)
-    }
-  }
-  return true
 }

@@ -1,8 +1,7 @@
 import type { Outcome } from '@kpng/linux/testing'
 import { type Deviations, deviated, deviationOf } from '../deviations/deviation.js'
-import { evaluate } from '../evaluation/evaluate.js'
-import { expectationText } from '../evaluation/expectation-text.js'
-import type { CellResult } from '../report/result.js'
+import { evaluate, expectationText } from '../evaluation/evaluate.js'
+import type { CellResult } from '../report/report.js'
 import type { PlacedCell } from './rounds.js'
 
 /** The result of a cell from what its tries showed. */

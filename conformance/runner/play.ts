@@ -1,11 +1,11 @@
+import { readFileSync } from 'node:fs'
 import type { Case } from '../cases/case.js'
 import { clusterObjects } from '../cases/objects.js'
 import { isKpng } from '../deviations/index.js'
 import type { Feed } from '../feed/feed.js'
 import type { Lab } from '../lab/lab.js'
-import { whyNoSctp } from '../lab/sctp.js'
 import type { Settings } from '../options.js'
-import type { CellResult } from '../report/result.js'
+import type { CellResult } from '../report/report.js'
 import { type Canary, mainCanary, placeOf, specialisedCanary, waitForMovedFlow } from './canary.js'
 import { skip } from './judge.js'
 import { Pace } from './pace.js'
@@ -26,7 +26,7 @@ export interface Stage {
   readonly closers: (() => unknown)[]
 }
 
-export interface Played {
+interface Played {
   readonly results: readonly CellResult[]
   readonly notes: readonly string[]
   /** A proxy did not live to the end of the run. */
@@ -70,12 +70,23 @@ const only = (cases: readonly Case[], { objects, cells }: Round): Round => ({
   cells: cells.filter((placed) => cases.includes(placed.case)),
 })
 
+interface Role {
+  readonly title: string
+  readonly canary: Canary
+  readonly command: readonly string[]
+}
+
 class Run {
   readonly notes: string[] = []
   readonly #stage: Stage
   readonly #pace: Pace
-  readonly #specialised: readonly string[] | undefined
-  readonly #proxiers: { main?: Proxier; specialised?: Proxier } = {}
+  /**
+   * The proxy under test, after the specialised one if there is one. In the kernel, newer rules of the same kind see a packet first: so
+   * the main proxy sees all packets of the specialised one, and must leave them alone.
+   */
+  readonly #roles: readonly Role[]
+  /** Those that have been started. */
+  readonly #proxiers: Proxier[] = []
   /** Each round has a number of its own, also when it is played again. */
   #fed = 0
   #played = 0
@@ -85,12 +96,16 @@ class Run {
   constructor(stage: Stage) {
     this.#stage = stage
     this.#pace = new Pace(stage.lab)
-    if (stage.settings.cases.some((one) => one.specialised)) this.#specialised = stage.specialised
+    const specialised = stage.settings.cases.some((one) => one.specialised) ? stage.specialised : undefined
+    this.#roles = [
+      ...(specialised ? [{ title: 'specialised proxy', canary: specialisedCanary, command: specialised }] : []),
+      { title: 'proxy', canary: mainCanary, command: stage.command },
+    ]
   }
 
   /** The proxy under test serves, and has not ended. */
   get isServing(): boolean {
-    const { main } = this.#proxiers
+    const main = this.#proxiers[this.#roles.length - 1]
     return main?.hasServed === true && !main.hasEnded
   }
 
@@ -100,11 +115,11 @@ class Run {
   }
 
   get hasEnded(): boolean {
-    return this.#started.some(({ hasEnded }) => hasEnded)
+    return this.#proxiers.some(({ hasEnded }) => hasEnded)
   }
 
   get proxierNotes(): string[] {
-    return this.#started.flatMap(({ notes }) => notes)
+    return this.#proxiers.flatMap(({ notes }) => notes)
   }
 
   /** Plays the rounds in their order. */
@@ -145,72 +160,63 @@ class Run {
   /** Feeds objects and waits until the proxies have programmed them. Resolves with whether the proxy under test has. */
   async #program(objects: Round['objects'], title: string): Promise<boolean> {
     const { lab, feed, settings, signal } = this.#stage
+    const { families, programTimeoutMs } = settings
+    const pace = this.#pace
     const round = this.#fed++
-    const canaries = [mainCanary, ...(this.#specialised ? [specialisedCanary] : [])]
     await feed.apply(
       [...clusterObjects, ...objects],
-      canaries.flatMap((canary) => canary.objects(round)),
+      this.#roles.flatMap(({ canary }) => canary.objects(round)),
     )
-    this.#pace.use()
+    pace.use()
     const took = new Map<Proxier, number>()
-    for (const start of [() => this.#specialisedProxier(), () => this.#mainProxier()]) {
-      const proxier = start()
-      const ms = await proxier?.programmed(lab, this.#pace, round, settings, signal)
+    for (const [index, role] of this.#roles.entries()) {
+      const proxier = this.#proxiers[index] ?? this.#start(role)
+      const ms = await proxier.programmed({ lab, pace, families, signal }, round, programTimeoutMs)
       if (signal.aborted) return false
-      if (proxier && ms !== undefined) took.set(proxier, ms)
+      if (ms !== undefined) took.set(proxier, ms)
     }
-    const late = this.#started.filter((proxier) => !took.has(proxier))
+    const late = this.#proxiers.filter((proxier) => !took.has(proxier))
     const programmed =
       late.length > 0
         ? late.map((proxier) => `the ${proxier.title} did not program it in time`).join(', ')
         : `programmed in ${Math.round(Math.max(...took.values()))} ms`
     settings.log(`${title}, ${programmed}`)
     if (late.length > 0) this.notes.push(`${title}, ${programmed}.`)
-    const isProgrammed = !late.includes(this.#mainProxier())
+    const isProgrammed = took.has(this.#proxiers.at(-1) as Proxier)
     if (isProgrammed) {
       await this.#flowsMoved(round)
-      this.#pace.use((family) => placeOf(mainCanary, round, family))
+      pace.use((family) => placeOf(mainCanary, round, family))
       // How slow the machine was while a proxy started does not count.
-      this.#pace.takeSlowness()
+      pace.takeSlowness()
     }
     return isProgrammed
   }
 
   async #flowsMoved(round: number): Promise<void> {
     const { lab, settings, signal } = this.#stage
-    if (!this.#movesFlows || settings.settleMs === 0) return
-    this.#movesFlows = await waitForMovedFlow(lab, this.#pace, round, settings.families, settings.settleMs, signal)
+    const { families, settleMs } = settings
+    if (!this.#movesFlows || settleMs === 0) return
+    const wait = { lab, pace: this.#pace, families, timeoutMs: settleMs, signal }
+    this.#movesFlows = (await waitForMovedFlow(wait, round)) !== undefined
     if (this.#movesFlows || signal.aborted) return
     this.notes.push(
       'The proxy did not move a UDP client whose endpoint was gone. Cells of UDP clients that stay prove little.',
     )
   }
 
-  get #started(): Proxier[] {
-    return Object.values(this.#proxiers)
-  }
-
-  #mainProxier(): Proxier {
-    this.#proxiers.main ??= this.#start('proxy', mainCanary, this.#stage.command)
-    return this.#proxiers.main
-  }
-
-  /**
-   * It is started before the proxy under test. In the kernel, newer rules of the same kind see a packet first: so the main proxy sees
-   * all packets of the specialised one, and must leave them alone.
-   */
-  #specialisedProxier(): Proxier | undefined {
-    if (!this.#specialised) return undefined
-    this.#proxiers.specialised ??= this.#start('specialised proxy', specialisedCanary, this.#specialised)
-    return this.#proxiers.specialised
-  }
-
-  #start(title: string, canary: Canary, command: readonly string[]): Proxier {
+  #start({ title, canary, command }: Role): Proxier {
     const { lab, closers } = this.#stage
     const proxier = new Proxier(title, canary, command, lab.namespaceOf('node-a'))
     closers.push(() => proxier.stop())
+    this.#proxiers.push(proxier)
     return proxier
   }
+}
+
+/** Node has no SCTP sockets, and most machines no SCTP at all: which of the two it is. */
+function whyNoSctp(): string {
+  const known = readFileSync('/proc/net/protocols', 'utf8').includes('\nSCTP ')
+  return known ? 'the agents have no SCTP sockets (Node has none)' : 'this kernel has no SCTP'
 }
 
 function skipReason({ id, cell, case: one }: PlacedCell, settings: Settings): [string, string][] {

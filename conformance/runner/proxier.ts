@@ -1,29 +1,56 @@
-import type { Family } from '@kpng/api'
-import { ConformanceError } from '../error.js'
-import type { Lab } from '../lab/lab.js'
-import { type Canary, waitForCanary } from './canary.js'
-import type { Pace } from './pace.js'
-import { ProxyProcess } from './proxy.js'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { KpngError } from '@kpng/api'
+import { type Canary, type Wait, waitForCanary } from './canary.js'
 
 /** When a proxy never served its canary, later rounds do not wait for it as long: the table is to come in reasonable time. */
 const hopelessTimeoutMs = 1000
 
-/** One of the proxies of a run: the one under test, or the specialised one beside it. */
+const linesKept = 40
+
+/** One of the proxies of a run, the one under test or the specialised one beside it: a process in a network namespace. */
 export class Proxier {
   readonly title: string
   readonly canary: Canary
-  readonly #process: ProxyProcess
+  readonly #process: ChildProcess
+  readonly #closed: Promise<void>
+  readonly #lines: string[] = []
+  /** How it ended. */
+  #ended: string | undefined
+  #isStopping = false
   #hasServed = false
   #rounds = 0
 
   constructor(title: string, canary: Canary, command: readonly string[], namespace: string) {
     this.title = title
     this.canary = canary
-    this.#process = ProxyProcess.start(command, namespace)
+    this.#process = spawn('ip', ['netns', 'exec', namespace, ...command], { stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#closed = new Promise((resolve) => {
+      this.#process.on('error', (error) => {
+        this.#ended = error.message
+        resolve()
+      })
+      this.#process.on('close', (code, signal) => {
+        this.#ended ??= signal ? `ended by ${signal}` : `ended with code ${code}`
+        resolve()
+      })
+    })
+    for (const stream of [this.#process.stdout, this.#process.stderr])
+      stream?.on('data', (chunk) => this.#keep(String(chunk)))
   }
 
-  stop(): Promise<void> {
-    return this.#process.stop()
+  #keep(text: string): void {
+    this.#lines.push(...text.split('\n').filter((line) => line !== ''))
+    this.#lines.splice(0, this.#lines.length - linesKept)
+  }
+
+  /** Lets it end in its own way for two seconds. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    if (this.#ended !== undefined) return
+    this.#process.kill('SIGTERM')
+    const timer = setTimeout(() => this.#process.kill('SIGKILL'), 2000)
+    await this.#closed
+    clearTimeout(timer)
   }
 
   /** It served its canary at least once. */
@@ -33,7 +60,7 @@ export class Proxier {
 
   /** It did not live to the end of the run. */
   get hasEnded(): boolean {
-    return this.#process.ended !== undefined
+    return !this.#isStopping && this.#ended !== undefined
   }
 
   /**
@@ -41,22 +68,20 @@ export class Proxier {
    * proxy ended before it ever served its canary.
    */
   async programmed(
-    lab: Lab,
-    pace: Pace,
+    wait: Omit<Wait, 'timeoutMs'>,
     round: number,
-    { families, programTimeoutMs }: { readonly families: readonly Family[]; readonly programTimeoutMs: number },
-    signal: AbortSignal,
+    programTimeoutMs: number,
   ): Promise<number | undefined> {
     const timeoutMs = this.#hasServed || this.#rounds++ === 0 ? programTimeoutMs : hopelessTimeoutMs
     const tookMs = await Promise.race([
-      waitForCanary(lab, pace, this.canary, round, families, timeoutMs, signal),
-      this.#process.closed.then(() => undefined),
+      waitForCanary({ ...wait, timeoutMs }, this.canary, round),
+      this.#closed.then(() => undefined),
     ])
     this.#hasServed ||= tookMs !== undefined
     if (!this.#hasServed && this.hasEnded) {
-      throw new ConformanceError(
-        'failed',
-        `The ${this.title} ${this.#process.ended} before it served anything. It said last:\n${this.#said}`,
+      throw new KpngError(
+        'unavailable',
+        `The ${this.title} ${this.#ended} before it served anything. It said last:\n${this.#said}`,
       )
     }
     return tookMs
@@ -65,14 +90,12 @@ export class Proxier {
   /** What people should know of it after the run. */
   get notes(): string[] {
     return [
-      ...(this.hasEnded
-        ? [`The ${this.title} ${this.#process.ended} during the run. It said last:\n${this.#said}`]
-        : []),
+      ...(this.hasEnded ? [`The ${this.title} ${this.#ended} during the run. It said last:\n${this.#said}`] : []),
       ...(this.#hasServed ? [] : [`The ${this.title} never served the canary. It said last:\n${this.#said}`]),
     ]
   }
 
   get #said(): string {
-    return this.#process.said || '(nothing)'
+    return this.#lines.join('\n') || '(nothing)'
   }
 }

@@ -1,13 +1,11 @@
-import type { Family } from '@kpng/api'
+import { type Family, KpngError } from '@kpng/api'
 import { describe, expect, it } from 'vitest'
 import type { Case, Cell } from '../cases/case.js'
 import { refused } from '../cases/cells.js'
-import { ConformanceError } from '../error.js'
 import { inTurns } from '../in-turns.js'
 import { settingsOf } from '../options.js'
-import { proxyNamed, specialisedProxyNamed } from '../proxies.js'
+import { fillPlaceholders, proxyNamed, specialisedProxyNamed, splitCommand } from '../proxies.js'
 import { judge } from './judge.js'
-import { fillPlaceholders, splitCommand } from './proxy.js'
 import { casesIn, casesNamed, roundsOf } from './rounds.js'
 
 const cell = (id: string, family: Family = 'IPv4'): Cell => ({
@@ -85,7 +83,7 @@ describe('the command', () => {
       'xy z',
       '$(id)',
     ])
-    expect(() => splitCommand('a "b')).toThrow(ConformanceError)
+    expect(() => splitCommand('a "b')).toThrow(KpngError)
   })
 
   it('gets its placeholders filled, and says which cannot be', () => {

@@ -15,7 +15,7 @@ export interface ConfigWarning {
   readonly message: string
 }
 
-export interface ConfigurationDocument {
+interface ConfigurationDocument {
   readonly configuration: object
   readonly warnings: readonly ConfigWarning[]
 }

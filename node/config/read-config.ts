@@ -2,12 +2,11 @@ import { readFile } from 'node:fs/promises'
 import { KpngError, messageOf } from '@kpng/api'
 import { type ConfigWarning, configurationIn } from './document.js'
 import { invalid } from './kinds.js'
-import { pathFor, pathsOfOtherModes } from './sections.js'
+import { isZero, pathFor, pathsOfOtherModes } from './sections.js'
 import { everySetting, type SettingKey, type Settings } from './settings.js'
 import { unimplementedFields } from './unimplemented.js'
-import { isZero } from './zero.js'
 
-export interface FileConfig {
+interface FileConfig {
   /** What the file sets. What it leaves at Go's zero is not there. */
   readonly settings: Partial<Settings>
   /** In the order of the file, each field once. */
@@ -91,22 +90,13 @@ export function unusedSettings(
   used: readonly SettingKey[],
   backend: string,
 ): ConfigWarning[] {
-  return everySetting.flatMap(
-    ([
-      key,
-      {
-        paths: [field],
-        kind,
-      },
-    ]) => {
-      const value = settings[key]
-      if (value === undefined || used.includes(key)) return []
-      const shown = JSON.stringify(kind.toFile(value))
-      return [
-        { field, message: `${field} is set (${shown}), and has no effect here: the ${backend} mode does not use it.` },
-      ]
-    },
-  )
+  return everySetting.flatMap(([key, { paths, kind }]) => {
+    const value = settings[key]
+    if (value === undefined || used.includes(key)) return []
+    const [field] = paths
+    const set = `${field} is set (${JSON.stringify(kind.toFile(value))})`
+    return [{ field, message: `${set}, and has no effect here: the ${backend} mode does not use it.` }]
+  })
 }
 
 /** What is set for another mode than the one that is used, and where kube-proxy would do otherwise. */

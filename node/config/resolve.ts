@@ -2,9 +2,9 @@ import { familyOf, KpngError } from '@kpng/api'
 import { defaultSettings, everySetting, type SettingKey, type Settings } from './settings.js'
 
 /** Where a value came from. */
-export type Origin = 'flag' | 'file' | 'default'
+type Origin = 'flag' | 'file' | 'default'
 
-export interface Sources {
+interface GivenSettings {
   /** What the command line gives. */
   readonly flags?: Partial<Settings>
   /** What the file gives: `readConfigFile(…).settings`. */
@@ -19,7 +19,11 @@ export interface ResolvedSettings {
 }
 
 /** Flags before file before defaults, setting by setting; then checked together. */
-export function resolveSettings({ flags = {}, file = {}, defaults = defaultSettings }: Sources): ResolvedSettings {
+export function resolveSettings({
+  flags = {},
+  file = {},
+  defaults = defaultSettings,
+}: GivenSettings): ResolvedSettings {
   const settings: { [key: string]: unknown } = {}
   const origins: { [key: string]: Origin } = {}
   for (const [key] of everySetting) {

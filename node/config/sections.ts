@@ -1,5 +1,3 @@
-import { isZero } from './zero.js'
-
 /**
  * Which of kube-proxy's sections by mode counts. A file that names no mode is read by kube-proxy as one for iptables, so what it says
  * there is what its author meant; but kpng's data plane is nftables, and a value given for that comes first.
@@ -28,3 +26,14 @@ export function pathFor(
 /** The paths of a setting that only other modes read. */
 export const pathsOfOtherModes = (paths: readonly string[], mode: string): string[] =>
   paths.length === 1 ? [] : paths.filter((path) => !candidatesFor(paths, mode).includes(path))
+
+/**
+ * Whether Go would have written the value for a field that nobody set. kubeadm writes every field into its ConfigMap, so most of
+ * what stands there means nothing. `"0"` is a quantity, `"0s"` a duration.
+ */
+export function isZero(value: unknown): boolean {
+  if (value === null || value === undefined) return true
+  if (Array.isArray(value)) return value.length === 0
+  if (typeof value === 'object') return Object.values(value).every(isZero)
+  return value === '' || value === 0 || value === false || value === '0' || value === '0s'
+}

@@ -6,18 +6,44 @@ import {
   duration,
   hostName,
   ipAddress,
+  type Kind,
   oneOf,
   text,
   wholeNumber,
 } from './kinds.js'
-import { type Setting, setting } from './setting.js'
+
+/** One thing that can be set: where it stands in a KubeProxyConfiguration, which flag sets it, and what it is otherwise. */
+export interface Setting<T> {
+  readonly kind: Kind<T>
+  /** In the file. Several: one for each mode's section (`sections.ts` says which of them counts). */
+  readonly paths: readonly [string, ...string[]]
+  /** Of the command line, without the dashes; kube-proxy's name wherever it has one. */
+  readonly flag: string
+  readonly summary: string
+  /** As kube-proxy has it. */
+  readonly fallback: T
+}
+
+const setting = <T>(
+  path: string | readonly [string, ...string[]],
+  flag: string,
+  summary: string,
+  kind: Kind<T>,
+  fallback: T,
+): Setting<T> => ({
+  kind,
+  paths: typeof path === 'string' ? [path] : path,
+  flag,
+  summary,
+  fallback,
+})
 
 const fullPeriod = duration({ zeroIsUnset: true })
 const timeout = duration({ zeroIsUnset: false })
 const mostInt32 = 2 ** 31 - 1
 
-export const detectLocalModes = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix'] as const
-export const nodePortKeywords = ['primary', 'localhost', 'all'] as const
+const detectLocalModes = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix'] as const
+const nodePortKeywords = ['primary', 'localhost', 'all'] as const
 
 /** Everything that can be set, once: defaults, file, flags, /configz and /flagz are all read off this table. */
 export const settingsTable = {

@@ -7,13 +7,13 @@ export function configz({ settings, origins }: ResolvedSettings): object {
     apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
     kind: 'KubeProxyConfiguration',
   }
-  const sources: { [path: string]: string } = {}
+  const originOf: { [path: string]: string } = {}
   for (const [key, { paths, kind }] of everySetting) {
     const [path] = paths
     put(configuration, path.split('.'), kind.toFile(settings[key]))
-    sources[path] = origins[key]
+    originOf[path] = origins[key]
   }
-  return { 'kubeproxy.config.k8s.io': configuration, 'kpng.origins': sources }
+  return { 'kubeproxy.config.k8s.io': configuration, 'kpng.origins': originOf }
 }
 
 function put(object: { [name: string]: unknown }, path: readonly string[], value: unknown): void {

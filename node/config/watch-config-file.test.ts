@@ -28,7 +28,7 @@ const start = (pollIntervalMs = 60_000) =>
     },
     log: silentLog,
     signal: stop.signal,
-    settleMs: 20,
+    quietMs: 20,
     pollIntervalMs,
   })
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { type Log, messageOf } from '@kpng/api'
 
-export interface WatchConfigFileOptions {
+interface WatchConfigFileOptions {
   readonly path: string
   /** Called once, when the file says something else than it did at the start. kube-proxy exits then, and is started again. */
   readonly onChange: () => void
@@ -13,7 +13,7 @@ export interface WatchConfigFileOptions {
   /** How often to look where the file system does not tell of changes. Default 10,000. */
   readonly pollIntervalMs?: number
   /** How long the file must be left alone before it is compared, since writers empty a file first. Default 100. */
-  readonly settleMs?: number
+  readonly quietMs?: number
 }
 
 /**
@@ -22,15 +22,15 @@ export interface WatchConfigFileOptions {
  * was, is no change.
  */
 export async function watchConfigFile(options: WatchConfigFileOptions): Promise<void> {
-  const { path, onChange, log, signal, pollIntervalMs = 10_000, settleMs = 100 } = options
+  const { path, onChange, log, signal, pollIntervalMs = 10_000, quietMs = 100 } = options
   const before = await readFile(path)
   if (signal.aborted) return
-  let settling: NodeJS.Timeout | undefined
+  let comparing: NodeJS.Timeout | undefined
   let watcher: FSWatcher | undefined
   let ended = false
   const end = () => {
     ended = true
-    clearTimeout(settling)
+    clearTimeout(comparing)
     clearInterval(poll)
     watcher?.close()
     signal.removeEventListener('abort', end)
@@ -44,9 +44,9 @@ export async function watchConfigFile(options: WatchConfigFileOptions): Promise<
     onChange()
   }
   const look = () => {
-    clearTimeout(settling)
-    settling = setTimeout(() => void compare(), settleMs)
-    settling.unref()
+    clearTimeout(comparing)
+    comparing = setTimeout(() => void compare(), quietMs)
+    comparing.unref()
   }
   const poll = setInterval(look, pollIntervalMs)
   poll.unref()

@@ -1,7 +1,6 @@
 import { Gauge, Registry } from 'prom-client'
 import { type Readings, registerBuildInfo, registerReadings } from './own-metrics.js'
-import { registerProcessMetrics } from './process-metrics.js'
-import { readCounter } from './read-at-scrape.js'
+import { readCounter, registerProcessMetrics } from './read-at-scrape.js'
 
 /** What a core counts of those it serves. */
 export interface CoreCounters {

@@ -2,12 +2,12 @@ import { type Family, families } from '@kpng/api'
 import type { Changes, NodeView } from '@kpng/client'
 import type { Audience, Frontend, FrontendTable, NodeFacts } from '@kpng/dataplane'
 
-export type TrafficPolicy = 'internal' | 'external'
+type TrafficPolicy = 'internal' | 'external'
 
 export const trafficPolicies: readonly TrafficPolicy[] = ['internal', 'external']
 
 /** Service ports with a Local policy whose traffic is dropped here, by policy and family. */
-export type NoLocalEndpoints = { readonly [key in `${TrafficPolicy}/${Family}`]: number }
+type NoLocalEndpoints = { readonly [key in `${TrafficPolicy}/${Family}`]: number }
 
 const zero: NoLocalEndpoints = { 'internal/IPv4': 0, 'internal/IPv6': 0, 'external/IPv4': 0, 'external/IPv6': 0 }
 const keys = Object.keys(zero) as (keyof NoLocalEndpoints)[]
@@ -15,7 +15,7 @@ const keys = Object.keys(zero) as (keyof NoLocalEndpoints)[]
 const isDropped = ({ endpoints, otherwise }: Audience): boolean => endpoints.length === 0 && otherwise === 'drop'
 
 /** @param frontends of one Service */
-export function noLocalEndpointsOf(frontends: readonly Frontend[]): NoLocalEndpoints {
+function noLocalEndpointsOf(frontends: readonly Frontend[]): NoLocalEndpoints {
   const counts = { ...zero }
   for (const family of families) {
     for (const policy of trafficPolicies) {

@@ -1,12 +1,11 @@
 import { families as allFamilies, type Family, ipsOf } from '@kpng/api'
-import type { Changes, SyncReport } from '@kpng/client'
+import type { Changes, ServiceChange, SyncReport } from '@kpng/client'
 import { FrontendTable } from '@kpng/dataplane'
 import { Registry } from 'prom-client'
-import { countChanges } from './count-changes.js'
 import { failureMetrics, type KubeProxyMetrics, kubeProxyMetrics, type MetricsMode } from './kube-proxy-metrics.js'
 import { NoLocalEndpointsTotal, trafficPolicies } from './no-local-endpoints.js'
 import { type Readings, registerBuildInfo, registerReadings } from './own-metrics.js'
-import { registerProcessMetrics } from './process-metrics.js'
+import { registerProcessMetrics } from './read-at-scrape.js'
 
 export interface ProxyMetricsOptions {
   /** Which failures there can be. */
@@ -135,4 +134,20 @@ export class ProxyMetrics {
     this.#kubeProxy.conntrackDuration.observe({ ip_family }, durationMs / 1000)
     this.#kubeProxy.conntrackDeleted.inc({ ip_family }, deletedEntries)
   }
+}
+
+/** How many services were added, changed or deleted, and of how many the endpoints changed. */
+function countChanges(changes: Changes): { services: number; endpoints: number } {
+  const all = [...changes.services.values()]
+  return {
+    services: all.filter(({ before, after }) => before?.service !== after?.service).length,
+    endpoints: all.filter(endpointsDiffer).length,
+  }
+}
+
+/** What is unchanged is the same object, so that nothing need be compared in depth. */
+function endpointsDiffer({ before, after }: ServiceChange): boolean {
+  const old = before?.endpoints ?? []
+  const young = after?.endpoints ?? []
+  return old.length !== young.length || old.some((endpoint, index) => endpoint !== young[index])
 }

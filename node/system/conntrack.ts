@@ -3,16 +3,7 @@ import type { Log } from '@kpng/api'
 import { applySetting, type KernelSetting, type SettingOutcome, sysctlPath } from '@kpng/linux'
 import type { Settings } from '../config/settings.js'
 
-export type ConntrackSettings = Pick<
-  Settings,
-  | 'conntrackMaxPerCore'
-  | 'conntrackMin'
-  | 'conntrackTcpEstablishedTimeoutMs'
-  | 'conntrackTcpCloseWaitTimeoutMs'
-  | 'conntrackTcpBeLiberal'
-  | 'conntrackUdpTimeoutMs'
-  | 'conntrackUdpStreamTimeoutMs'
->
+type ConntrackSettings = Pick<Settings, Extract<keyof Settings, `conntrack${string}`>>
 
 const hashSize = 'sys/module/nf_conntrack/parameters/hashsize'
 const ifMissing = 'Load the module nf_conntrack on the node.'
@@ -37,7 +28,7 @@ export function conntrackValues(settings: ConntrackSettings, cores: number): Ker
   return values
 }
 
-export interface ApplyConntrackOptions {
+interface ApplyConntrackOptions {
   readonly settings: ConntrackSettings
   readonly log: Log
   /** Of the machine, not of the container: the limit is the machine's. Default: asks the system. */
@@ -46,7 +37,7 @@ export interface ApplyConntrackOptions {
   readonly root?: string
 }
 
-export interface AppliedValue extends KernelSetting {
+interface AppliedValue extends KernelSetting {
   readonly outcome: SettingOutcome
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Log, messageOf } from '@kpng/api'
 
 /** The object that an Event is about. */
-export interface ObjectReference {
+interface ObjectReference {
   readonly apiVersion: 'v1'
   readonly kind: 'Node' | 'Service'
   readonly name: string
@@ -10,7 +10,7 @@ export interface ObjectReference {
   readonly uid?: string
 }
 
-export interface EventInit {
+interface EventInit {
   readonly regarding: ObjectReference
   readonly type: 'Normal' | 'Warning'
   readonly reason: string
@@ -34,7 +34,7 @@ export interface EventRecorderOptions {
 }
 
 /** Why a server could not be started, in kube-proxy's words. */
-export type ServerFailure = 'FailedToStartProxierHealthcheck' | 'FailedToStartMetricServer'
+type ServerFailure = 'FailedToStartProxierHealthcheck' | 'FailedToStartMetricServer'
 
 /** Records Events (events.k8s.io/v1). Never fails: an Event that cannot be sent is logged, and nothing waits for it. */
 export class EventRecorder {

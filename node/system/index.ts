@@ -1,15 +1,3 @@
-export {
-  type AppliedValue,
-  type ApplyConntrackOptions,
-  applyConntrack,
-  type ConntrackSettings,
-  conntrackValues,
-} from './conntrack.js'
-export {
-  type EventInit,
-  EventRecorder,
-  type EventRecorderOptions,
-  type ObjectReference,
-  type ServerFailure,
-} from './event-recorder.js'
+export { applyConntrack } from './conntrack.js'
+export { EventRecorder } from './event-recorder.js'
 export { applyOomScore, type OomScoreOptions } from './oom-score.js'

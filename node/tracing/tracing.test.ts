@@ -6,8 +6,7 @@ import { changeSetsOf } from '../../core/sinks/local/index.js'
 import { Store } from '../../core/store/index.js'
 import { recordingLog, until } from '../../core/testing/until.js'
 import { attributeOf, otlpReceiver, resourceValue, spanTree, tracesFrom } from '../testing/otlp-receiver.js'
-import { startTracing } from './index.js'
-import { tracesUrl } from './tracing.js'
+import { startTracing, tracesUrl } from './tracing.js'
 
 describe('a service that is added', () => {
   test('is one trace from the event to the transaction', async () => {

@@ -1,10 +1,8 @@
 import { KpngError, type Log, messageOf } from '@kpng/api'
 import type { ConnectionRecord, SyncReport } from '@kpng/client'
 import type { Context, Span, Tracer } from '@opentelemetry/api'
-import { connectionSpans } from './connection-spans.js'
 import { ratioFrom } from './environment.js'
-import type { SpanTree } from './span-tree.js'
-import { syncSpans } from './sync-spans.js'
+import { connectionSpans, type SpanTree, syncSpans } from './spans.js'
 
 export interface TracingOptions {
   /**

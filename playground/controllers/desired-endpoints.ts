@@ -1,5 +1,6 @@
-import { parseIp } from '@kpng/api'
+import { parseIp, zoneLabel } from '@kpng/api'
 import type { Endpoint, IpFamily, Node, Pod, Service, SlicePort } from '../objects/kinds.js'
+import { type KubeObject, keyOf } from '../objects/types.js'
 import { isHeadless } from '../services/defaults.js'
 
 export const isReady = (pod: Pod): boolean =>
@@ -26,21 +27,20 @@ function namedPort({ spec }: Pod, name: string, protocol: string): number | unde
 /** Which nodes and zones should use an endpoint, in the simple form: those it is in. */
 function hintsFor(service: Service, endpoint: Endpoint): Endpoint['hints'] {
   const { trafficDistribution } = service.spec
-  if (!trafficDistribution || endpoint.conditions?.ready === false || !endpoint.zone) {
-    if (trafficDistribution !== 'PreferSameNode' || !endpoint.nodeName || endpoint.conditions?.ready === false)
-      return undefined
-    return { forNodes: [{ name: endpoint.nodeName }] }
+  const { zone, nodeName } = endpoint
+  if (!trafficDistribution || endpoint.conditions?.ready === false) return undefined
+  const hints = {
+    ...(zone && { forZones: [{ name: zone }] }),
+    ...(nodeName && trafficDistribution === 'PreferSameNode' && { forNodes: [{ name: nodeName }] }),
   }
-  const forZones = [{ name: endpoint.zone }]
-  if (trafficDistribution !== 'PreferSameNode' || !endpoint.nodeName) return { forZones }
-  return { forZones, forNodes: [{ name: endpoint.nodeName }] }
+  return Object.keys(hints).length === 0 ? undefined : hints
 }
 
 function endpointOf(service: Service, pod: Pod, address: string, node: Node | undefined): Endpoint {
   const serving = isReady(pod)
   const terminating = pod.metadata.deletionTimestamp !== undefined
   const ready = service.spec.publishNotReadyAddresses === true || (serving && !terminating)
-  const zone = node?.metadata.labels?.['topology.kubernetes.io/zone']
+  const zone = node?.metadata.labels?.[zoneLabel]
   const { name, namespace, uid } = pod.metadata
   const endpoint: Endpoint = {
     addresses: [address],
@@ -89,3 +89,19 @@ export const inheritedLabels = (service: Service): Record<string, string> => ({
   ...service.metadata.labels,
   ...(isHeadless(service.spec) ? { 'service.kubernetes.io/headless': '' } : {}),
 })
+
+const serviceNameLabel = 'kubernetes.io/service-name'
+const managedByLabel = 'endpointslice.kubernetes.io/managed-by'
+
+/** The labels of the slices that a controller makes for a Service. */
+export const sliceLabels = (service: Service, managedBy: string): Record<string, string> => ({
+  ...inheritedLabels(service),
+  [serviceNameLabel]: service.metadata.name,
+  [managedByLabel]: managedBy,
+})
+
+/** The key of the Service of a slice that this controller made; undefined if it did not make it. */
+export function serviceOf({ metadata: { namespace, labels } }: KubeObject, managedBy: string): string | undefined {
+  const name = labels?.[serviceNameLabel]
+  return name && labels?.[managedByLabel] === managedBy ? keyOf(namespace, name) : undefined
+}

@@ -1,48 +1,53 @@
+import type { Kind } from '../kinds/kind.js'
 import { clone, equal } from '../objects/json.js'
 import type { EndpointSlice, Node, Service } from '../objects/kinds.js'
 import { microTimestamp } from '../objects/time.js'
-import { type KubeObject, keyOf } from '../objects/types.js'
+import type { KubeObject } from '../objects/types.js'
 import { deleteObject } from '../registry/delete.js'
-import { type Controller, type ControllerContext, kindNamed, splitKey } from './controller.js'
-import { desiredGroups, type EndpointGroup, inheritedLabels } from './desired-endpoints.js'
+import type { Registry } from '../registry/registry.js'
+import { type Controller, type ControllerContext, kindNamed, reconciler, splitKey } from './controller.js'
+import { desiredGroups, type EndpointGroup, serviceOf, sliceLabels } from './desired-endpoints.js'
 import { followServices, selectedPods, selectorOf } from './service-pods.js'
 import { planSlices } from './slice-plan.js'
-import { WorkQueue } from './work-queue.js'
 
 const managedBy = 'endpointslice-controller.k8s.io'
-const managedByLabel = 'endpointslice.kubernetes.io/managed-by'
-const serviceNameLabel = 'kubernetes.io/service-name'
 const triggerTime = 'endpoints.kubernetes.io/last-change-trigger-time'
 const resource = 'endpointslices.discovery.k8s.io'
 
 /** Keeps the EndpointSlices of every Service with a selector as its pods are. */
-export class EndpointSliceController implements Controller {
-  readonly #queue: WorkQueue
-  readonly #leave: (() => void)[]
-  /** Keys of our slices by the key of their Service: looking through all slices for each Service would be quadratic. */
-  readonly #sliceKeys = new Map<string, Set<string>>()
-  readonly #context: ControllerContext
-
-  constructor(context: ControllerContext) {
-    this.#context = context
-    const { store } = context.registry
-    this.#queue = new WorkQueue('endpointslices', (key) => this.#reconcile(key), context.log)
-    const add = (key: string) => this.#queue.add(key)
-    this.#leave = [
-      followServices(store, add),
+export function endpointSliceController(context: ControllerContext): Controller {
+  const { store } = context.registry
+  const slices = new ServiceSlices(context.registry)
+  return reconciler(
+    'endpointslices',
+    context,
+    (key) => slices.reconcile(key),
+    (queue) => [
+      followServices(store, queue),
       // Somebody removed or edited one of our slices: it is put right again.
       store.subscribe(resource, ({ key, before, after, deleted }) => {
-        const was = before && this.#index(key, before.object as KubeObject, false)
-        const is = deleted ? undefined : this.#index(key, after.object as KubeObject, true)
-        for (const service of new Set([was, is])) if (service) add(service)
+        const was = before && slices.index(key, before.object as KubeObject, false)
+        const is = deleted ? undefined : slices.index(key, after.object as KubeObject, true)
+        for (const service of new Set([was, is])) if (service) queue.add(service)
       }),
-    ]
-    for (const { key, object } of store.list(resource)) this.#index(key, object as KubeObject, true)
-    for (const { key } of store.list('services')) add(key)
+    ],
+  )
+}
+
+class ServiceSlices {
+  /** Keys of our slices by the key of their Service: looking through all slices for each Service would be quadratic. */
+  readonly #sliceKeys = new Map<string, Set<string>>()
+  readonly #registry: Registry
+  readonly #kind: Kind
+
+  constructor(registry: Registry) {
+    this.#registry = registry
+    this.#kind = kindNamed(registry, 'discovery.k8s.io/v1', 'EndpointSlice')
+    for (const { key, object } of registry.store.list(resource)) this.index(key, object as KubeObject, true)
   }
 
-  #reconcile(key: string): void {
-    const { registry } = this.#context
+  reconcile(key: string): void {
+    const registry = this.#registry
     const { namespace } = splitKey(key)
     const service = registry.store.get('services', key)?.object as Service | undefined
     const existing = this.#slicesOf(key)
@@ -75,10 +80,9 @@ export class EndpointSliceController implements Controller {
   }
 
   /** Remembers or forgets one of our slices; returns the key of its Service, undefined when it is not ours. */
-  #index(key: string, slice: KubeObject, there: boolean): string | undefined {
-    const name = slice.metadata.labels?.[serviceNameLabel]
-    if (!name || slice.metadata.labels?.[managedByLabel] !== managedBy) return undefined
-    const service = keyOf(slice.metadata.namespace, name)
+  index(key: string, slice: KubeObject, there: boolean): string | undefined {
+    const service = serviceOf(slice, managedBy)
+    if (service === undefined) return undefined
     const keys = this.#sliceKeys.get(service) ?? new Set()
     if (there) this.#sliceKeys.set(service, keys.add(key))
     else if (keys.delete(key) && keys.size === 0) this.#sliceKeys.delete(service)
@@ -86,10 +90,9 @@ export class EndpointSliceController implements Controller {
   }
 
   #slicesOf(serviceKey: string): EndpointSlice[] {
-    const { store } = this.#context.registry
     return [...(this.#sliceKeys.get(serviceKey) ?? [])]
       .sort()
-      .flatMap((key) => store.get(resource, key) ?? [])
+      .flatMap((key) => this.#registry.store.get(resource, key) ?? [])
       .map(({ object }) => object as EndpointSlice)
       .filter(({ metadata }) => !metadata.deletionTimestamp)
   }
@@ -101,10 +104,6 @@ export class EndpointSliceController implements Controller {
     for (const slice of others) this.#remove(slice)
   }
 
-  #labelsFor(service: Service): Record<string, string> {
-    return { ...inheritedLabels(service), [serviceNameLabel]: service.metadata.name, [managedByLabel]: managedBy }
-  }
-
   #create(service: Service, { addressType, ports, endpoints }: EndpointGroup): void {
     const { name, namespace = '', uid = '' } = service.metadata
     const owner = { apiVersion: 'v1', kind: 'Service', name, uid, controller: true, blockOwnerDeletion: true }
@@ -114,7 +113,7 @@ export class EndpointSliceController implements Controller {
       metadata: {
         name: '',
         generateName: `${name}-`,
-        labels: this.#labelsFor(service),
+        labels: sliceLabels(service, managedBy),
         annotations: { [triggerTime]: microTimestamp() },
         ownerReferences: [owner],
       },
@@ -122,31 +121,22 @@ export class EndpointSliceController implements Controller {
       endpoints,
       ports,
     }
-    this.#context.registry.create(this.#kind, namespace, slice)
+    this.#registry.create(this.#kind, namespace, slice)
   }
 
   /** Writes a slice only when something in it differs. */
   #write(service: Service, before: EndpointSlice, wanted: EndpointSlice): void {
-    const labels = this.#labelsFor(service)
+    const labels = sliceLabels(service, managedBy)
     const same = equal(before.endpoints, wanted.endpoints) && equal(before.ports, wanted.ports)
     if (same && equal(before.metadata.labels, labels)) return
     const slice = clone(wanted)
     slice.metadata.labels = labels
     if (!same) slice.metadata.annotations = { ...slice.metadata.annotations, [triggerTime]: microTimestamp() }
-    this.#context.registry.update(this.#kind, slice.metadata.namespace, slice.metadata.name, slice)
+    this.#registry.update(this.#kind, slice.metadata.namespace, slice.metadata.name, slice)
   }
 
   #remove({ metadata }: EndpointSlice): void {
-    if (!this.#context.registry.find(this.#kind, metadata.namespace, metadata.name)) return
-    deleteObject(this.#context.registry, this.#kind, metadata.namespace, metadata.name)
-  }
-
-  get #kind() {
-    return kindNamed(this.#context.registry, 'discovery.k8s.io/v1', 'EndpointSlice')
-  }
-
-  close(): void {
-    for (const way of this.#leave) way()
-    this.#queue.close()
+    if (!this.#registry.find(this.#kind, metadata.namespace, metadata.name)) return
+    deleteObject(this.#registry, this.#kind, metadata.namespace, metadata.name)
   }
 }

@@ -3,10 +3,10 @@ import { clone, equal } from '../objects/json.js'
 import type { EndpointAddress, EndpointSubset, Endpoints, Pod, Service } from '../objects/kinds.js'
 import { microTimestamp } from '../objects/time.js'
 import { deleteObject } from '../registry/delete.js'
-import { type Controller, type ControllerContext, kindNamed, splitKey } from './controller.js'
+import type { Registry } from '../registry/registry.js'
+import { type Controller, type ControllerContext, kindNamed, reconciler, splitKey } from './controller.js'
 import { hasEndpoint, inheritedLabels, isReady, portsOf } from './desired-endpoints.js'
 import { followServices, selectedPods, selectorOf } from './service-pods.js'
-import { WorkQueue } from './work-queue.js'
 
 const managedBy = { 'endpoints.kubernetes.io/managed-by': 'endpoint-controller' }
 const triggerTime = 'endpoints.kubernetes.io/last-change-trigger-time'
@@ -17,7 +17,7 @@ function addressOf({ metadata, spec }: Pod, ip: string): EndpointAddress {
 }
 
 /** The addresses of a Service's first IP family, grouped by ports. A pure function. */
-export function subsetsOf(service: Service, pods: readonly Pod[]): EndpointSubset[] {
+function subsetsOf(service: Service, pods: readonly Pod[]): EndpointSubset[] {
   const family = service.spec.ipFamilies?.[0]
   const groups = new Map<
     string,
@@ -41,48 +41,36 @@ export function subsetsOf(service: Service, pods: readonly Pod[]): EndpointSubse
 }
 
 /** Keeps the Endpoints objects, the older form of EndpointSlices that some tools still read. */
-export class EndpointsController implements Controller {
-  readonly #queue: WorkQueue
-  readonly #leave: () => void
-  readonly #context: ControllerContext
+export const endpointsController = (context: ControllerContext): Controller =>
+  reconciler(
+    'endpoints',
+    context,
+    (key) => reconcile(context.registry, key),
+    (queue) => [followServices(context.registry.store, queue)],
+  )
 
-  constructor(context: ControllerContext) {
-    this.#context = context
-    const { store } = context.registry
-    this.#queue = new WorkQueue('endpoints', (key) => this.#reconcile(key), context.log)
-    this.#leave = followServices(store, (key) => this.#queue.add(key))
-    for (const { key } of store.list('services')) this.#queue.add(key)
+function reconcile(registry: Registry, key: string): void {
+  const { namespace, name } = splitKey(key)
+  const kind = kindNamed(registry, 'v1', 'Endpoints')
+  const service = registry.store.get('services', key)?.object as Service | undefined
+  const existing = registry.find(kind, namespace, name) as Endpoints | undefined
+  const selector = service && selectorOf(service)
+  if (!service) {
+    if (existing) deleteObject(registry, kind, namespace, name)
+    return
   }
-
-  #reconcile(key: string): void {
-    const { registry } = this.#context
-    const { namespace, name } = splitKey(key)
-    const kind = kindNamed(registry, 'v1', 'Endpoints')
-    const service = registry.store.get('services', key)?.object as Service | undefined
-    const existing = registry.find(kind, namespace, name) as Endpoints | undefined
-    const selector = service && selectorOf(service)
-    if (!service) {
-      if (existing) deleteObject(registry, kind, namespace, name)
-      return
-    }
-    if (!selector || service.metadata.deletionTimestamp) return
-    const subsets = subsetsOf(service, selectedPods(registry.store, namespace, selector))
-    const labels = { ...inheritedLabels(service), ...managedBy }
-    if (!existing) {
-      const metadata = { name, labels, annotations: { [triggerTime]: microTimestamp() } }
-      registry.create(kind, namespace, { apiVersion: 'v1', kind: 'Endpoints', metadata, subsets })
-      return
-    }
-    if (equal(existing.subsets ?? [], subsets) && equal(existing.metadata.labels, labels)) return
-    const changed = clone(existing)
-    changed.subsets = subsets
-    changed.metadata.labels = labels
-    changed.metadata.annotations = { ...changed.metadata.annotations, [triggerTime]: microTimestamp() }
-    registry.update(kind, namespace, name, changed)
+  if (!selector || service.metadata.deletionTimestamp) return
+  const subsets = subsetsOf(service, selectedPods(registry.store, namespace, selector))
+  const labels = { ...inheritedLabels(service), ...managedBy }
+  if (!existing) {
+    const metadata = { name, labels, annotations: { [triggerTime]: microTimestamp() } }
+    registry.create(kind, namespace, { apiVersion: 'v1', kind: 'Endpoints', metadata, subsets })
+    return
   }
-
-  close(): void {
-    this.#leave()
-    this.#queue.close()
-  }
+  if (equal(existing.subsets ?? [], subsets) && equal(existing.metadata.labels, labels)) return
+  const changed = clone(existing)
+  changed.subsets = subsets
+  changed.metadata.labels = labels
+  changed.metadata.annotations = { ...changed.metadata.annotations, [triggerTime]: microTimestamp() }
+  registry.update(kind, namespace, name, changed)
 }

@@ -1,10 +1,12 @@
+import { zoneLabel } from '@kpng/api'
 import type { Node, Pod, Service } from '../objects/kinds.js'
 import { matchesAll } from '../selectors/labels.js'
 import type { Change, Store } from '../storage/store.js'
-import { splitKey } from './controller.js'
+import { followAll, splitKey } from './controller.js'
+import type { WorkQueue } from './work-queue.js'
 
-/** Calls back with the key of each Service whose endpoints a change may touch. Returns the way out. */
-export function followServices(store: Store, add: (key: string) => void): () => void {
+/** Adds the key of each Service, and again when a change may touch its endpoints. Returns the way out. */
+export function followServices(store: Store, queue: WorkQueue): () => void {
   const ofPod = ({ key, before, after, deleted }: Change) => {
     const { namespace } = splitKey(key)
     for (const stored of store.list('services')) {
@@ -13,19 +15,15 @@ export function followServices(store: Store, add: (key: string) => void): () => 
       if (!selector) continue
       const was = before && matchesAll(selector, before.object.metadata.labels)
       const is = !deleted && matchesAll(selector, after.object.metadata.labels)
-      if (was || is) add(stored.key)
+      if (was || is) queue.add(stored.key)
     }
   }
   const ofNode = ({ before, after, deleted }: Change) => {
-    const zone = (object: unknown) => (object as Node | undefined)?.metadata.labels?.['topology.kubernetes.io/zone']
+    const zone = (object: unknown) => (object as Node | undefined)?.metadata.labels?.[zoneLabel]
     if (zone(before?.object) === zone(deleted ? undefined : after.object)) return
-    for (const stored of store.list('services')) add(stored.key)
+    for (const stored of store.list('services')) queue.add(stored.key)
   }
-  const ways = [
-    store.subscribe('services', (change) => add(change.key)),
-    store.subscribe('pods', ofPod),
-    store.subscribe('nodes', ofNode),
-  ]
+  const ways = [followAll(store, 'services', queue), store.subscribe('pods', ofPod), store.subscribe('nodes', ofNode)]
   return () => {
     for (const way of ways) way()
   }

@@ -5,7 +5,7 @@ import { type EndpointGroup, groupKey } from './desired-endpoints.js'
 export const maxEndpointsPerSlice = 100
 
 /** What to write so that the slices of a Service hold what they should. */
-export interface SlicePlan {
+interface SlicePlan {
   create: EndpointGroup[]
   update: { slice: EndpointSlice; endpoints: Endpoint[] }[]
   remove: EndpointSlice[]

@@ -2,7 +2,7 @@ import { equal } from '../objects/json.js'
 import type { Deployment } from '../objects/kinds.js'
 import { age } from '../objects/time.js'
 import type { KubeObject } from '../objects/types.js'
-import { matchesAll } from '../selectors/labels.js'
+import { labelsText, matchesAll } from '../selectors/labels.js'
 import type { Cause } from '../status/status.js'
 import { invalidValue, requiredValue } from '../validation/causes.js'
 import { ageColumn, defineKind, nameColumn } from './kind.js'
@@ -10,7 +10,6 @@ import { ageColumn, defineKind, nameColumn } from './kind.js'
 function row(object: KubeObject, now: number): unknown[] {
   const { metadata, spec, status } = object as Deployment
   const containers = spec.template?.spec?.containers ?? []
-  const labels = Object.entries(spec.selector?.matchLabels ?? {}).map(([key, value]) => `${key}=${value}`)
   return [
     metadata.name,
     `${status?.readyReplicas ?? 0}/${spec.replicas ?? 1}`,
@@ -19,7 +18,7 @@ function row(object: KubeObject, now: number): unknown[] {
     age(metadata.creationTimestamp, now),
     containers.map(({ name }) => name).join(','),
     containers.map(({ image }) => image).join(','),
-    labels.sort().join(','),
+    labelsText(spec.selector?.matchLabels),
   ]
 }
 

@@ -1,4 +1,4 @@
-import { parseIp } from '@kpng/api'
+import { hostPort, parseIp } from '@kpng/api'
 import type { EndpointSlice, Endpoints, SlicePort } from '../objects/kinds.js'
 import { age } from '../objects/time.js'
 import type { KubeObject } from '../objects/types.js'
@@ -15,13 +15,11 @@ const some = (items: readonly string[]): string =>
     ? '<none>'
     : `${items.slice(0, shownLimit).join(',')}${items.length > shownLimit ? ` + ${items.length - shownLimit} more...` : ''}`
 
-const host = (address: string) => (address.includes(':') ? `[${address}]` : address)
-
 function endpointAddresses({ subsets = [] }: Endpoints): string[] {
   return subsets.flatMap(({ addresses = [], ports = [] }) =>
     ports.length === 0
       ? addresses.map(({ ip }) => ip)
-      : ports.flatMap(({ port }) => addresses.map(({ ip }) => `${host(ip)}:${port}`)),
+      : ports.flatMap(({ port }) => addresses.map(({ ip }) => hostPort(ip, port ?? 0))),
   )
 }
 

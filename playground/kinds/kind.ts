@@ -13,7 +13,7 @@ export interface Column {
 }
 
 /** What makes a kind behave as it does. All are pure on the object; they run between decoding and storing. */
-export interface Strategy {
+interface Strategy {
   /** Fills in what the writer left out. `old` is the stored object of an update. */
   prepare?(object: KubeObject, old?: KubeObject): void
   validate?(object: KubeObject, old?: KubeObject): Cause[]

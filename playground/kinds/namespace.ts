@@ -1,10 +1,11 @@
+import { parseCidr } from '@kpng/api'
 import { equal } from '../objects/json.js'
 import type { Namespace, ServiceCidr } from '../objects/kinds.js'
 import { age } from '../objects/time.js'
 import type { KubeObject } from '../objects/types.js'
-import { parseCidr } from '../services/cidr.js'
 import type { Cause } from '../status/status.js'
 import { invalidValue, requiredValue } from '../validation/causes.js'
+import { checkCidr, checkEach } from '../validation/names.js'
 import { ageColumn, defineKind, nameColumn } from './kind.js'
 
 const immortal = new Set(['default', 'kube-system'])
@@ -46,12 +47,9 @@ function validateServiceCidr(object: KubeObject, before?: KubeObject): Cause[] {
   const causes: Cause[] = []
   if (cidrs.length === 0) causes.push(requiredValue('spec.cidrs', 'at least one CIDR required'))
   if (cidrs.length > 2) causes.push(invalidValue('spec.cidrs', cidrs, 'may only hold up to 2 values'))
-  const parsed = cidrs.map(parseCidr)
-  for (const [index, cidr] of parsed.entries()) {
-    const why = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'
-    if (!cidr) causes.push(invalidValue(`spec.cidrs[${index}]`, cidrs[index], why))
-  }
-  if (parsed.length === 2 && parsed[0] && parsed[0].family === parsed[1]?.family) {
+  causes.push(...checkEach('spec.cidrs', cidrs, checkCidr))
+  const [first, second] = cidrs.map(parseCidr)
+  if (cidrs.length === 2 && first && first.family === second?.family) {
     causes.push(invalidValue('spec.cidrs', cidrs, 'may specify no more than one IP for each IP family'))
   }
   const old = before as ServiceCidr | undefined

@@ -1,9 +1,9 @@
 import type { Node } from '../objects/kinds.js'
 import { age } from '../objects/time.js'
 import type { KubeObject } from '../objects/types.js'
-import { parseCidr } from '../services/cidr.js'
 import type { Cause } from '../status/status.js'
-import { invalidValue, requiredValue, unsupportedValue } from '../validation/causes.js'
+import { forbiddenValue, requiredValue, unsupportedValue } from '../validation/causes.js'
+import { checkCidr, checkEach } from '../validation/names.js'
 import { ageColumn, defineKind, nameColumn } from './kind.js'
 
 const effects = ['NoExecute', 'NoSchedule', 'PreferNoSchedule']
@@ -51,16 +51,10 @@ function validate(object: KubeObject, before?: KubeObject): Cause[] {
     if (!effects.includes(taint.effect))
       causes.push(unsupportedValue(`spec.taints[${index}].effect`, taint.effect, effects))
   }
-  for (const [index, cidr] of (spec.podCIDRs ?? []).entries()) {
-    const why = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'
-    if (!parseCidr(cidr)) causes.push(invalidValue(`spec.podCIDRs[${index}]`, cidr, why))
-  }
+  causes.push(...checkEach('spec.podCIDRs', spec.podCIDRs, checkCidr))
   if (old?.podCIDR && old.podCIDR !== spec.podCIDR) {
-    causes.push({
-      reason: 'FieldValueForbidden',
-      field: 'spec.podCIDRs',
-      message: 'Forbidden: node updates may not change podCIDR except from "" to valid',
-    })
+    const why = 'node updates may not change podCIDR except from "" to valid'
+    causes.push(forbiddenValue('spec.podCIDRs', why))
   }
   return causes
 }

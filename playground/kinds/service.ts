@@ -1,6 +1,7 @@
 import type { Service } from '../objects/kinds.js'
 import { age } from '../objects/time.js'
 import type { KubeObject } from '../objects/types.js'
+import { labelsText } from '../selectors/labels.js'
 import { allocate } from '../services/allocate.js'
 import { defaultService } from '../services/defaults.js'
 import type { ServiceNetwork } from '../services/network.js'
@@ -20,12 +21,6 @@ const ports = ({ spec }: Service): string =>
     .map(({ port, nodePort, protocol }) => `${port}${nodePort ? `:${nodePort}` : ''}/${protocol}`)
     .join(',') || '<none>'
 
-const selector = ({ spec }: Service): string =>
-  Object.entries(spec.selector ?? {})
-    .map(([key, value]) => `${key}=${value}`)
-    .sort()
-    .join(',') || '<none>'
-
 function row(object: KubeObject, now: number): unknown[] {
   const service = object as Service
   const clusterIp = service.spec.clusterIP || '<none>'
@@ -38,7 +33,7 @@ function row(object: KubeObject, now: number): unknown[] {
     externalAddresses(service),
     ports(service),
     created,
-    selector(service),
+    labelsText(service.spec.selector) || '<none>',
   ]
 }
 

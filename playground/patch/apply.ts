@@ -1,6 +1,6 @@
 import { clone } from '../objects/json.js'
 import { isObject, type JsonObject, type KubeObject } from '../objects/types.js'
-import { resolve } from '../schema/definitions.js'
+import { definitionOf } from '../schema/definitions.js'
 import type { Definition, Field } from '../schema/parse.js'
 import { type Cause, StatusError } from '../status/status.js'
 import { elementsOf, type FieldSet, fieldsOf, isUnder, keyElement, showPath } from './field-set.js'
@@ -47,11 +47,6 @@ function conflictError(conflicts: readonly FieldConflict[]): StatusError {
   return new StatusError(409, 'Conflict', `Apply failed with ${count}: ${parts.join('\n')}`, { causes })
 }
 
-const typeOf = (owner: Definition | undefined, field: Field | undefined): Definition | undefined => {
-  const resolved = owner && field ? resolve(owner, field) : undefined
-  return resolved?.kind === 'definition' ? resolved.definition : undefined
-}
-
 function mergeTyped(live: unknown, config: JsonObject, definition: Definition | undefined): JsonObject {
   const result: JsonObject = isObject(live) ? { ...live } : {}
   for (const [name, value] of Object.entries(config)) {
@@ -62,7 +57,7 @@ function mergeTyped(live: unknown, config: JsonObject, definition: Definition | 
 }
 
 function mergeField(live: unknown, value: unknown, owner: Definition | undefined, field: Field | undefined): unknown {
-  const type = typeOf(owner, field)
+  const type = definitionOf(owner, field)
   if (field === undefined || field.atomic) return clone(value)
   if (field.shape === 'list' && Array.isArray(value)) {
     const current = Array.isArray(live) ? live : []
@@ -110,7 +105,7 @@ function removePath(container: unknown, [element = '', ...rest]: string[], defin
     delete container[name]
     return
   }
-  const type = typeOf(definition, field)
+  const type = definitionOf(definition, field)
   const [next = '', ...below] = rest
   if (!Array.isArray(value) || !field) {
     if (!isObject(value)) return

@@ -1,5 +1,5 @@
 import { type FieldsV1, isObject, type JsonObject } from '../objects/types.js'
-import { resolve } from '../schema/definitions.js'
+import { definitionOf } from '../schema/definitions.js'
 import type { Definition, Field } from '../schema/parse.js'
 
 /**
@@ -18,11 +18,10 @@ export const isUnder = (path: string, ancestor: string): boolean => path.startsW
 
 /** What the server decides is nobody's field. */
 const unowned = new Set(['apiVersion', 'kind'])
-const unownedMeta = new Set(
-  'name namespace uid resourceVersion generation creationTimestamp deletionTimestamp deletionGracePeriodSeconds selfLink managedFields'.split(
-    ' ',
-  ),
-)
+const unownedMeta = new Set([
+  ...['name', 'namespace', 'uid', 'resourceVersion', 'generation', 'creationTimestamp', 'deletionTimestamp'],
+  ...['deletionGracePeriodSeconds', 'selfLink', 'managedFields'],
+])
 
 /** `containers`: whether lists and maps themselves are members, as they are for updates but not for apply. */
 export function fieldsOf(object: JsonObject, definition: Definition | undefined, containers: boolean): FieldSet {
@@ -48,8 +47,7 @@ function collect(
   containers: boolean,
 ): void {
   if (value === undefined) return
-  const resolved = owner && field ? resolve(owner, field) : undefined
-  const type = resolved?.kind === 'definition' ? resolved.definition : undefined
+  const type = definitionOf(owner, field)
   if (field?.shape === 'list' && Array.isArray(value) && !field.atomic) {
     if (containers) set.set(path, present)
     for (const item of value) {

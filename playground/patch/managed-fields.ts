@@ -29,7 +29,13 @@ const newEntry = (writer: Writer, paths: Set<string>): ManagedFieldsEntry[] => {
 }
 
 /** The fields that are new or have another value, and those that are gone. */
-function difference(before: FieldSet, after: FieldSet): { changed: Set<string>; removed: Set<string> } {
+function difference(
+  old: KubeObject | undefined,
+  object: KubeObject,
+  definition: Definition | undefined,
+): { changed: Set<string>; removed: Set<string> } {
+  const before: FieldSet = old ? fieldsOf(old, definition, true) : new Map()
+  const after = fieldsOf(object, definition, true)
   const changed = new Set<string>()
   const removed = new Set<string>()
   for (const [path, value] of after) if (!before.has(path) || !equal(before.get(path), value)) changed.add(path)
@@ -47,10 +53,7 @@ export function trackUpdate(
   definition: Definition | undefined,
   writer: Writer,
 ): void {
-  const { changed, removed } = difference(
-    old ? fieldsOf(old, definition, true) : new Map(),
-    fieldsOf(object, definition, true),
-  )
+  const { changed, removed } = difference(old, object, definition)
   const entries = object.metadata.managedFields ?? []
   if (changed.size === 0 && removed.size === 0) return
   const own = entries.find((entry) => isOf(entry, writer))
@@ -68,15 +71,12 @@ export function trackUpdate(
 /** After an apply: the writer owns exactly what it applied; who had a field with another value loses it. */
 export function trackApply(
   object: KubeObject,
-  old: KubeObject | undefined,
+  old: KubeObject,
   applied: FieldSet,
   definition: Definition | undefined,
   writer: Writer,
 ): void {
-  const { changed, removed } = difference(
-    old ? fieldsOf(old, definition, true) : new Map(),
-    fieldsOf(object, definition, true),
-  )
+  const { changed, removed } = difference(old, object, definition)
   const entries = object.metadata.managedFields ?? []
   const own = entries.find((entry) => isOf(entry, writer))
   const mine = new Set(applied.keys())

@@ -1,6 +1,6 @@
 import { clone, equal } from '../objects/json.js'
 import { isObject, type JsonObject } from '../objects/types.js'
-import { resolve } from '../schema/definitions.js'
+import { definitionOf } from '../schema/definitions.js'
 import type { Definition, Field } from '../schema/parse.js'
 
 /**
@@ -23,11 +23,6 @@ export function strategicPatch(target: unknown, patch: unknown, definition: Defi
     if (name.startsWith('$')) applyListDirective(result, name, value, definition)
   }
   return result
-}
-
-const definitionOf = (owner: Definition | undefined, field: Field | undefined): Definition | undefined => {
-  const resolved = owner && field ? resolve(owner, field) : undefined
-  return resolved?.kind === 'definition' ? resolved.definition : undefined
 }
 
 function patchField(

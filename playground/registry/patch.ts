@@ -8,8 +8,9 @@ import { mergePatch } from '../patch/merge.js'
 import { strategicPatch } from '../patch/strategic.js'
 import { definitions } from '../schema/definitions.js'
 import { badRequest, invalid, unsupportedMediaType } from '../status/status.js'
+import { requiredValue } from '../validation/causes.js'
 import { decode, type FieldValidation } from './decode.js'
-import type { Registry, WriteOptions } from './registry.js'
+import type { ObjectName, Registry, WriteOptions } from './registry.js'
 
 export const patchTypes = [
   'application/json-patch+json',
@@ -18,32 +19,26 @@ export const patchTypes = [
   'application/apply-patch+yaml',
 ] as const
 
-export interface PatchOptions extends WriteOptions {
+interface PatchOptions extends WriteOptions {
+  body: unknown
   contentType: string
   fieldValidation: FieldValidation
   force: boolean
 }
 
-export interface PatchResult {
+interface PatchResult {
   object: KubeObject
   created: boolean
   warnings: string[]
 }
 
 /** Changes a part of an object, in the way the content type says. */
-export function patchObject(
-  registry: Registry,
-  kind: Kind,
-  namespace: string | undefined,
-  name: string,
-  body: unknown,
-  options: PatchOptions,
-): PatchResult {
-  if (options.contentType === 'application/apply-patch+yaml')
-    return applyObject(registry, kind, namespace, name, body, options)
+export function patchObject(registry: Registry, target: ObjectName, options: PatchOptions): PatchResult {
+  if (options.contentType === 'application/apply-patch+yaml') return applyObject(registry, target, options)
+  const { kind, namespace, name } = target
   const stored = registry.get(kind, namespace, name)
   const live = kind.storedAs ? kind.storedAs.fromStored(stored) : stored
-  const patched = patchedBy(options.contentType, live, body, kind)
+  const patched = patchedBy(options.contentType, live, options.body, kind)
   const { object, warnings } = decode(kind, clone(patched), options.fieldValidation)
   return { object: registry.update(kind, namespace, name, object, options), created: false, warnings }
 }
@@ -63,23 +58,12 @@ function patchedBy(contentType: string, live: KubeObject, body: unknown, kind: K
   }
 }
 
-function applyObject(
-  registry: Registry,
-  kind: Kind,
-  namespace: string | undefined,
-  name: string,
-  body: unknown,
-  options: PatchOptions,
-): PatchResult {
+function applyObject(registry: Registry, { kind, namespace, name }: ObjectName, options: PatchOptions): PatchResult {
   if (!options.fieldManager) {
-    const cause = {
-      reason: 'FieldValueRequired',
-      field: 'fieldManager',
-      message: 'Required value: is required for apply patch',
-    }
+    const cause = requiredValue('fieldManager', 'is required for apply patch')
     throw invalid('meta.k8s.io', 'PatchOptions', '', [cause])
   }
-  const { object: config, warnings } = decode(kind, clone(body), options.fieldValidation)
+  const { object: config, warnings } = decode(kind, clone(options.body), options.fieldValidation)
   if (config.metadata.managedFields) throw badRequest('metadata.managedFields must be nil')
   config.metadata.name ??= name
   if (options.subresource !== 'status' && kind.hasStatus) delete config.status

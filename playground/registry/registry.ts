@@ -9,7 +9,14 @@ import { trackUpdate, type Writer } from '../patch/managed-fields.js'
 import { definitions } from '../schema/definitions.js'
 import { alreadyExists, badRequest, conflict, forbidden, invalid, modified, notFound } from '../status/status.js'
 import type { Store } from '../storage/store.js'
+import { forbiddenValue } from '../validation/causes.js'
 import { checkMeta } from '../validation/names.js'
+
+export interface ObjectName {
+  kind: Kind
+  namespace: string | undefined
+  name: string
+}
 
 export interface WriteOptions {
   /** Go through all checks, store nothing. */
@@ -157,8 +164,8 @@ export class Registry {
       const added = (object.metadata.finalizers ?? []).filter((name) => !old.metadata.finalizers?.includes(name))
       if (added.length > 0) {
         const names = added.map((name) => JSON.stringify(name)).join(', ')
-        const message = `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{${names}}`
-        causes.push({ reason: 'FieldValueForbidden', field: 'metadata.finalizers', message })
+        const why = `no new finalizers can be added if the object is being deleted, found new finalizers []string{${names}}`
+        causes.push(forbiddenValue('metadata.finalizers', why))
       }
     }
     if (causes.length > 0) throw invalid(kind.group, kind.kind, object.metadata.name ?? '', causes)

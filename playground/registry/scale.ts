@@ -1,29 +1,26 @@
-import type { Kind } from '../kinds/kind.js'
 import { clone } from '../objects/json.js'
 import type { Deployment } from '../objects/kinds.js'
 import { isObject, type KubeObject } from '../objects/types.js'
+import { labelsText } from '../selectors/labels.js'
 import { badRequest } from '../status/status.js'
-import type { Registry, WriteOptions } from './registry.js'
+import type { ObjectName, Registry, WriteOptions } from './registry.js'
 
 /** The `scale` subresource: one number of a larger object. */
 export function scaleOf(object: KubeObject): KubeObject {
   const { metadata, spec, status } = object as Deployment
   const { name, namespace, uid, resourceVersion, creationTimestamp } = metadata
-  const labels = Object.entries(spec.selector?.matchLabels ?? {}).map(([key, value]) => `${key}=${value}`)
   return {
     kind: 'Scale',
     apiVersion: 'autoscaling/v1',
     metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
     spec: { replicas: spec.replicas ?? 1 },
-    status: { replicas: status?.replicas ?? 0, selector: labels.join(',') },
+    status: { replicas: status?.replicas ?? 0, selector: labelsText(spec.selector?.matchLabels) },
   }
 }
 
 export function writeScale(
   registry: Registry,
-  kind: Kind,
-  namespace: string | undefined,
-  name: string,
+  { kind, namespace, name }: ObjectName,
   scale: unknown,
   options: WriteOptions,
 ): KubeObject {

@@ -37,7 +37,7 @@ const scalars: Readonly<Record<string, { type: string; format?: string }>> = {
 }
 
 /** What a field's type is: a scalar, another definition, or neither (an object nobody looks into). */
-export type Resolved =
+type Resolved =
   | { kind: 'scalar'; name: string; type: string; format?: string }
   | { kind: 'definition'; definition: Definition }
   | { kind: 'open' }
@@ -52,4 +52,10 @@ export function resolve(owner: Definition, field: Field): Resolved {
     if (definition) return { kind: 'definition', definition }
   }
   return { kind: 'open' }
+}
+
+/** The definition of a field's type, if it has one. */
+export function definitionOf(owner: Definition | undefined, field: Field | undefined): Definition | undefined {
+  const resolved = owner && field ? resolve(owner, field) : undefined
+  return resolved?.kind === 'definition' ? resolved.definition : undefined
 }

@@ -1,8 +1,6 @@
 /** `k8s.io/api/discovery/v1`. */
 export const discoveryTypes = `
-EndpointSlice: Some of the endpoints of a Service.
-  apiVersion string | The version of the API this object is written in.
-  kind string | The kind of this object.
+object EndpointSlice: Some of the endpoints of a Service.
   metadata ObjectMeta #1 | Names, labels and life cycle; the label kubernetes.io/service-name names the Service.
   addressType string! #4 | IPv4, IPv6 or FQDN. It cannot be changed.
   endpoints []Endpoint! #2 | The endpoints, at most 1000.
@@ -36,10 +34,7 @@ EndpointPort: One port of a slice.
 
 /** `k8s.io/api/networking/v1`. */
 export const networkingTypes = `
-ServiceCIDR: A range of addresses that cluster IPs are assigned from.
-  apiVersion string | The version of the API this object is written in.
-  kind string | The kind of this object.
-  metadata ObjectMeta #1 | Names, labels and life cycle.
+object ServiceCIDR: A range of addresses that cluster IPs are assigned from.
   spec ServiceCIDRSpec #2 | The ranges.
   status ServiceCIDRStatus #3 | What was last seen of it.
 ServiceCIDRSpec: Ranges that cluster IPs are assigned from.
@@ -50,10 +45,7 @@ ServiceCIDRStatus: What was last seen of a ServiceCIDR.
 
 /** `k8s.io/api/events/v1`. */
 export const eventsTypes = `
-Event: Something that happened to an object.
-  apiVersion string | The version of the API this object is written in.
-  kind string | The kind of this object.
-  metadata ObjectMeta #1 | Names, labels and life cycle.
+object Event: Something that happened to an object.
   eventTime MicroTime! #2 | When it was first seen.
   series EventSeries #3 | The series this belongs to.
   reportingController string #4 | The controller that reports it.
@@ -75,10 +67,7 @@ EventSeries: An event that repeats.
 
 /** `k8s.io/api/apps/v1`. */
 export const appsTypes = `
-Deployment: Keeps a number of equal pods running.
-  apiVersion string | The version of the API this object is written in.
-  kind string | The kind of this object.
-  metadata ObjectMeta #1 | Names, labels and life cycle.
+object Deployment: Keeps a number of equal pods running.
   spec DeploymentSpec #2 | What it should be.
   status DeploymentStatus #3 | What was last seen of it.
 DeploymentSpec: What a Deployment should be.
@@ -117,10 +106,7 @@ DeploymentCondition: One aspect of a Deployment.
 
 /** `k8s.io/api/autoscaling/v1`. */
 export const autoscalingTypes = `
-Scale: How many pods a controller should keep.
-  apiVersion string | The version of the API this object is written in.
-  kind string | The kind of this object.
-  metadata ObjectMeta #1 | Names, labels and life cycle.
+object Scale: How many pods a controller should keep.
   spec ScaleSpec #2 | What it should be.
   status ScaleStatus #3 | What was last seen of it.
 ScaleSpec: What a scale should be.

@@ -1,9 +1,6 @@
 /** Node, in `k8s.io/api/core/v1`. */
 export const nodeTypes = `
-Node: A machine that runs pods.
-  apiVersion string | The version of the API this object is written in.
-  kind string | The kind of this object.
-  metadata ObjectMeta #1 | Names, labels and life cycle.
+object Node: A machine that runs pods.
   spec NodeSpec #2 | What it should be.
   status NodeStatus #3 | What was last seen of it.
 NodeSpec: What a node should be.

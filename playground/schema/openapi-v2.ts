@@ -1,14 +1,14 @@
 import type { Kinds } from '../kinds/index.js'
 import type { Kind } from '../kinds/kind.js'
 import { isObject, type JsonObject } from '../objects/types.js'
-import { allSchemas, pathsOf, writeParameters } from './openapi.js'
+import { allSchemas, groupVersionKind, pathsOf, writeParameters } from './openapi.js'
 import { message, text, truth } from './protobuf.js'
 
 /** `/openapi/v2` as JSON. */
 export function openApiV2(kinds: Kinds): JsonObject {
   const paths: JsonObject = {}
   for (const kind of kinds.all) {
-    const gvk = { group: kind.group, kind: kind.kind, version: kind.version }
+    const gvk = groupVersionKind(kind)
     const parameters = writeParameters.map((name) => ({ name, in: 'query', type: 'string', uniqueItems: true }))
     const patch = { parameters, responses: { '200': { description: 'OK' } }, 'x-kubernetes-group-version-kind': gvk }
     paths[pathsOf(kind).object] = { patch }
@@ -43,8 +43,7 @@ function pathItem(kind: Kind): Buffer {
     return message(8, message(1, message(2, query)))
   })
   const responses = message(9, message(1, text(1, '200'), message(2, message(1, text(1, 'OK')))))
-  const gvk = { group: kind.group, kind: kind.kind, version: kind.version }
-  return message(8, ...parameters, responses, extension(13, 'x-kubernetes-group-version-kind', gvk))
+  return message(8, ...parameters, responses, extension(13, 'x-kubernetes-group-version-kind', groupVersionKind(kind)))
 }
 
 function schemaFields(schema: JsonObject): Buffer {

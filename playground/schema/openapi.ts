@@ -42,7 +42,7 @@ function fieldSchema(owner: Definition, field: Field, root: SchemaRoot): JsonObj
   return { description: field.description, type: 'array', items: one, ...extensions }
 }
 
-const groupVersionKind = ({ group, version, kind }: { group: string; version: string; kind: string }) => ({
+export const groupVersionKind = ({ group, version, kind }: { group: string; version: string; kind: string }) => ({
   group,
   version,
   kind,

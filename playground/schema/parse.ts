@@ -1,7 +1,8 @@
 import { KpngError } from '@kpng/api'
 
 /**
- * The notation of the `*-types.ts` files: a line `Name: description` starts a type, indented lines are its fields:
+ * The notation of the `*-types.ts` files: a line `Name: description` starts a type, `object Name: description` one that has the
+ * fields of every object as well. Indented lines are its fields:
  *
  *     ports []ServicePort! #1 merge=port map=port,protocol =default | description
  *
@@ -58,6 +59,12 @@ function parseField(text: string, line: string): [string, Field] {
   return [name, field]
 }
 
+const objectFields = [
+  '  apiVersion string | The version of the API this object is written in.',
+  '  kind string | The kind of this object.',
+  '  metadata ObjectMeta #1 | Names, labels and life cycle.',
+]
+
 /** The types of one API package; `prefix` makes their full names (`io.k8s.api.core.v1.`). */
 export function parseTypes(prefix: string, text: string): Definition[] {
   const definitions: Definition[] = []
@@ -69,9 +76,9 @@ export function parseTypes(prefix: string, text: string): Definition[] {
       fields.set(name, field)
       continue
     }
-    const colon = line.indexOf(': ')
-    fields = new Map()
-    definitions.push({ name: prefix + line.slice(0, colon), description: line.slice(colon + 2), fields })
+    const [, object, name, description = ''] = /^(object )?(\w+): (.*)$/.exec(line) ?? []
+    fields = new Map(object ? objectFields.map((text) => parseField(prefix, text)) : [])
+    definitions.push({ name: prefix + name, description, fields })
   }
   return definitions
 }

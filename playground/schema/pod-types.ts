@@ -1,9 +1,6 @@
 /** Pod, in `k8s.io/api/core/v1`. What nothing here looks into (storage, placement rules) is an open object. */
 export const podTypes = `
-Pod: Containers that run together on one node and share an address.
-  apiVersion string | The version of the API this object is written in.
-  kind string | The kind of this object.
-  metadata ObjectMeta #1 | Names, labels and life cycle.
+object Pod: Containers that run together on one node and share an address.
   spec PodSpec #2 | What it should be.
   status PodStatus #3 | What was last seen of it.
 PodTemplateSpec: What the pods of a controller look like.

@@ -1,9 +1,6 @@
 /** The kinds a Service proxy reads, in `k8s.io/api/core/v1`. */
 export const serviceTypes = `
-Service: A name for a set of pods, and the virtual addresses and ports that a proxy serves for them.
-  apiVersion string | The version of the API this object is written in.
-  kind string | The kind of this object.
-  metadata ObjectMeta #1 | Names, labels and life cycle.
+object Service: A name for a set of pods, and the virtual addresses and ports that a proxy serves for them.
   spec ServiceSpec #2 | What the Service should do.
   status ServiceStatus #3 | What was last seen of it; filled in by the system.
 ServiceSpec: What a Service should do.
@@ -52,10 +49,7 @@ PortStatus: The state of one port of a load balancer.
   port int32! #1 | The port.
   protocol string! #2 | TCP, UDP or SCTP.
   error string #3 | What is wrong with it.
-Endpoints: The addresses that implement a Service. Superseded by EndpointSlice.
-  apiVersion string | The version of the API this object is written in.
-  kind string | The kind of this object.
-  metadata ObjectMeta #1 | Names, labels and life cycle.
+object Endpoints: The addresses that implement a Service. Superseded by EndpointSlice.
   subsets []EndpointSubset #2 | Groups of addresses that have the same ports.
 EndpointSubset: Addresses that have the same ports.
   addresses []EndpointAddress #1 | Those that are ready.
@@ -79,10 +73,7 @@ ObjectReference: Points at another object.
   apiVersion string #5 | Its API version.
   resourceVersion string #6 | The version that is meant.
   fieldPath string #7 | The part of it that is meant.
-Namespace: A scope for names.
-  apiVersion string | The version of the API this object is written in.
-  kind string | The kind of this object.
-  metadata ObjectMeta #1 | Names, labels and life cycle.
+object Namespace: A scope for names.
   spec NamespaceSpec #2 | What it should be.
   status NamespaceStatus #3 | What was last seen of it.
 NamespaceSpec: What a namespace should be.
@@ -96,9 +87,7 @@ NamespaceCondition: One aspect of a namespace.
   lastTransitionTime Time #4 | When the status last changed.
   reason string #5 | A word that programs can match.
   message string #6 | A sentence for people.
-Event: Something that happened to an object.
-  apiVersion string | The version of the API this object is written in.
-  kind string | The kind of this object.
+object Event: Something that happened to an object.
   metadata ObjectMeta! #1 | Names, labels and life cycle.
   involvedObject ObjectReference! #2 | The object it happened to.
   reason string #3 | A word that programs can match.

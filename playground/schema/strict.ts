@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from '../objects/types.js'
 import { resolve } from './definitions.js'
 import type { Definition, Field } from './parse.js'
 
-export interface SchemaProblems {
+interface SchemaProblems {
   /** Fields the type does not have, by path: a warning, or an error when the writer asked to be strict. */
   unknown: string[]
   /** Values of a wrong type, in Go's words: always an error. */

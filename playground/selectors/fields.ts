@@ -1,7 +1,7 @@
 import type { KubeObject } from '../objects/types.js'
 import { badRequest } from '../status/status.js'
 
-export interface FieldRequirement {
+interface FieldRequirement {
   field: string
   value: string
   equal: boolean

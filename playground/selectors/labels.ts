@@ -3,7 +3,7 @@ import { badRequest } from '../status/status.js'
 export type Labels = Readonly<Record<string, string>>
 
 /** `a=b,c!=d,e in (f,g),h notin (i),j,!k`: all requirements must hold. */
-export interface LabelRequirement {
+interface LabelRequirement {
   key: string
   operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'
   values: readonly string[]
@@ -71,6 +71,13 @@ function holds(requirement: LabelRequirement, labels: Labels): boolean {
 
 export const matchesLabels = (requirements: readonly LabelRequirement[], labels: Labels = {}): boolean =>
   requirements.every((requirement) => holds(requirement, labels))
+
+/** `a=b,c=d` */
+export const labelsText = (labels: Labels = {}): string =>
+  Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .sort()
+    .join(',')
 
 /** `spec.selector` of a Service: every label must be equal. */
 export const matchesAll = (wanted: Labels, labels: Labels = {}): boolean =>

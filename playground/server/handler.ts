@@ -3,25 +3,24 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Log } from '@kpng/api'
 import type { Faults } from '../faults.js'
 import { apiVersionOf, resourceOf } from '../kinds/kind.js'
-import { type KubeObject, keyOf } from '../objects/types.js'
+import { keyOf } from '../objects/types.js'
 import { patchTypes } from '../registry/patch.js'
 import type { Registry } from '../registry/registry.js'
 import { scaleOf } from '../registry/scale.js'
 import { definitions } from '../schema/definitions.js'
 import type { Definition } from '../schema/parse.js'
 import { methodNotAllowed, unauthorized, unknownResource, unsupportedMediaType } from '../status/status.js'
-import { Stored } from '../storage/store.js'
+import { kindFirst, Stored } from '../storage/store.js'
 import { Documents } from './documents.js'
 import { selectionOf } from './filter.js'
 import { listPage } from './list.js'
 import { openWatch, type WatchSettings } from './open-watch.js'
-import { type Representation, representationFor } from './representation.js'
+import { type IncludeObject, type Representation, representationFor } from './representation.js'
 import { parseBody, readBody, sendError, sendJson, sendList, sendObject } from './respond.js'
 import { type Route, routeOf } from './route.js'
-import type { IncludeObject } from './table.js'
 import { create, deletedStatus, patch, remove, removeAll, replace, type WriteRequest, type Written } from './write.js'
 
-export interface HandlerOptions {
+interface HandlerOptions {
   registry: Registry
   faults: Faults
   watchSettings: WatchSettings
@@ -134,8 +133,7 @@ function sendWritten({ code, object, warnings }: Written, form: Representation, 
     sendJson(response, code, object, warnings)
     return
   }
-  const { kind, apiVersion, metadata, ...rest } = object as KubeObject
-  const stored = new Stored('', Number(metadata.resourceVersion ?? 0), { kind, apiVersion, metadata, ...rest })
+  const stored = new Stored('', Number(object.metadata.resourceVersion ?? 0), kindFirst(object))
   sendObject(response, code, stored, form, warnings)
 }
 

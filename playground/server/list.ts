@@ -1,6 +1,14 @@
 import { resourceOf } from '../kinds/kind.js'
-import { badRequest, expired, invalid, tooLargeResourceVersion } from '../status/status.js'
+import {
+  badRequest,
+  type Cause,
+  expired,
+  invalid,
+  type StatusError,
+  tooLargeResourceVersion,
+} from '../status/status.js'
 import type { Store, Stored } from '../storage/store.js'
+import { forbiddenValue, invalidValue } from '../validation/causes.js'
 import type { Selection } from './filter.js'
 import type { ListMeta } from './representation.js'
 import type { Route } from './route.js'
@@ -32,28 +40,28 @@ function decodeToken(text: string): ContinueToken {
 export function versionOf(text: string | null): number | undefined {
   if (text === null || text === '') return undefined
   if (!/^\d+$/.test(text)) {
-    const message = `Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`
-    throw invalid('', 'ListOptions', '', [{ reason: 'FieldValueInvalid', field: 'resourceVersion', message }])
+    const why = `strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`
+    throw invalid('', 'ListOptions', '', [invalidValue('resourceVersion', text, why)])
   }
   return Number(text)
 }
+
+export const invalidListOptions = (cause: Cause): StatusError => invalid('meta.k8s.io', 'ListOptions', '', [cause])
 
 const tooOld =
   'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.'
 
 function checkMatch(version: number | undefined, match: string | null): void {
   if (match === null || match === '') return
-  const refuse = (message: string) =>
-    invalid('meta.k8s.io', 'ListOptions', '', [
-      { reason: 'FieldValueForbidden', field: 'resourceVersionMatch', message },
-    ])
+  const field = 'resourceVersionMatch'
   if (version === undefined)
-    throw refuse('Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided')
+    throw invalidListOptions(forbiddenValue(field, `${field} is forbidden unless resourceVersion is provided`))
   if (match !== 'Exact' && match !== 'NotOlderThan') {
-    throw refuse(`Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`)
+    const message = `Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`
+    throw invalidListOptions({ reason: 'FieldValueNotSupported', field, message })
   }
   if (match === 'Exact' && version === 0) {
-    throw refuse('Forbidden: resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
+    throw invalidListOptions(forbiddenValue(field, `${field} "Exact" is forbidden for resourceVersion "0"`))
   }
 }
 
@@ -72,7 +80,7 @@ function startOf(store: Store, query: URLSearchParams, limit: number): { revisio
   const exact = match === 'Exact' || (!match && limit > 0 && version !== undefined && version > 0)
   if (!exact || version === undefined) return { revision: store.revision, after: '' }
   if (version < store.compactedRevision) {
-    throw expired(`The resourceVersion for the provided list is too old.`)
+    throw expired('The resourceVersion for the provided list is too old.')
   }
   return { revision: version, after: '' }
 }

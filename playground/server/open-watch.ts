@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import { resourceOf } from '../kinds/kind.js'
-import { expired, invalid, type StatusError, tooLargeResourceVersion } from '../status/status.js'
+import { expired, tooLargeResourceVersion } from '../status/status.js'
 import type { Store } from '../storage/store.js'
+import { forbiddenValue } from '../validation/causes.js'
 import type { Filter } from './filter.js'
-import { versionOf } from './list.js'
+import { invalidListOptions, versionOf } from './list.js'
 import type { Representation } from './representation.js'
 import type { Route } from './route.js'
 import { Watch } from './watch.js'
@@ -35,7 +36,7 @@ export function openWatch(
   const streaming = streamsInitialEvents(query, settings.streamingLists)
   if (version !== undefined && version > store.revision) throw tooLargeResourceVersion(version, store.revision)
   const bookmarks = settings.bookmarks && query.get('allowWatchBookmarks') === 'true'
-  const watch = new Watch(store, resourceOf(route.kind), filter, form, response, bookmarks)
+  const watch = new Watch({ store, resource: resourceOf(route.kind), filter, form, response, bookmarks })
   if (settings.hang) watch.hang()
   const old = version !== undefined && version > 0 && version < store.compactedRevision
   const initial = streaming === true || (streaming === undefined && (version === undefined || version === 0))
@@ -56,10 +57,7 @@ export function openWatch(
 function streamsInitialEvents(query: URLSearchParams, mode: StreamingLists): boolean | undefined {
   const asked = query.get('sendInitialEvents')
   if (asked === null || mode === 'ignored') return undefined
-  const refuse = (field: string, message: string): StatusError =>
-    invalid('meta.k8s.io', 'ListOptions', '', [
-      { reason: 'FieldValueForbidden', field, message: `Forbidden: ${message}` },
-    ])
+  const refuse = (field: string, why: string) => invalidListOptions(forbiddenValue(field, why))
   if (mode === 'refused') {
     throw refuse(
       'sendInitialEvents',

@@ -1,9 +1,7 @@
-import type { Kind } from '../kinds/kind.js'
-import { apiVersionOf } from '../kinds/kind.js'
+import { apiVersionOf, type Kind } from '../kinds/kind.js'
 import type { KubeObject } from '../objects/types.js'
 import { notAcceptable } from '../status/status.js'
-import { Stored } from '../storage/store.js'
-import { type IncludeObject, partialOf, rowOf, tableOf } from './table.js'
+import { kindFirst, Stored } from '../storage/store.js'
 
 export interface ListMeta {
   resourceVersion: string
@@ -20,6 +18,8 @@ export interface Representation {
   item(stored: Stored): string
   bookmark(metadata: object): string
 }
+
+export type IncludeObject = 'None' | 'Metadata' | 'Object'
 
 interface Accepted {
   type: string
@@ -54,12 +54,17 @@ function inVersion(kind: Kind, stored: Stored): Stored {
   if (!kind.storedAs) return stored
   let other = converted.get(stored)
   if (!other) {
-    const { kind: name, apiVersion, metadata, ...rest } = kind.storedAs.fromStored(stored.object as KubeObject)
-    other = new Stored(stored.key, stored.revision, { kind: name, apiVersion, metadata, ...rest })
+    const object = kindFirst(kind.storedAs.fromStored(stored.object as KubeObject))
+    other = new Stored(stored.key, stored.revision, object)
     converted.set(stored, other)
   }
   return other
 }
+
+const listText = (kind: string, apiVersion: string, metadata: ListMeta) => ({
+  head: `${JSON.stringify({ kind, apiVersion, metadata }).slice(0, -1)},"items":[`,
+  tail: ']}\n',
+})
 
 function plain(kind: Kind): Representation {
   const apiVersion = apiVersionOf(kind)
@@ -67,13 +72,41 @@ function plain(kind: Kind): Representation {
     id: apiVersion,
     object: (stored) => inVersion(kind, stored).json,
     item: (stored) => inVersion(kind, stored).itemJson,
-    list: (meta) => ({
-      head: `${JSON.stringify({ kind: `${kind.kind}List`, apiVersion, metadata: meta }).slice(0, -1)},"items":[`,
-      tail: ']}\n',
-    }),
+    list: (meta) => listText(`${kind.kind}List`, apiVersion, meta),
     bookmark: (metadata) => JSON.stringify({ kind: kind.kind, apiVersion, metadata }),
   }
 }
+
+/** An object reduced to its metadata. */
+const partialOf = ({ metadata }: Readonly<KubeObject>) => ({
+  kind: 'PartialObjectMetadata',
+  apiVersion: 'meta.k8s.io/v1',
+  metadata,
+})
+
+const columnsOf = (kind: Kind) =>
+  kind.columns.map(({ name, type = 'string', format = '', description, priority = 0 }) => ({
+    name,
+    type,
+    format,
+    description,
+    priority,
+  }))
+
+function rowOf(kind: Kind, object: Readonly<KubeObject>, include: IncludeObject) {
+  const cells = kind.row(object as KubeObject, Date.now())
+  if (include === 'None') return { cells, object: null }
+  return { cells, object: include === 'Object' ? object : partialOf(object) }
+}
+
+/** `meta.k8s.io/v1 Table`: what `kubectl get` shows. */
+const tableOf = (kind: Kind, metadata: object, rows: readonly unknown[]) => ({
+  kind: 'Table',
+  apiVersion: 'meta.k8s.io/v1',
+  metadata,
+  columnDefinitions: columnsOf(kind),
+  rows,
+})
 
 function table(kind: Kind, include: IncludeObject): Representation {
   const row = (stored: Stored) => rowOf(kind, stored.object, include)
@@ -95,10 +128,7 @@ function partial(): Representation {
     id: 'partial',
     object: (stored) => JSON.stringify(partialOf(stored.object)),
     item: (stored) => JSON.stringify(partialOf(stored.object)),
-    list: (meta) => ({
-      head: `${JSON.stringify({ kind: 'PartialObjectMetadataList', apiVersion, metadata: meta }).slice(0, -1)},"items":[`,
-      tail: ']}\n',
-    }),
+    list: (meta) => listText('PartialObjectMetadataList', apiVersion, meta),
     bookmark: (metadata) => JSON.stringify({ kind: 'PartialObjectMetadata', apiVersion, metadata }),
   }
 }

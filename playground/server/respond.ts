@@ -42,11 +42,7 @@ export function sendError(response: ServerResponse, error: unknown): void {
   const status =
     error instanceof StatusError
       ? error.status
-      : new StatusError(
-          500,
-          'InternalError',
-          `Internal error occurred: ${error instanceof Error ? error.message : String(error)}`,
-        ).status
+      : new StatusError(500, 'InternalError', `Internal error occurred: ${messageOf(error)}`).status
   const retryAfter = status.details?.retryAfterSeconds
   if (retryAfter !== undefined) response.setHeader('retry-after', String(retryAfter))
   if (status.code === 401) response.setHeader('www-authenticate', 'Bearer realm="kpng-playground"')

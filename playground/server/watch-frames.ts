@@ -1,6 +1,5 @@
-import type { KubeObject } from '../objects/types.js'
 import type { Status } from '../status/status.js'
-import { type Change, Stored } from '../storage/store.js'
+import { atRevision, type Change, Stored } from '../storage/store.js'
 import type { Filter } from './filter.js'
 import type { Representation } from './representation.js'
 
@@ -40,18 +39,10 @@ export function changeFrame(change: Change, filter: Filter, form: Representation
   }
   if (!was || !before) return undefined
   if (deleted) return once(change, `${form.id} DELETED`, () => frame('DELETED', form.object(after)))
-  return once(change, `${form.id} left`, () => frame('DELETED', form.object(atRevision(before, change.revision))))
-}
-
-/** The last version the watch could see, with the revision of the change that took it away. */
-function atRevision({ key, object }: Stored, revision: number): Stored {
-  const { kind, apiVersion, metadata, ...rest } = object as KubeObject
-  return new Stored(key, revision, {
-    kind,
-    apiVersion,
-    metadata: { ...metadata, resourceVersion: String(revision) },
-    ...rest,
-  })
+  // The last version the watch could see, with the revision of the change that took it away.
+  const { key, revision } = change
+  const last = () => new Stored(key, revision, atRevision(before.object, revision))
+  return once(change, `${form.id} left`, () => frame('DELETED', form.object(last())))
 }
 
 export function bookmarkFrame(revision: number, form: Representation, initialEventsEnd: boolean): Buffer {

@@ -14,6 +14,16 @@ const longestTimer = 2 ** 31 - 1
 /** Small events are gathered up to this many bytes. */
 const writeSize = 64 * 1024
 
+export interface WatchOptions {
+  store: Store
+  resource: string
+  filter: Filter
+  form: Representation
+  response: ServerResponse
+  /** Whether the client gets bookmarks. */
+  bookmarks: boolean
+}
+
 /** One watch of one client: a queue of events, written as fast as the client reads. Encoding waits until an event is written. */
 export class Watch {
   readonly #queue: (() => Buffer | undefined)[] = []
@@ -25,55 +35,38 @@ export class Watch {
   #hung = false
   #scheduled = false
   #sentRevision = 0
-  readonly #store: Store
-  readonly #resource: string
-  readonly #filter: Filter
-  readonly #form: Representation
-  readonly #response: ServerResponse
-  readonly #bookmarks: boolean
+  readonly #options: WatchOptions
 
-  constructor(
-    store: Store,
-    resource: string,
-    filter: Filter,
-    form: Representation,
-    response: ServerResponse,
-    bookmarks: boolean,
-  ) {
-    this.#store = store
-    this.#resource = resource
-    this.#filter = filter
-    this.#form = form
-    this.#response = response
-    this.#bookmarks = bookmarks
+  constructor(options: WatchOptions) {
+    this.#options = options
   }
 
   start(changes: readonly Change[]): void {
     this.#open()
-    for (const change of changes) if (change.resource === this.#resource) this.#see(change)
+    for (const change of changes) if (change.resource === this.#options.resource) this.#see(change)
     this.#pump()
   }
 
   /** First every object there is, then what happens; with `announceEnd` a marked bookmark in between. */
   startWithState(announceEnd: boolean): void {
     this.#open()
-    for (const stored of this.#store.list(this.#resource)) {
-      if (this.#filter(stored)) this.#queue.push(() => initialFrame(stored, this.#form))
+    for (const stored of this.#options.store.list(this.#options.resource)) {
+      if (this.#options.filter(stored)) this.#queue.push(() => initialFrame(stored, this.#options.form))
     }
-    const { revision } = this.#store
-    if (announceEnd) this.#queue.push(() => bookmarkFrame(revision, this.#form, true))
+    const { revision } = this.#options.store
+    if (announceEnd) this.#queue.push(() => bookmarkFrame(revision, this.#options.form, true))
     this.#pump()
   }
 
   #open(): void {
-    this.#response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-cache, private' })
-    this.#response.flushHeaders()
-    this.#response.on('drain', () => {
+    this.#options.response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-cache, private' })
+    this.#options.response.flushHeaders()
+    this.#options.response.on('drain', () => {
       this.#blocked = false
       this.#pump()
     })
-    this.#response.on('close', () => this.#stop())
-    this.#unsubscribe = this.#store.subscribe(this.#resource, (change) => {
+    this.#options.response.on('close', () => this.#stop())
+    this.#unsubscribe = this.#options.store.subscribe(this.#options.resource, (change) => {
       this.#see(change)
       this.#pumpSoon()
     })
@@ -101,20 +94,20 @@ export class Watch {
         Math.min(seconds * 1000, longestTimer),
       ),
     )
-    if (this.#bookmarks) this.#timers.push(setInterval(() => this.bookmark(), bookmarkIntervalMs))
+    if (this.#options.bookmarks) this.#timers.push(setInterval(() => this.bookmark(), bookmarkIntervalMs))
     for (const timer of this.#timers) timer.unref()
   }
 
   #see(change: Change): void {
-    this.#queue.push(() => changeFrame(change, this.#filter, this.#form))
+    this.#queue.push(() => changeFrame(change, this.#options.filter, this.#options.form))
     if (this.#queue.length - this.#position > maximumUnsent) this.drop()
   }
 
   bookmark(): void {
-    const { revision } = this.#store
-    if (!this.#bookmarks || revision === this.#sentRevision) return
+    const { revision } = this.#options.store
+    if (!this.#options.bookmarks || revision === this.#sentRevision) return
     this.#sentRevision = revision
-    this.#queue.push(() => bookmarkFrame(revision, this.#form, false))
+    this.#queue.push(() => bookmarkFrame(revision, this.#options.form, false))
     this.#pump()
   }
 
@@ -129,7 +122,7 @@ export class Watch {
         size += frame.length
       }
       const [only] = frames
-      if (only) this.#blocked = !this.#response.write(frames.length === 1 ? only : Buffer.concat(frames))
+      if (only) this.#blocked = !this.#options.response.write(frames.length === 1 ? only : Buffer.concat(frames))
     }
     if (this.#position === this.#queue.length || this.#position > 1024) {
       this.#queue.splice(0, this.#position)
@@ -151,12 +144,12 @@ export class Watch {
 
   /** Cuts the connection without a word. */
   drop(): void {
-    this.#response.socket?.destroy()
+    this.#options.response.socket?.destroy()
     this.#stop()
   }
 
   end(): void {
-    if (!this.#hung) this.#response.end()
+    if (!this.#hung) this.#options.response.end()
     this.#stop()
   }
 

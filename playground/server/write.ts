@@ -4,9 +4,10 @@ import { mergePatch } from '../patch/merge.js'
 import { decode, type FieldValidation } from '../registry/decode.js'
 import { type DeleteOptions, type Deletion, deleteObject } from '../registry/delete.js'
 import { patchObject } from '../registry/patch.js'
-import type { Registry, WriteOptions } from '../registry/registry.js'
+import type { ObjectName, Registry, WriteOptions } from '../registry/registry.js'
 import { scaleOf, writeScale } from '../registry/scale.js'
 import { badRequest, invalid, methodNotAllowed, type Status } from '../status/status.js'
+import { unsupportedValue } from '../validation/causes.js'
 import type { Route } from './route.js'
 
 export interface WriteRequest {
@@ -30,16 +31,18 @@ function fieldValidation(query: URLSearchParams): FieldValidation {
   const asked = query.get('fieldValidation') || 'Warn'
   const found = validations.find((validation) => validation === asked)
   if (found) return found
-  const message = `Unsupported value: ${JSON.stringify(asked)}: supported values: "Ignore", "Strict", "Warn"`
-  throw invalid('meta.k8s.io', 'CreateOptions', '', [
-    { reason: 'FieldValueNotSupported', field: 'fieldValidation', message },
-  ])
+  throw invalid('meta.k8s.io', 'CreateOptions', '', [unsupportedValue('fieldValidation', asked, validations)])
 }
 
 function writeOptions({ query, userAgent, route }: WriteRequest): WriteOptions {
   const dryRun = query.getAll('dryRun').includes('All')
   const fieldManager = query.get('fieldManager') || userAgent.split('/')[0]?.slice(0, 128) || 'unknown'
   return { dryRun, fieldManager, subresource: route.subresource === 'status' ? 'status' : '' }
+}
+
+function targetOf({ route: { kind, namespace, name } }: WriteRequest): ObjectName {
+  if (name === undefined) throw methodNotAllowed()
+  return { kind, namespace, name }
 }
 
 export function create(registry: Registry, request: WriteRequest): Written {
@@ -52,31 +55,28 @@ export function create(registry: Registry, request: WriteRequest): Written {
 }
 
 export function replace(registry: Registry, request: WriteRequest): Written {
-  const { kind, namespace, name, subresource } = request.route
-  if (name === undefined) throw methodNotAllowed()
-  if (subresource === 'scale') {
-    return {
-      code: 200,
-      object: writeScale(registry, kind, namespace, name, request.body, writeOptions(request)),
-      warnings: [],
-    }
+  const target = targetOf(request)
+  const { kind, namespace, name } = target
+  if (request.route.subresource === 'scale') {
+    const object = writeScale(registry, target, request.body, writeOptions(request))
+    return { code: 200, object, warnings: [] }
   }
   const { object, warnings } = decode(kind, request.body, fieldValidation(request.query))
   return { code: 200, object: registry.update(kind, namespace, name, object, writeOptions(request)), warnings }
 }
 
 export function patch(registry: Registry, request: WriteRequest): Written {
-  const { kind, namespace, name, subresource } = request.route
-  if (name === undefined) throw methodNotAllowed()
+  const target = targetOf(request)
   const options = writeOptions(request)
-  if (subresource === 'scale') {
-    const scale = mergePatch(scaleOf(registry.get(kind, namespace, name)), request.body)
-    return { code: 200, object: writeScale(registry, kind, namespace, name, scale, options), warnings: [] }
+  if (request.route.subresource === 'scale') {
+    const scale = mergePatch(scaleOf(registry.get(target.kind, target.namespace, target.name)), request.body)
+    return { code: 200, object: writeScale(registry, target, scale, options), warnings: [] }
   }
   const apply = request.contentType === 'application/apply-patch+yaml'
   if (apply && !request.query.get('fieldManager')) options.fieldManager = ''
-  const { object, created, warnings } = patchObject(registry, kind, namespace, name, request.body, {
+  const { object, created, warnings } = patchObject(registry, target, {
     ...options,
+    body: request.body,
     contentType: request.contentType,
     fieldValidation: fieldValidation(request.query),
     force: request.query.get('force') === 'true',

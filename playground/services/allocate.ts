@@ -3,7 +3,13 @@ import type { IpFamily, Service } from '../objects/kinds.js'
 import { keyOf } from '../objects/types.js'
 import type { Cause } from '../status/status.js'
 import { forbiddenValue, invalidValue } from '../validation/causes.js'
-import { isHeadless, needsClusterIp, needsHealthCheckPort, needsNodePort } from './defaults.js'
+import {
+  isHeadless,
+  isHeadlessWithoutSelector,
+  needsClusterIp,
+  needsHealthCheckPort,
+  needsNodePort,
+} from './defaults.js'
 import type { ServiceNetwork } from './network.js'
 
 /** Decides the IP families of a Service, then takes the cluster IPs and node ports it needs. */
@@ -22,7 +28,7 @@ function familyProblems({ spec }: Service, configured: readonly IpFamily[]): Cau
     const why = "must be 'RequireDualStack' or 'PreferDualStack' when multiple 'ipFamilies' are specified"
     causes.push(invalidValue('spec.ipFamilyPolicy', policy ?? null, why))
   }
-  const selectorless = isHeadless(spec) && Object.keys(spec.selector ?? {}).length === 0
+  const selectorless = isHeadlessWithoutSelector(spec)
   if (policy === 'RequireDualStack' && configured.length < 2 && !selectorless) {
     causes.push(invalidValue('spec.ipFamilyPolicy', policy, 'this cluster is not configured for dual-stack services'))
   }
@@ -49,7 +55,7 @@ function decideFamilies(service: Service, configured: readonly IpFamily[]): Caus
     const family = parseIp(address)?.family
     if (family && families[index] === undefined) families[index] = family
   }
-  const selectorless = isHeadless(spec) && Object.keys(spec.selector ?? {}).length === 0
+  const selectorless = isHeadlessWithoutSelector(spec)
   // Nobody allocates for a headless Service without selector: its slices may be of any family.
   spec.ipFamilyPolicy ??= selectorless && families.length !== 1 ? 'RequireDualStack' : 'SingleStack'
   if (families.length === 0) families.push(configured[0] ?? 'IPv4')
@@ -98,11 +104,9 @@ function takePorts(service: Service, network: ServiceNetwork): Cause[] {
     if (nodePort) check(`spec.ports[${index}].nodePort`, nodePort)
   }
   if (spec.healthCheckNodePort) {
-    if (own.has(spec.healthCheckNodePort)) {
-      causes.push(
-        invalidValue('spec.healthCheckNodePort', spec.healthCheckNodePort, 'provided port is already allocated'),
-      )
-    } else check('spec.healthCheckNodePort', spec.healthCheckNodePort)
+    const field = 'spec.healthCheckNodePort'
+    if (!own.has(spec.healthCheckNodePort)) check(field, spec.healthCheckNodePort)
+    else causes.push(invalidValue(field, spec.healthCheckNodePort, 'provided port is already allocated'))
   }
   if (causes.length > 0) return causes
   const take = (field: string): number => {

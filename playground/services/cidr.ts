@@ -13,7 +13,7 @@ export interface Cidr {
 const numberOf = (bytes: Uint8Array): bigint => BigInt(`0x${Buffer.from(bytes).toString('hex')}`)
 
 /** Undefined if the text is not an IP address. */
-export function addressToNumber(address: string): bigint | undefined {
+function addressToNumber(address: string): bigint | undefined {
   const bytes = bytesOfIp(address)
   return bytes && numberOf(bytes)
 }

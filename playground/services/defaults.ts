@@ -5,6 +5,9 @@ import type { Service, ServiceSpec } from '../objects/kinds.js'
 export const needsClusterIp = ({ type }: ServiceSpec): boolean => type !== 'ExternalName'
 export const needsNodePort = ({ type }: ServiceSpec): boolean => type === 'NodePort' || type === 'LoadBalancer'
 export const isHeadless = (spec: ServiceSpec): boolean => spec.clusterIP === 'None' || spec.clusterIPs?.[0] === 'None'
+/** Nobody chooses its endpoints, so its slices may be of any family. */
+export const isHeadlessWithoutSelector = (spec: ServiceSpec): boolean =>
+  isHeadless(spec) && Object.keys(spec.selector ?? {}).length === 0
 export const isExternal = (spec: ServiceSpec): boolean =>
   needsNodePort(spec) || (spec.type === 'ClusterIP' && (spec.externalIPs?.length ?? 0) > 0)
 export const needsHealthCheckPort = (spec: ServiceSpec): boolean =>
@@ -68,31 +71,21 @@ function syncClusterIps(spec: ServiceSpec, old?: ServiceSpec): void {
 /** A change of type leaves behind what only the old type had, unless the writer set it anew. */
 function dropForType(service: Service, { spec: old, status: oldStatus }: Service): void {
   const { spec } = service
+  const dropIfSame = (...names: (keyof ServiceSpec)[]) => {
+    for (const name of names) if (equal(spec[name], old[name])) delete spec[name]
+  }
   if (needsClusterIp(old) && !needsClusterIp(spec) && equal(spec.clusterIPs, old.clusterIPs)) {
-    delete spec.clusterIP
-    delete spec.clusterIPs
-    delete spec.ipFamilies
-    delete spec.ipFamilyPolicy
-    if (spec.internalTrafficPolicy === old.internalTrafficPolicy) delete spec.internalTrafficPolicy
+    for (const name of ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy'] as const) delete spec[name]
+    dropIfSame('internalTrafficPolicy')
   }
   if (needsNodePort(old) && !needsNodePort(spec)) {
     const had = new Set(old.ports?.map(({ nodePort }) => nodePort))
     for (const port of spec.ports ?? []) if (had.has(port.nodePort)) delete port.nodePort
   }
-  if (
-    needsHealthCheckPort(old) &&
-    !needsHealthCheckPort(spec) &&
-    spec.healthCheckNodePort === old.healthCheckNodePort
-  ) {
-    delete spec.healthCheckNodePort
-  }
-  if (isExternal(old) && !isExternal(spec) && spec.externalTrafficPolicy === old.externalTrafficPolicy) {
-    delete spec.externalTrafficPolicy
-  }
+  if (needsHealthCheckPort(old) && !needsHealthCheckPort(spec)) dropIfSame('healthCheckNodePort')
+  if (isExternal(old) && !isExternal(spec)) dropIfSame('externalTrafficPolicy')
   if (old.type === 'LoadBalancer' && spec.type !== 'LoadBalancer') {
-    if (spec.allocateLoadBalancerNodePorts === old.allocateLoadBalancerNodePorts)
-      delete spec.allocateLoadBalancerNodePorts
-    if (spec.loadBalancerClass === old.loadBalancerClass) delete spec.loadBalancerClass
+    dropIfSame('allocateLoadBalancerNodePorts', 'loadBalancerClass')
     if (equal(service.status?.loadBalancer, oldStatus?.loadBalancer))
       service.status = { ...service.status, loadBalancer: {} }
   }

@@ -3,7 +3,7 @@ import type { IpFamily, Service, ServiceCidr } from '../objects/kinds.js'
 import type { Change, Store } from '../storage/store.js'
 import { type Cidr, contains, numberToAddress, parseCidr } from './cidr.js'
 
-export interface NodePortRange {
+interface NodePortRange {
   readonly first: number
   readonly last: number
 }
@@ -136,7 +136,7 @@ const canonical = (address: string): string => parseIp(address)?.text ?? address
 export const addressesOf = (service: Service): string[] =>
   (service.spec.clusterIPs ?? []).filter((address) => address !== 'None' && address !== '').map(canonical)
 
-export const nodePortsOf = (service: Service): number[] =>
+const nodePortsOf = (service: Service): number[] =>
   [...(service.spec.ports ?? []).map(({ nodePort }) => nodePort ?? 0), service.spec.healthCheckNodePort ?? 0].filter(
     (port) => port > 0,
   )

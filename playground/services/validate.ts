@@ -2,8 +2,7 @@ import { parseIp } from '@kpng/api'
 import type { Service, ServicePort, ServiceSpec } from '../objects/kinds.js'
 import type { Cause } from '../status/status.js'
 import { duplicateValue, forbiddenValue, invalidValue, requiredValue, unsupportedValue } from '../validation/causes.js'
-import { checkAddress, checkLabels, checkName, checkPort } from '../validation/names.js'
-import { parseCidr } from './cidr.js'
+import { checkAddress, checkCidr, checkEach, checkLabels, checkName, checkPort } from '../validation/names.js'
 import { isExternal, isHeadless, needsClusterIp, needsHealthCheckPort, needsNodePort } from './defaults.js'
 
 const protocols = ['TCP', 'UDP', 'SCTP']
@@ -80,9 +79,8 @@ function checkClusterIps(spec: ServiceSpec): Cause[] {
     }
     return causes
   }
-  for (const [index, address] of addresses.entries()) {
-    if (address !== '') causes.push(...checkAddress(`spec.clusterIPs[${index}]`, address))
-  }
+  const checkGiven = (field: string, address: string) => (address === '' ? [] : checkAddress(field, address))
+  causes.push(...checkEach('spec.clusterIPs', addresses, checkGiven))
   if (addresses.length > 2) causes.push(invalidValue('spec.clusterIPs', addresses, 'may only hold up to 2 values'))
   if (addresses.length === 2 && parseIp(addresses[0] ?? '')?.family === parseIp(addresses[1] ?? '')?.family) {
     const why = 'may specify no more than one IP for each IP family'
@@ -101,9 +99,7 @@ function checkExternal(spec: ServiceSpec): Cause[] {
     const why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
     causes.push(invalidValue('spec.healthCheckNodePort', spec.healthCheckNodePort, why))
   }
-  for (const [index, address] of (spec.externalIPs ?? []).entries()) {
-    causes.push(...checkAddress(`spec.externalIPs[${index}]`, address))
-  }
+  causes.push(...checkEach('spec.externalIPs', spec.externalIPs, checkAddress))
   if (spec.type === 'ExternalName') {
     if (!spec.externalName) causes.push(requiredValue('spec.externalName'))
     else causes.push(...checkName('spec.externalName', 'subdomain', spec.externalName.replace(/\.$/, '')))
@@ -120,12 +116,7 @@ function checkLoadBalancer(spec: ServiceSpec): Cause[] {
       causes.push(forbiddenValue('spec.allocateLoadBalancerNodePorts', only))
     if (spec.loadBalancerClass !== undefined) causes.push(forbiddenValue('spec.loadBalancerClass', only))
   }
-  for (const [index, range] of (spec.loadBalancerSourceRanges ?? []).entries()) {
-    if (parseCidr(range.trim())) continue
-    const why = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'
-    causes.push(invalidValue(`spec.loadBalancerSourceRanges[${index}]`, range, why))
-  }
-  return causes
+  return [...causes, ...checkEach('spec.loadBalancerSourceRanges', spec.loadBalancerSourceRanges, checkCidr)]
 }
 
 function checkChoices(spec: ServiceSpec): Cause[] {

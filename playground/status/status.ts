@@ -7,7 +7,7 @@ export interface Cause {
   field: string
 }
 
-export interface StatusDetails {
+interface StatusDetails {
   name?: string
   group?: string
   kind?: string

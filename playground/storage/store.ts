@@ -28,6 +28,17 @@ export class Stored {
   }
 }
 
+/** `itemJson` counts on kind and apiVersion coming first. */
+export const kindFirst = ({ kind, apiVersion, metadata, ...rest }: Readonly<KubeObject>): KubeObject => ({
+  kind,
+  apiVersion,
+  metadata,
+  ...rest,
+})
+
+export const atRevision = (object: Readonly<KubeObject>, revision: number): KubeObject =>
+  kindFirst({ ...object, metadata: { ...object.metadata, resourceVersion: String(revision) } })
+
 /** A change in the log; `before` and `after` are what makes history readable backwards. */
 export interface Change {
   readonly revision: number
@@ -102,14 +113,7 @@ export class Store {
 
   /** The changes after a revision that is not compacted. */
   since(revision: number): Change[] {
-    let low = 0
-    let high = this.#log.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((this.#log[middle]?.revision ?? 0) <= revision) low = middle + 1
-      else high = middle
-    }
-    return this.#log.slice(low)
+    return this.#log.slice(countWhile(this.#log, (change) => change.revision <= revision))
   }
 
   /** Stores a new version; the store gives it its resourceVersion. */
@@ -125,10 +129,7 @@ export class Store {
   #append(resource: string, key: string, object: KubeObject, deleted: boolean): Stored {
     const revision = ++this.#current
     const before = this.get(resource, key)
-    const { kind, apiVersion, metadata, ...rest } = object
-    // `itemJson` counts on kind and apiVersion coming first.
-    const version = { kind, apiVersion, metadata: { ...metadata, resourceVersion: String(revision) }, ...rest }
-    const after = new Stored(key, revision, freeze(version))
+    const after = new Stored(key, revision, freeze(atRevision(object, revision)))
     const change: Change = { revision, resource, key, after, deleted, ...(before ? { before } : {}) }
     this.replay(change)
     before?.forgetJson()
@@ -156,15 +157,9 @@ export class Store {
   #resort({ resource, key, after, deleted }: Change): void {
     const all = this.#sorted.get(resource)
     if (!all) return
-    let low = 0
-    let high = all.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((all[middle]?.key ?? '') < key) low = middle + 1
-      else high = middle
-    }
-    const known = all[low]?.key === key ? 1 : 0
-    this.#sorted.set(resource, deleted ? all.toSpliced(low, known) : all.toSpliced(low, known, after))
+    const index = countWhile(all, (stored) => stored.key < key)
+    const known = all[index]?.key === key ? 1 : 0
+    this.#sorted.set(resource, deleted ? all.toSpliced(index, known) : all.toSpliced(index, known, after))
   }
 
   /** Forgets the changes up to a revision (default: all); lists and watches from before it are answered with 410. */
@@ -194,4 +189,16 @@ export class Store {
     own.add(listener)
     return () => own.delete(listener)
   }
+}
+
+/** How many items at the start of an ordered list are as asked; found by halves. */
+function countWhile<T>(items: readonly T[], isAsAsked: (item: T) => boolean): number {
+  let low = 0
+  let high = items.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (isAsAsked(items[middle] as T)) low = middle + 1
+    else high = middle
+  }
+  return low
 }

@@ -1,5 +1,5 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
-import { isIPv4, isIPv6 } from 'node:net'
+import { bytesOfIp } from '@kpng/api'
 import {
   bits,
   boolean,
@@ -34,21 +34,10 @@ const extension = (id: string, critical: boolean, value: Buffer): Buffer =>
 
 const keyIdentifier = (publicKey: Buffer): Buffer => createHash('sha1').update(publicKey).digest()
 
-/** The 16 bytes of an IPv6 address in text, with at most one `::` and no embedded IPv4. */
-function ipv6Bytes(address: string): Buffer {
-  const [head = '', tail] = address.split('::')
-  const groups = (part: string) => (part === '' ? [] : part.split(':'))
-  const front = groups(head)
-  const back = tail === undefined ? [] : groups(tail)
-  const all = [...front, ...Array(8 - front.length - back.length).fill('0'), ...back]
-  return Buffer.from(all.map((group) => String(group).padStart(4, '0')).join(''), 'hex')
-}
-
 function subjectAlternativeName(names: readonly string[]): Buffer {
   const general = names.map((name) => {
-    if (isIPv4(name)) return implicit(7, Buffer.from(name.split('.').map(Number)))
-    if (isIPv6(name)) return implicit(7, ipv6Bytes(name))
-    return implicit(2, Buffer.from(name))
+    const ip = bytesOfIp(name)
+    return ip ? implicit(7, Buffer.from(ip)) : implicit(2, Buffer.from(name))
   })
   return sequence(...general)
 }

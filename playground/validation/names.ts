@@ -1,4 +1,4 @@
-import { parseIp } from '@kpng/api'
+import { parseCidr, parseIp } from '@kpng/api'
 import type { ObjectMeta } from '../objects/types.js'
 import type { Cause } from '../status/status.js'
 import { forbiddenValue, invalidValue, requiredValue, tooLong } from './causes.js'
@@ -78,16 +78,25 @@ export function checkMeta(meta: ObjectMeta, rule: NameRule, namespaced: boolean)
     size += key.length + value.length
   }
   if (size > 256 * 1024) causes.push(tooLong('metadata.annotations', 256 * 1024))
-  for (const [index, finalizer] of (meta.finalizers ?? []).entries()) {
-    causes.push(...checkQualifiedName(`metadata.finalizers[${index}]`, finalizer))
-  }
-  return causes
+  return [...causes, ...checkEach('metadata.finalizers', meta.finalizers, checkQualifiedName)]
 }
+
+/** Checks each item of a list; the field is `field[0]` and so on. */
+export const checkEach = <T>(
+  field: string,
+  items: readonly T[] | undefined,
+  check: (field: string, item: T) => Cause[],
+): Cause[] => (items ?? []).flatMap((item, index) => check(`${field}[${index}]`, item))
 
 export function checkAddress(field: string, address: string): Cause[] {
   return parseIp(address)
     ? []
     : [invalidValue(field, address, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)')]
+}
+
+export function checkCidr(field: string, cidr: string): Cause[] {
+  if (parseCidr(cidr)) return []
+  return [invalidValue(field, cidr, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)')]
 }
 
 export function checkPort(field: string, port: unknown): Cause[] {

@@ -1,6 +1,15 @@
 import { messageOf } from '@kpng/api'
-import type { SyncReport } from '@kpng/client'
-import type { SpanTree } from './span-tree.js'
+import type { ConnectionRecord, SyncReport } from '@kpng/client'
+
+/** A span and those inside it, as plain data. Unix times in milliseconds. */
+export interface SpanTree {
+  readonly name: string
+  readonly startMs: number
+  readonly endMs: number
+  readonly attributes?: Readonly<Record<string, string | number | boolean | string[]>>
+  readonly error?: string
+  readonly children?: readonly SpanTree[]
+}
 
 /** A trace names this many services; the others are only counted. */
 const namedServices = 10
@@ -62,6 +71,42 @@ export function syncSpans({ changes, startedAtMs, durationMs, steps, error }: Sy
       },
       { name: 'view', startMs: viewedAtMs, endMs: startedAtMs },
       sync,
+    ],
+  }
+}
+
+/** connection: accept, pick, connect, copy. */
+export function connectionSpans(connection: ConnectionRecord): SpanTree {
+  const { servicePort, client, endpoint, acceptedAtMs, pickedAtMs, connectedAtMs, endedAtMs, error } = connection
+  const reached = endpoint === undefined ? {} : { 'kpng.endpoint': endpoint }
+  return {
+    name: 'connection',
+    startMs: acceptedAtMs,
+    endMs: endedAtMs,
+    attributes: { 'kpng.service.port': servicePort, 'client.address': client, ...reached },
+    ...(error === undefined ? {} : { error }),
+    children: [
+      { name: 'accept', startMs: acceptedAtMs, endMs: acceptedAtMs },
+      { name: 'pick', startMs: acceptedAtMs, endMs: pickedAtMs, attributes: reached },
+      {
+        name: 'connect',
+        startMs: pickedAtMs,
+        endMs: connectedAtMs,
+        ...(endpoint === undefined && error !== undefined ? { error } : {}),
+      },
+      ...(endpoint === undefined
+        ? []
+        : [
+            {
+              name: 'copy',
+              startMs: connectedAtMs,
+              endMs: endedAtMs,
+              attributes: {
+                'kpng.bytes.to_endpoint': connection.bytesToEndpoint,
+                'kpng.bytes.to_client': connection.bytesToClient,
+              },
+            },
+          ]),
     ],
   }
 }

@@ -1,27 +1,30 @@
-import type { Deviations } from './deviation.js'
-import { kubeProxyNftables } from './kube-proxy-nftables.js'
+import { type Deviations, otherPortCells, unallocatedCells } from './deviation.js'
+
+/** The reference, with what it is known to miss. */
+export const kubeProxyNftables: Deviations = [
+  {
+    cells: ['udp-no-endpoints/2/*'],
+    reason: 'kube-proxy (seen in 1.36) leaves UDP flows of a Service that has no endpoints any more',
+    instead: { outcome: 'reached', servers: ['a1'], source: 'any' },
+  },
+  {
+    cells: ['external-ip-is-a-cluster-ip/*-other-port*'],
+    reason:
+      'kube-proxy serves an external IP also if it is the cluster IP of another Service (expected from its rules; not measured)',
+    instead: { outcome: 'reached', servers: ['b1'], source: 'node' },
+  },
+]
 
 /** kube-proxy's iptables mode: it knows nothing of addresses that are no Service's, and serves node ports at every address. */
 export const kubeProxyIptables: Deviations = [
   ...kubeProxyNftables,
   {
-    cells: [
-      'cluster-ip-other-port/*',
-      'node-port/on-cluster-ip.*',
-      'port-changed/2/first-port.*',
-      'port-changed/1/second-port.*',
-      'slice-port-of-another-protocol/pod-a-udp.*',
-    ],
+    cells: otherPortCells,
     reason: 'iptables mode has no rule for other ports of a cluster IP: the packet is routed away',
     instead: { outcome: 'passed' },
   },
   {
-    cells: [
-      'unallocated-cluster-ip/*',
-      'single-stack-v4/pod-a.v6',
-      'single-stack-v6/pod-a.v4',
-      'service-gone/2/cluster-ip.*',
-    ],
+    cells: unallocatedCells,
     reason: 'iptables mode does not know the ServiceCIDRs: the packet is routed away',
     instead: { outcome: 'passed' },
   },

@@ -1,1 +1,0 @@
-export { startTracing, type Tracing, type TracingOptions } from './tracing.js'
