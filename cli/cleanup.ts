@@ -65,7 +65,7 @@ async function cleanUpAfterKubeProxy(flags: Flags, { log }: Context): Promise<vo
       "kube-proxy's leftovers are known on Linux only; use `kube-proxy --cleanup` here.",
     )
   }
-  const { removeKubeProxyLeftovers } = await import('./kube-proxy-leftovers/index.js')
+  const { removeKubeProxyLeftovers } = await import('@kpng/node/kube-proxy-leftovers')
   await removeKubeProxyLeftovers({ log, print: flags.dryRun ? (text) => console.log(text) : undefined })
 }
 
