@@ -48,12 +48,11 @@ describe('usage', () => {
     ['nonsense', /unknown command/],
     ['file to-nowhere', /unknown command/],
     ['file to-api --lissen x', /unknown option.*Did you mean --listen/s],
-    ['local --api nowhere to-json', /"nowhere" is no API address/],
+    ['local --api nowhere to-json', /"nowhere" cannot be used/],
     ['local --error-delay soon to-json', /--error-delay takes a duration/],
     ['-v loud local to-json', /-v takes a whole number/],
     ['--log-format xml local to-json', /--log-format is text or json/],
     ['local --tls-key a.key to-json', /key was given without its certificate/],
-    ['file -i x to-api --listen 127.0.0.1:1', /tcp:\/\//],
     ['file -i x to-api --local-api=false --globalv1-api=false', /Leave one of them on/],
   ])('%s is wrong usage: exit code 2 and a sentence', async (args, expected) => {
     const { code, stderr } = await commands.run('kpng', ...args.split(' '))

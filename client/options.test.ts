@@ -1,25 +1,5 @@
-import { KpngError } from '@kpng/api'
 import { describe, expect, test } from 'vitest'
-import { parseAddresses } from './address.js'
 import { milliseconds, optionsFromArguments } from './options.js'
-
-describe('addresses', () => {
-  test.each([
-    ['127.0.0.1:12090', ['127.0.0.1:12090']],
-    [':12090', ['127.0.0.1:12090']],
-    ['[::1]:12090', ['[::1]:12090']],
-    ['tcp://core.kpng:12090', ['core.kpng:12090']],
-    ['unix:///run/kpng/kpng.sock', ['unix:///run/kpng/kpng.sock']],
-    ['a:1, b:2', ['a:1', 'b:2']],
-    ['multi:///1.0.0.1:1234,1.0.0.2:1234', ['1.0.0.1:1234', '1.0.0.2:1234']],
-  ])('%s', (text, expected) => {
-    expect(parseAddresses(text)).toEqual(expected)
-  })
-
-  test.each(['', 'localhost', 'localhost:0', 'localhost:99999', 'http://a:1', '::1:12090'])('"%s" is none', (text) => {
-    expect(() => parseAddresses(text)).toThrow(KpngError)
-  })
-})
 
 describe('durations', () => {
   test.each([

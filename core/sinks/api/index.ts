@@ -21,7 +21,7 @@ export type { Keepalive, Limits, Server, ServerStats, TlsFiles } from './grpc/in
 export interface ApiSinkOptions {
   readonly store: Store
   readonly log: Log
-  /** `tcp://host:port`, `tcp://:port`, `unix:///path`. Default `tcp://127.0.0.1:12090`. */
+  /** `host:port`, `:port` or `unix:///path`. Default `127.0.0.1:12090`. */
   readonly listen?: string
   /** Mutual TLS. Default: none. */
   readonly tls?: Partial<TlsFiles>
