@@ -25,7 +25,7 @@ test('the command line of a program gives the options', () => {
     '--error-delay',
     '2s',
     '--tls-ca',
-    'ca.pem',
+    '/dev/null',
     '--once',
     '-v',
     '3',
@@ -34,10 +34,14 @@ test('the command line of a program gives the options', () => {
     api: 'a:1',
     nodeName: 'n',
     errorDelayMs: 2000,
-    tls: { caFile: 'ca.pem' },
+    tls: { caFile: '/dev/null' },
     once: true,
   })
   expect(options.log?.shows(3)).toBe(true)
   expect(optionsFromArguments([]).api).toBe('127.0.0.1:12090')
-  expect(() => optionsFromArguments(['--nod-name', 'n'])).toThrow(/--node-name/)
+  expect(() => optionsFromArguments(['--nod-name', 'n'])).toThrow("Unknown option '--nod-name'.")
+  expect(() => optionsFromArguments(['--api', 'nowhere'])).toThrow('"nowhere"')
+  for (const words of ['-v=3', '--v=3', '--v 3', '-v3']) {
+    expect(optionsFromArguments(words.split(' ')).log.shows(3)).toBe(true)
+  }
 })
