@@ -84,13 +84,13 @@ test('the verbosity can be changed while it runs', async () => {
   expect(proxy.stderr.slice(said)).not.toContain('Synced')
 })
 
-test('a changed configuration file ends the process, for whoever started it to start it again', async () => {
+test('a changed configuration file ends the process, so that it is restarted', async () => {
   const { config, proxy } = await start()
   writeFileSync(config, `${readFileSync(config, 'utf8')}enableProfiling: true\n`)
   // As kube-proxy: also a unit with Restart=on-failure starts it again.
   expect(await proxy.finished).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/configuration file \S+ has changed: kpng ends, to be started again/),
+    stderr: expect.stringMatching(/configuration file \S+ has changed. kpng exits, so that it is restarted/),
   })
 })
 
@@ -149,7 +149,7 @@ test('--init-only needs no source', async () => {
   expect(code).toBe(0)
 })
 
-test('a part of traces that is no number is wrong usage', async () => {
+test('a ratio of traces that is not a number is wrong usage', async () => {
   const folder = folderWithState()
   const { code, stderr } = await commands.run(
     ...['kpng', 'file', '-i', join(folder, 'state.yaml'), 'to-local', '--once', 'to-userspacelin', '--capture', 'none'],
@@ -157,7 +157,10 @@ test('a part of traces that is no number is wrong usage', async () => {
     ...['--healthz-bind-address', `127.0.0.1:${await freePort()}`],
     ...['--metrics-bind-address', `127.0.0.1:${await freePort()}`],
   )
-  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('not "half"') })
+  expect({ code, stderr }).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("'--trace-ratio <ratio>' argument 'half' is invalid"),
+  })
 })
 
 test.each([

@@ -8,18 +8,21 @@ import { loadConnection, watchKube } from '@kpng/core/sources/kube'
 import { Store } from '@kpng/core/store'
 import { type Playground, startPlayground } from '@kpng/playground'
 import { booleanFlag, type Context, type Flags, given, textFlag } from '../context.js'
+import { checkFolder } from '../files.js'
 import { demoAddress, keepCalling } from './caller.js'
 import { guide, makeDemo } from './demo.js'
 
 /** A whole cluster in one process: API server and pods, kpng's core, a userspace proxy, and somebody who calls. */
 export async function runPlayground(flags: Flags, context: Context): Promise<void> {
   const { log, signal } = context
+  const dataDir = textFlag(flags, 'dataDir')
+  if (dataDir !== undefined) await checkFolder('--data-dir', dataDir)
   const playground = await startPlayground({
     log,
     port: wholeNumber('--port', textFlag(flags, 'port') ?? '0'),
     ...given('serviceCidrs', textFlag(flags, 'serviceCidr')?.split(',')),
     ...given('podCidr', textFlag(flags, 'podCidr')),
-    ...given('dataDir', textFlag(flags, 'dataDir')),
+    ...given('dataDir', dataDir),
     ...given('kubeconfigPath', textFlag(flags, 'kubeconfig')),
   })
   const store = new Store()

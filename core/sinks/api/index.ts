@@ -17,6 +17,7 @@ import { globalWatchHandler, localWatchHandler, type OnSent } from './watch-call
 
 export { type ApiCounters, noApiCounts, type WatcherKind } from './counters.js'
 export type { Keepalive, Limits, Server, ServerStats, TlsFiles } from './grpc/index.js'
+export { loadTls, tlsFilesOf } from './grpc/tls.js'
 
 export interface ApiSinkOptions {
   readonly store: Store
