@@ -140,6 +140,27 @@ test('a dry run opens no port and sets nothing', async () => {
   expect(stderr).not.toMatch(/OOM|kernel|Serving|port/)
 })
 
+test.each([
+  ['vm-001', false],
+  ['nowhere', true],
+])('a dry run for the node %s warns about an unknown node: %s', async (node, warns) => {
+  const examples = new URL('../examples/state.yaml', import.meta.url).pathname
+  const { code, stderr } = await commands.run(
+    ...['kpng', 'file', '-i', examples, 'to-local', 'to-nft', '--dry-run', '--node-name', node],
+  )
+  expect(code).toBe(0)
+  expect(/There is no Node object of this name.* node="nowhere"/.test(stderr)).toBe(warns)
+})
+
+test('to-nft without a cluster CIDR warns once', async () => {
+  const run = (...flags: string[]) =>
+    commands.run(
+      ...['kpng', 'file', '-i', join(folderWithState(), 'state.yaml'), 'to-local', 'to-nft', '--dry-run', ...flags],
+    )
+  expect((await run()).stderr.match(/No cluster CIDR is set/g)).toHaveLength(1)
+  expect((await run('--cluster-cidr', '10.244.0.0/16')).stderr).not.toContain('No cluster CIDR')
+})
+
 test('--init-only needs no source', async () => {
   const { code } = await commands.run(
     ...['kpng', 'kube', '--kubeconfig', '/nowhere', 'to-local', 'to-nft', '--init-only'],

@@ -59,7 +59,7 @@ afterAll(() => {
 })
 
 /** What is run, what standard error must say, and for exit code 2 the command whose help it points to. */
-type Row = readonly [command: string, says: RegExp, help?: string]
+type Row = [command: string, says: RegExp, help?: string]
 
 const usage: readonly Row[] = [
   ['kpng nonsense', /unknown command 'nonsense'/, 'kpng'],
@@ -154,8 +154,8 @@ const surroundings: readonly Row[] = [
   ['kpng local to-nft --config FOLDER/folder', /folder/],
   ['kpng local to-nft --config TEXT', /text/],
   ['kpng local to-nft --config FOLDER/iptables.conf', /mode is "ipvs"/],
-  ['kpng playground --data-dir TEXT', /--data-dir: .*text is a file/],
-  ['kpng playground --kubeconfig /dev/null/kubeconfig', /\/dev\/null/],
+  ['kpng playground --data-dir TEXT', /--data-dir: .*text is not a folder/],
+  ['kpng playground --kubeconfig /dev/null/kubeconfig', /--kubeconfig: \/dev\/null is not a folder/],
   ['kpng playground --port BUSY', /BUSY/],
   ['kpng conformance --backend nft --json FOLDER', /--json: .* is a folder/],
   ['kpng conformance --backend nft --json FOLDER/gone/report.json', /--json: the folder .*gone does not exist/],
@@ -179,15 +179,15 @@ async function run(line: string, env = {}) {
   return { ...finished, answer }
 }
 
-test.each(usage)('%s', async (line, says, help) => {
+test.each<Row>(usage)('%s', async (line, says, help) => {
   const { code, stderr, answer } = await run(line)
   expect(stderr).toMatch(says)
-  expect(answer.at(-1)).toBe(`Run "${help}" for help.`.replace('" for', ' --help" for'))
+  expect(answer.at(-1)).toBe(`Run "${help} --help" for help.`)
   expect(answer.length).toBeLessThanOrEqual(3)
   expect(code).toBe(2)
 })
 
-test.each(surroundings)('%s', async (line, says) => {
+test.each<Row>(surroundings)('%s', async (line, says) => {
   const { code, stderr, answer } = await run(line)
   expect(stderr).toMatch(new RegExp(filled(says.source)))
   expect(answer).toHaveLength(1)

@@ -34,6 +34,8 @@ export async function cleanUp(flags: Flags, context: Context): Promise<void> {
     await cleanUpAfterKubeProxy(flags, context).catch((error) => failed.push(`kube-proxy: ${messageOf(error)}`))
   }
   failed.push(...(await cleanUpBackends(chosen, context)))
+  // Only the nft backend changes sysctls.
+  if (chosen.has('nft')) failed.push(...(await (await import('@kpng/node')).restoreSysctls(context)))
   if (failed.length > 0) throw new KpngError('unavailable', `Not everything could be removed. ${failed.join(' ')}`)
 }
 

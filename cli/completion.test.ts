@@ -48,7 +48,8 @@ describe('the scripts', () => {
       .split('\n')
       .filter((line) => line !== '')
 
-  const lines: readonly (readonly [string, readonly string[]])[] = [
+  type Line = [line: string, expected: string[]]
+  const lines: readonly Line[] = [
     ['kpng file to-', ['to-api', 'to-file', 'to-local']],
     ['kpng kube to-local to-userspacelin --capt', ['--capture']],
     ['kpng --log-format ', ['text', 'json']],
@@ -68,7 +69,7 @@ describe('the scripts', () => {
         `source <(kpng completion bash); COMP_LINE=$1; COMP_POINT=\${#1}; _kpng_completion "\${1%% *}"; printf "%s\\n" "\${COMPREPLY[@]}"`,
         ...['bash', line],
       ])
-    test.each([...lines, ['kpng --log-format=j', ['json']], ['kpng file -i ', []]])('%s', (line, expected) => {
+    test.each<Line>([...lines, ['kpng --log-format=j', ['json']], ['kpng file -i ', []]])('%s', (line, expected) => {
       expect(inBash(line)).toEqual(expected)
     })
     test('is registered for every program', () => {
@@ -89,7 +90,7 @@ describe('the scripts', () => {
         `compdef() { : }; source <(kpng completion zsh); _describe() { print -l -- "\${(@P)2}" }; _files() { print files }; words=("\${(@s: :)1}"); CURRENT=$#words; _kpng; exit 0`,
         ...['zsh', line],
       ]).map((candidate) => candidate.split(':')[0])
-    test.each([...lines, ['kpng file -i ', ['files']]])('%s', (line, expected) => {
+    test.each<Line>([...lines, ['kpng file -i ', ['files']]])('%s', (line, expected) => {
       expect(inZsh(line)).toEqual(expected)
     })
   })
@@ -99,7 +100,7 @@ describe('the scripts', () => {
       linesOf('fish', ['--no-config', '-c', 'kpng completion fish | source; complete -C $argv[1]', line]).map(
         (candidate) => candidate.split('\t')[0],
       )
-    test.each(lines)('%s', (line, expected) => {
+    test.each<Line>([...lines])('%s', (line, expected) => {
       expect(inFish(line).sort()).toEqual([...expected].sort())
     })
     test('files', () => {

@@ -35,7 +35,7 @@ export async function checkOutputFile(flag: string, path: string): Promise<void>
 export async function checkFolder(flag: string, path: string): Promise<void> {
   const found = await statOf(flag, path)
   if (found && !found.isDirectory()) {
-    throw new KpngError('unavailable', `${flag}: ${path} is a file. Give the path of a folder.`)
+    throw new KpngError('unavailable', `${flag}: ${path} is not a folder. Give another path.`)
   }
 }
 

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { dirname } from 'node:path'
 import { KpngError, type Log } from '@kpng/api'
 import { userspaceBackend } from '@kpng/backend-userspace'
 import { pause, runBackend, wholeNumber } from '@kpng/client'
@@ -16,14 +17,16 @@ import { guide, makeDemo } from './demo.js'
 export async function runPlayground(flags: Flags, context: Context): Promise<void> {
   const { log, signal } = context
   const dataDir = textFlag(flags, 'dataDir')
+  const kubeconfigPath = textFlag(flags, 'kubeconfig')
   if (dataDir !== undefined) await checkFolder('--data-dir', dataDir)
+  if (kubeconfigPath !== undefined) await checkFolder('--kubeconfig', dirname(kubeconfigPath))
   const playground = await startPlayground({
     log,
     port: wholeNumber('--port', textFlag(flags, 'port') ?? '0'),
     ...given('serviceCidrs', textFlag(flags, 'serviceCidr')?.split(',')),
     ...given('podCidr', textFlag(flags, 'podCidr')),
     ...given('dataDir', dataDir),
-    ...given('kubeconfigPath', textFlag(flags, 'kubeconfig')),
+    ...given('kubeconfigPath', kubeconfigPath),
   })
   const store = new Store()
   let server: Server | undefined

@@ -13,3 +13,4 @@ export {
   type ServerFailure,
 } from './event-recorder.js'
 export { applyOomScore, type OomScoreOptions } from './oom-score.js'
+export { restoreSysctls, type SysctlRecordOptions } from './sysctl-record.js'
