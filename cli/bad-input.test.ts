@@ -114,6 +114,18 @@ const usage: readonly Row[] = [
   ['kpng conformance', /--backend nft/, 'kpng conformance'],
   ['kpng conformance --backend foo', /"foo".*nft/, 'kpng conformance'],
   ['kpng conformance --backend nft --families v5', /--families takes v4, v6 or both/, 'kpng conformance'],
+  ['kpng file -i STATE --with-service-labels [ to-api', /key pattern "\["/, 'kpng file to-api'],
+  ['kpng file -i STATE to-local to-nft --dry-run --table a/b', /"a\/b" is not a name/, 'kpng file to-local to-nft'],
+  [
+    'kpng file -i STATE to-local to-userspacelin --cluster-cidr x',
+    /--cluster-cidr is "x"/,
+    'kpng file to-local to-userspacelin',
+  ],
+  [
+    'kpng file -i STATE to-local to-userspacelin --otlp-endpoint x',
+    /"x" is no address of a trace collector/,
+    'kpng file to-local to-userspacelin',
+  ],
   ['kpng completion tcsh', /tcsh.*bash, zsh, fish, powershell/, 'kpng completion'],
   ['kpng completion', /missing required argument 'shell'/, 'kpng completion'],
   ['kpng-json --nod-name x', /unknown option '--nod-name'.*--node-name/s, 'kpng-json'],
@@ -122,9 +134,9 @@ const usage: readonly Row[] = [
 ]
 
 const surroundings: readonly Row[] = [
-  ['kpng file -i FOLDER/gone.yaml to-api', /--input: .*gone\.yaml does not exist/],
-  ['kpng file -i FOLDER/broken.yaml to-api', /--input: .*broken\.yaml/],
-  ['kpng file -i FOLDER/unknown.yaml to-api', /--input: .*unknown\.yaml.*servces/],
+  ['kpng file -i FOLDER/gone.yaml to-api', /gone\.yaml does not exist/],
+  ['kpng file -i FOLDER/broken.yaml to-api', /broken\.yaml/],
+  ['kpng file -i FOLDER/unknown.yaml to-api', /unknown\.yaml.*servces/],
   ['kpng file -i STATE to-api --listen 127.0.0.1:BUSY', /BUSY.*in use/],
   ['kpng file -i STATE to-api --listen 192.0.2.1:1', /192\.0\.2\.1/],
   ['kpng file -i STATE to-api --listen unix:///nowhere/kpng.sock', /\/nowhere\/kpng\.sock/],
@@ -213,7 +225,7 @@ describe.skipIf(!mayDropRights)('without permission', () => {
     for (const name of ['secret.yaml', 'secret.key']) writeFileSync(at(name), 'services: []\n', { mode: 0o600 })
   })
   test.each([
-    ['kpng file -i FOLDER/secret.yaml to-api', /--input: .*secret\.yaml.*EACCES|permission/i],
+    ['kpng file -i FOLDER/secret.yaml to-api', /secret\.yaml.*EACCES|permission/i],
     ['kpng file -i STATE to-file -o FOLDER/out.yaml', /--output: the folder .* may not be written to/],
     [
       'kpng file -i STATE to-api --listen-tls-key FOLDER/secret.key --listen-tls-crt TEXT --listen-tls-ca TEXT',

@@ -19,8 +19,10 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
   const { resolved, log } = context
   // A dry run changes no sysctl and opens no port.
   if (!resolved || flags.dryRun) return nothing
+  // First, since it checks its flags: nothing has been changed or opened yet.
+  const tracing = await startTraces(flags, context)
   await prepareSystem(resolved, flags, log)
-  const [agent, tracing] = await Promise.all([startServers(backend, mode, context), startTraces(flags, context)])
+  const agent = await startServers(backend, mode, context)
   const { observations } = backend
   if (tracing && observations) {
     observations.listener = { ...observations.listener, connectionEnded: tracing.recordConnection }

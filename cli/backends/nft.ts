@@ -1,3 +1,4 @@
+import { KpngError, messageOf } from '@kpng/api'
 import type { NftOptions } from '@kpng/backend-nft'
 import type { Backend } from '@kpng/client'
 import { booleanFlag, type Context, type Flags, textFlag } from '../context.js'
@@ -61,8 +62,13 @@ function printing(render: (view: Parameters<Backend['sync']>[0]) => string, cont
           { node: view.nodeName },
         )
       }
-      console.log(render(view))
-      context.stop()
+      try {
+        console.log(render(view))
+        context.stop()
+      } catch (error) {
+        // A backend is tried again after a failure; a dry run is not.
+        context.stop(error instanceof KpngError ? error : new KpngError('invalid', messageOf(error), { cause: error }))
+      }
     },
     cleanup: async () => {},
     close: async () => {},

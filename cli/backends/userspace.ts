@@ -32,13 +32,14 @@ async function optionsFrom(flags: Flags, { resolved }: Context) {
   const { milliseconds, wholeNumber } = await import('@kpng/client')
   const drain = textFlag(flags, 'drainSeconds')
   const period = textFlag(flags, 'syncPeriodDuration')
-  const ranges = listFlag(flags, 'clusterCidr')
+  const { settingsFromFlags } = await import('@kpng/node')
+  const fromFlag = settingsFromFlags({ clusterCidrs: textFlag(flags, 'clusterCidr') }).clusterCidrs
   const { syncPeriodMs, clusterCidrs, nodePortAddresses } = (resolved as NonNullable<typeof resolved>).settings
   return {
     syncPeriodMs: period === undefined ? syncPeriodMs : milliseconds('--sync-period-duration', period),
     udpIdleTimeoutMs: milliseconds('--udp-idle-timeout', textFlag(flags, 'udpIdleTimeout') ?? '10s'),
     ...given('drainSeconds', drain === undefined ? undefined : wholeNumber('--drain-seconds', drain)),
-    detectLocal: { mode: 'ClusterCIDR' as const, cidrs: ranges.length > 0 ? ranges : clusterCidrs },
+    detectLocal: { mode: 'ClusterCIDR' as const, cidrs: fromFlag ?? clusterCidrs },
     nodePortAddresses,
     externalIps: booleanFlag(flags, 'externalIps', true),
     protectNodeAndPodIps: booleanFlag(flags, 'protectNodeAndPodIps', false),

@@ -1,5 +1,5 @@
 import { KpngError } from '@kpng/api'
-import { checked, given, textFlag } from '../context.js'
+import { given, textFlag } from '../context.js'
 import { addLabelFlags, labelOptions } from '../label-flags.js'
 import type { SourceCommand } from './source.js'
 
@@ -35,7 +35,7 @@ export const fileSource: SourceCommand = {
     })
     const ended = watchFile({ path, ...state, log, signal, ...serviceProxyName, ...labelOptions(flags) })
     // A file that cannot be read or understood is an error before anything is served or written.
-    await checked('--input', () => Promise.race([synced, ended]))
+    await Promise.race([synced, ended])
     return { ended }
   },
 }

@@ -18,7 +18,7 @@ export type ConntrackSettings = Pick<
 const hashSize = 'sys/module/nf_conntrack/parameters/hashsize'
 const ifMissing = 'Load the module nf_conntrack on the node.'
 
-/** kube-proxy's limit for machines with many cores: each entry takes some 300 bytes of kernel memory. */
+/** kube-proxy's limit for machines with many cores, since a larger table takes much kernel memory. */
 const highestMax = 1_048_576
 
 /** The kernel's settings for tracked connections. A 0 means: do not change it. */

@@ -17,7 +17,7 @@ export class ReflectorLog {
 
   enter(state: ReflectorState, fields: LogFields = {}): void {
     if (state === this.#state) return
-    this.detail(2, 'A reflector changed its state', { from: this.#state ?? 'NEW', to: state, ...fields })
+    this.detail(2, 'A reflector changed its state', { from: this.#state, to: state, ...fields })
     this.#state = state
   }
 
