@@ -84,13 +84,13 @@ test('the verbosity can be changed while it runs', async () => {
   expect(proxy.stderr.slice(said)).not.toContain('Synced')
 })
 
-test('a changed configuration file ends the process, for whoever started it to start it again', async () => {
+test('a changed configuration file ends the process, so that it is restarted', async () => {
   const { config, proxy } = await start()
   writeFileSync(config, `${readFileSync(config, 'utf8')}enableProfiling: true\n`)
   // As kube-proxy: also a unit with Restart=on-failure starts it again.
   expect(await proxy.finished).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/configuration file \S+ has changed: kpng ends, to be started again/),
+    stderr: expect.stringMatching(/configuration file \S+ has changed. kpng exits, so that it is restarted/),
   })
 })
 
@@ -140,6 +140,27 @@ test('a dry run opens no port and sets nothing', async () => {
   expect(stderr).not.toMatch(/OOM|kernel|Serving|port/)
 })
 
+test.each([
+  ['vm-001', false],
+  ['nowhere', true],
+])('a dry run for the node %s warns about an unknown node: %s', async (node, warns) => {
+  const examples = new URL('../examples/state.yaml', import.meta.url).pathname
+  const { code, stderr } = await commands.run(
+    ...['kpng', 'file', '-i', examples, 'to-local', 'to-nft', '--dry-run', '--node-name', node],
+  )
+  expect(code).toBe(0)
+  expect(/There is no Node object of this name.* node="nowhere"/.test(stderr)).toBe(warns)
+})
+
+test('to-nft without a cluster CIDR warns once', async () => {
+  const run = (...flags: string[]) =>
+    commands.run(
+      ...['kpng', 'file', '-i', join(folderWithState(), 'state.yaml'), 'to-local', 'to-nft', '--dry-run', ...flags],
+    )
+  expect((await run()).stderr.match(/No cluster CIDR is set/g)).toHaveLength(1)
+  expect((await run('--cluster-cidr', '10.244.0.0/16')).stderr).not.toContain('No cluster CIDR')
+})
+
 test('--init-only needs no source', async () => {
   const { code } = await commands.run(
     ...['kpng', 'kube', '--kubeconfig', '/nowhere', 'to-local', 'to-nft', '--init-only'],
@@ -149,7 +170,7 @@ test('--init-only needs no source', async () => {
   expect(code).toBe(0)
 })
 
-test('a part of traces that is no number is wrong usage', async () => {
+test('a ratio of traces that is not a number is wrong usage', async () => {
   const folder = folderWithState()
   const { code, stderr } = await commands.run(
     ...['kpng', 'file', '-i', join(folder, 'state.yaml'), 'to-local', '--once', 'to-userspacelin', '--capture', 'none'],
@@ -157,7 +178,10 @@ test('a part of traces that is no number is wrong usage', async () => {
     ...['--healthz-bind-address', `127.0.0.1:${await freePort()}`],
     ...['--metrics-bind-address', `127.0.0.1:${await freePort()}`],
   )
-  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('not "half"') })
+  expect({ code, stderr }).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("'--trace-ratio <ratio>' argument 'half' is invalid"),
+  })
 })
 
 test.each([

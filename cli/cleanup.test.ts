@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { canReadTables, type Machine, NetworkNamespace, whySkipped } from './testing/network-namespace.js'
 
@@ -45,6 +46,38 @@ describe.skipIf(why !== undefined)('kpng cleanup', () => {
     const { status, stderr } = kpng(args, { programs: [] })
     expect(stderr).toMatch(/iptables is not installed/)
     expect(status).toBe(1)
+  })
+
+  const closeWait = '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close_wait'
+  if (!existsSync(closeWait)) console.warn('Skipped: this kernel has no conntrack, so no sysctls of it are restored.')
+
+  describe.skipIf(!existsSync(closeWait))('sysctls', () => {
+    const value = () => inside('cat', closeWait).trim()
+    const initOnly = () =>
+      namespace.kpng([
+        ...['local', 'to-nft', '--init-only', '--oom-score-adj', '0', '--conntrack-max-per-core', '0'],
+        ...['--conntrack-tcp-timeout-established', '0s', '--conntrack-tcp-timeout-close-wait', '91s'],
+      ])
+
+    test('that still have the value of kpng are restored', () => {
+      const before = value()
+      expect(initOnly()).toMatchObject({ status: 0 })
+      expect(value()).toBe('91')
+      expect(kpng('--backend userspacelin')).toMatchObject({ status: 0 })
+      expect(value()).toBe('91')
+      expect(kpng('')).toMatchObject({ status: 0, stderr: expect.stringContaining('Restored a kernel setting') })
+      expect(value()).toBe(before)
+    })
+
+    test('that were changed since stay', () => {
+      initOnly()
+      inside('tee', closeWait, '92')
+      expect(kpng('--backend nft')).toMatchObject({
+        status: 0,
+        stderr: expect.stringContaining('Left a kernel setting'),
+      })
+      expect(value()).toBe('92')
+    })
   })
 
   describe('with iptables', () => {

@@ -2,7 +2,7 @@ import { KpngError, messageOf } from '@kpng/api'
 import type { Backend } from '@kpng/client'
 import { type Context, type Flags, textFlag } from './context.js'
 
-/** Everything that kpng may have left on this machine, by the backend that made it. */
+/** Everything that kpng may have left on this machine, by backend. */
 async function backends({ log }: Context, stateFile: string | undefined): Promise<Map<string, Backend>> {
   const { nftBackend } = await import('@kpng/backend-nft')
   const { defaultStateFile, iptablesCapture, netshCapture, nftCapture, userspaceBackend } = await import(
@@ -20,26 +20,28 @@ async function backends({ log }: Context, stateFile: string | undefined): Promis
 }
 
 /**
- * Takes away what kpng's backends left: their own tables and chains, and nothing of anybody else. With `--kube-proxy` it
- * is what kube-proxy left, and what kpng left only where `--backend` names it: kpng's rules are the ones in use then.
+ * Removes what kpng's backends left: their own tables and chains, and nothing that belongs to others. With `--kube-proxy` it removes what
+ * kube-proxy left; kpng's rules are in use then and stay, except those of `--backend`.
  */
 export async function cleanUp(flags: Flags, context: Context): Promise<void> {
   const failed: string[] = []
   const own = textFlag(flags, 'backend') !== undefined || !flags.kubeProxy
   if (flags.dryRun && own) {
-    throw new KpngError('usage', '--dry-run shows what --kube-proxy would take away: give both, without --backend.')
+    throw new KpngError('usage', '--dry-run works only with --kube-proxy, and without --backend.')
   }
   const chosen = own ? await chosenBackends(flags, context) : new Map<string, Backend>()
   if (flags.kubeProxy) {
     await cleanUpAfterKubeProxy(flags, context).catch((error) => failed.push(`kube-proxy: ${messageOf(error)}`))
   }
   failed.push(...(await cleanUpBackends(chosen, context)))
-  if (failed.length > 0) throw new KpngError('unavailable', `Not everything could be taken away. ${failed.join(' ')}`)
+  // Only the nft backend changes sysctls.
+  if (chosen.has('nft')) failed.push(...(await (await import('@kpng/node')).restoreSysctls(context)))
+  if (failed.length > 0) throw new KpngError('unavailable', `Not everything could be removed. ${failed.join(' ')}`)
 }
 
 /**
- * Cleans up after each backend and returns what failed. One of several whose program is not installed here has left nothing that could be
- * taken away from here: that is no failure, unless it is so for all of them.
+ * Cleans up after each backend and returns what failed. A backend whose program is not installed cannot be cleaned from here: that is a
+ * failure only if it is so for all backends.
  */
 async function cleanUpBackends(chosen: ReadonlyMap<string, Backend>, { log }: Context): Promise<string[]> {
   const { isMissingProgram } = await import('@kpng/linux')
@@ -52,7 +54,8 @@ async function cleanUpBackends(chosen: ReadonlyMap<string, Backend>, { log }: Co
     } catch (error) {
       const sentences = isMissingProgram(error) ? missing : failed
       sentences.push(`${name}: ${messageOf(error)}`)
-      if (sentences === missing) log.info('Skipped: its program is not here', { backend: name, why: messageOf(error) })
+      if (sentences === missing)
+        log.info('Skipped: its program is not installed', { backend: name, why: messageOf(error) })
     }
   }
   return missing.length === chosen.size ? missing : failed
@@ -60,24 +63,18 @@ async function cleanUpBackends(chosen: ReadonlyMap<string, Backend>, { log }: Co
 
 async function cleanUpAfterKubeProxy(flags: Flags, { log }: Context): Promise<void> {
   if (process.platform !== 'linux') {
-    throw new KpngError(
-      'unsupported',
-      "kube-proxy's leftovers are known on Linux only; use `kube-proxy --cleanup` here.",
-    )
+    throw new KpngError('unsupported', '--kube-proxy works on Linux only. Run `kube-proxy --cleanup` here.')
   }
-  const { removeKubeProxyLeftovers } = await import('./kube-proxy-leftovers/index.js')
+  const { removeKubeProxyLeftovers } = await import('@kpng/node/kube-proxy-leftovers')
   await removeKubeProxyLeftovers({ log, print: flags.dryRun ? (text) => console.log(text) : undefined })
 }
 
-/** All of them, or the one that `--backend` names. */
+/** All backends, or the one that `--backend` names. */
 async function chosenBackends(flags: Flags, context: Context): Promise<Map<string, Backend>> {
   const only = textFlag(flags, 'backend')
   const all = await backends(context, textFlag(flags, 'stateFile'))
   if (only !== undefined && !all.has(only)) {
-    throw new KpngError(
-      'usage',
-      `There is no backend "${only}" to clean up after. There are ${[...all.keys()].join(', ')}.`,
-    )
+    throw new KpngError('usage', `--backend is "${only}". Give one of ${[...all.keys()].join(', ')}.`)
   }
   return only === undefined ? all : new Map([...all].filter(([name]) => name === only))
 }

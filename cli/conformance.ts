@@ -1,15 +1,20 @@
 import { type Family, KpngError } from '@kpng/api'
 import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
 import { onUnreadOutput } from './exit.js'
+import { checkOutputFile } from './files.js'
 import { selfCommand } from './self.js'
 
-/** Proves a proxy, and says with the exit code whether it passed. */
+/** Tests a proxy. The exit code says whether it passed. */
 export async function proveProxy(flags: Flags, { signal, stop }: Context): Promise<void> {
-  // There is a lab to take down, and without a verdict it has not passed.
+  // The lab must be removed, and a run without a verdict has not passed.
   onUnreadOutput(() => stop())
   const { runConformance } = await import('@kpng/conformance')
   const { milliseconds } = await import('@kpng/client')
   const families = listFlag(flags, 'families')
+  const json = textFlag(flags, 'json')
+  const junit = textFlag(flags, 'junit')
+  if (json !== undefined) await checkOutputFile('--json', json)
+  if (junit !== undefined) await checkOutputFile('--junit', junit)
   const kubeconfig = textFlag(flags, 'kubeconfig')
   const feed = kubeconfig === undefined ? 'manifests' : { kubeconfig }
   const report = await runConformance({
@@ -21,13 +26,13 @@ export async function proveProxy(flags: Flags, { signal, stop }: Context): Promi
     programTimeoutMs: milliseconds('--program-timeout', textFlag(flags, 'programTimeout') ?? '15s'),
     ...(families.length > 0 ? { families: families.map(familyOf) } : {}),
     ...given('backend', textFlag(flags, 'backend')),
-    ...given('json', textFlag(flags, 'json')),
-    ...given('junit', textFlag(flags, 'junit')),
+    ...given('json', json),
+    ...given('junit', junit),
     agentCommand: [...selfCommand(), 'conformance-agent'],
     signal,
     log: console.log,
   })
-  if (!report.passed) throw new KpngError('refused', 'The proxy did not pass: the table above says where.')
+  if (!report.passed) throw new KpngError('refused', 'The proxy did not pass. The table above shows the wrong cells.')
 }
 
 type Feed = 'manifests' | { readonly kubeconfig: string }
@@ -40,7 +45,7 @@ async function proxyCommand(flags: Flags, feed: Feed): Promise<string[]> {
   if (backend !== undefined) return proxyNamed(backend, [...selfCommand()], feed)
   throw new KpngError(
     'usage',
-    "Which proxy? Give --backend nft, or a command: --proxy 'kpng file -i {manifests} to-local --node-name {node} to-nft'.",
+    "No proxy was named. Give --backend nft, or a command: --proxy 'kpng file -i {manifests} to-local --node-name {node} to-nft'.",
   )
 }
 
@@ -57,5 +62,5 @@ async function specialisedCommand(flags: Flags, feed: Feed): Promise<string[] | 
 function familyOf(text: string): Family {
   if (text === 'v4') return 'IPv4'
   if (text === 'v6') return 'IPv6'
-  throw new KpngError('usage', `--families are v4 and v6, not "${text}".`)
+  throw new KpngError('usage', `--families takes v4, v6 or both, not "${text}".`)
 }

@@ -1,4 +1,4 @@
-import type { KpngError, Log } from '@kpng/api'
+import { KpngError, type Log } from '@kpng/api'
 import type { Skips } from '@kpng/core/sources/skips'
 import type { Store } from '@kpng/core/store'
 import type { ResolvedSettings } from '@kpng/node'
@@ -11,7 +11,7 @@ export interface Verbosity {
   set(level: number): void
 }
 
-/** What every command gets: where to say things, when to stop, which node this is. */
+/** What every command gets: the log, the signal to stop, the name of the node. */
 export interface Context {
   readonly log: Log
   readonly signal: AbortSignal
@@ -19,13 +19,13 @@ export interface Context {
   readonly events: EventCounts
   readonly version: string
   readonly verbosity: Verbosity
-  /** Of backends that come with a node agent: what its flags and configuration file say. */
+  /** Of backends with a node agent: the settings from its flags and configuration file. */
   readonly resolved: ResolvedSettings | undefined
-  /** The API server, where the source is one. */
+  /** The API server, if it is the source. */
   readonly kube: KubeRequests | undefined
   /** The state goes to a backend on this node and nowhere else: a source may leave out what only other nodes need. */
   readonly onlyThisNode?: boolean
-  /** What the source fills, where there is one in this process. */
+  /** What the source fills, if the source is in this process. */
   readonly state?: { readonly store: Store; readonly skips: Skips }
   /** Ends the run from within, as a signal would; with a reason, as a failure. */
   stop(reason?: KpngError): void
@@ -34,16 +34,25 @@ export interface Context {
 /** The values of a command's flags, by their camel-case names. */
 export type Flags = Readonly<Record<string, unknown>>
 
+/** Makes the context of a run from the flags that every command has. */
+export type MakeContext = (flags: Flags) => Promise<Context>
+
 export const textFlag = (flags: Flags, name: string): string | undefined => {
   const value = flags[name]
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** A flag that Go programs write as `--flag`, `--flag=true` or `--flag=false`. */
-export function booleanFlag(flags: Flags, name: string, fallback: boolean): boolean {
-  const value = flags[name]
-  if (value === undefined) return fallback
-  return value !== 'false' && value !== false
+export const booleanFlag = (flags: Flags, name: string, fallback: boolean): boolean =>
+  (flags[name] as boolean | undefined) ?? fallback
+
+/** Adds the name of the flag to an error about its value. */
+export async function checked<T>(flag: string, read: () => T | Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof KpngError) throw new KpngError(error.code, `${flag}: ${error.message}`, { cause: error })
+    throw error
+  }
 }
 
 /** A flag that takes several values, with commas. */

@@ -1,12 +1,9 @@
 import type { Log } from '@kpng/api'
 
-/** How often the reduction is said. */
+/** How often the counts are logged. */
 const intervalMs = 60_000
 
-/**
- * What kpng takes in and what it gives out: the reduction between the two is what it is for. Named as the metrics of the same
- * name: `kpng_k8s_api_events_total`, `kpng_node_local_events_total`.
- */
+/** Events from the API server, and changes for nodes. The metrics `kpng_k8s_api_events_total` and `kpng_node_local_events_total` show them. */
 export class EventCounts {
   apiEvents = 0
   nodeLocalEvents = 0
@@ -19,7 +16,7 @@ export class EventCounts {
     this.nodeLocalEvents += count
   }
 
-  /** Says the counts every minute in which there was traffic, at `-v 2`. Ends with the signal. */
+  /** Logs the counts at `-v 2`, once a minute if they changed, until the signal is aborted. */
   report(log: Log, signal: AbortSignal, everyMs = intervalMs): void {
     if (!log.shows(2)) return
     let said = 0

@@ -14,8 +14,7 @@ export async function explainFromSource(text: string, flags: Flags, context: Con
   await runPipeline(
     source,
     flags,
-    async (store, { signal }, ready) => {
-      ready()
+    async (store, { signal }) => {
       await synced(store, signal)
       if (store.synced) explanation = await answer(text, store, flags, context)
     },

@@ -162,7 +162,7 @@ describe('a program of your own', () => {
     const kpng = commands.start('kpng-callout', '--api', api, '--program', program)
     await expect.poll(() => existsSync(begun), { timeout: 10_000 }).toBe(true)
     const stopped = performance.now()
-    expect(await kpng.stop()).toMatchObject({ code: 1, stderr: expect.stringContaining('It did not stop in time') })
+    expect(await kpng.stop()).toMatchObject({ code: 1, stderr: expect.stringContaining('kpng did not stop in time') })
     expect(performance.now() - stopped).toBeLessThan(15_000)
   })
 })

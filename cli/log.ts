@@ -7,7 +7,7 @@ import { type Flags, textFlag, type Verbosity } from './context.js'
 export async function logFrom(flags: Flags): Promise<{ log: Log; verbosity: Verbosity }> {
   let level = Number(textFlag(flags, 'v') ?? '0')
   if (!Number.isInteger(level) || level < 0) {
-    throw new KpngError('usage', `-v takes a whole number from 0 (quiet) to 10, not "${flags.v}".`)
+    throw new KpngError('usage', `-v takes a whole number, 0 (quiet) to 4, not "${flags.v}".`)
   }
   const verbosity: Verbosity = {
     get: () => level,
@@ -16,9 +16,7 @@ export async function logFrom(flags: Flags): Promise<{ log: Log; verbosity: Verb
     },
   }
   const format = textFlag(flags, 'logFormat') ?? 'text'
-  if (format === 'text') return { log: textLog({ verbosity: verbosity.get }), verbosity }
-  if (format === 'json') return { log: await jsonLog(verbosity.get), verbosity }
-  throw new KpngError('usage', `--log-format is text or json, not "${format}".`)
+  return { log: format === 'json' ? await jsonLog(verbosity.get) : textLog({ verbosity: verbosity.get }), verbosity }
 }
 
 /** Lines for programs. Written synchronously, so that no line is lost if the process dies. */

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { completionWord } from './completion.js'
 import { type Context, type Flags, textFlag } from './context.js'
 import { surviveClosedPipes } from './exit.js'
 
@@ -13,25 +14,31 @@ export async function main(args: readonly string[], name = 'kpng'): Promise<numb
   }
   surviveClosedPipes()
   const { buildProgram, CommanderError } = await import('./program.js')
+  const { hintFor } = await import('./help.js')
   const program = buildProgram(name, version, (flags) => contextFrom(flags, version))
+  if (args[0] === completionWord) return await complete(program, args.slice(1))
+  let running = program
+  program.hook('preAction', (_, command) => {
+    running = command
+  })
   try {
-    if (args[0] === 'completion' || args[0] === 'complete') await addCompletion(program)
-    else
-      program.command('completion').description('print the completion script of a shell: bash, zsh, fish, powershell')
-    await program.parseAsync(args.flatMap(klogSpelling), { from: 'user' })
+    await program.parseAsync(args, { from: 'user' })
     return 0
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    return await report(error, name)
+    return await report(error, name, hintFor(running))
   }
 }
 
-/** `-v=2`, as Kubernetes' own programs have it. */
-const klogSpelling = (word: string): string[] => (/^-v=\d+$/.test(word) ? ['-v', word.slice(3)] : [word])
-
-async function addCompletion(program: import('commander').Command): Promise<void> {
-  const { default: tab } = await import('@bomb.sh/tab/commander')
-  tab(program, { completionCommandName: 'completion' })
+async function complete(program: import('commander').Command, words: readonly string[]): Promise<number> {
+  const { candidates } = await import('./completion.js')
+  // PowerShell cannot pass an empty word, and passes two quotes.
+  for (const line of candidates(
+    program,
+    words.map((word) => (word === '""' ? '' : word)),
+  ))
+    console.log(line)
+  return 0
 }
 
 async function contextFrom(flags: Flags, version: string): Promise<Context> {
@@ -62,18 +69,20 @@ async function contextFrom(flags: Flags, version: string): Promise<Context> {
   }
 }
 
-/** What flags and the configuration file say together. */
+/** The flags, with what the configuration file says about the log. */
 function withLogging(flags: Flags, resolved: Context['resolved']): Flags {
   if (!resolved) return flags
   const { verbosity, logFormat } = resolved.settings
   return { ...flags, v: String(verbosity), logFormat }
 }
 
-async function report(error: unknown, name: string): Promise<number> {
+async function report(error: unknown, name: string, hint: string): Promise<number> {
   const { KpngError, messageOf } = await import('@kpng/api')
-  const expected = error instanceof KpngError
   console.error(`${name}: ${messageOf(error)}`)
-  // An error without a sentence of ours is a fault of ours: whoever reports it needs to say where it was.
+  const usage = error instanceof KpngError && error.code === 'usage'
+  if (usage) console.error(hint)
+  // An error of the system (a file, a port) says enough. Any other is a bug, and a report of it needs the stack.
+  const expected = error instanceof KpngError || (error instanceof Error && 'syscall' in error)
   if (!expected && error instanceof Error && error.stack) console.error(error.stack)
-  return expected && error.code === 'usage' ? 2 : 1
+  return usage ? 2 : 1
 }

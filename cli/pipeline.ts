@@ -2,12 +2,12 @@ import type { Store } from '@kpng/core/store'
 import type { Context, Flags } from './context.js'
 import type { SourceCommand } from './sources/source.js'
 
-/** What the state flows into: starts, calls `ready`, and runs until the signal is aborted. */
-export type Flow = (store: Store, context: Context, ready: () => void) => Promise<void>
+/** What the state flows into: runs until the signal is aborted. */
+export type Flow = (store: Store, context: Context) => Promise<void>
 
 /**
- * Runs a source and what it flows into. The sink comes first, so that what is wrong with it (a port in use) is said before
- * anything is read. When one of them ends or fails, the other is ended too, and waited for.
+ * Runs a source and what it flows into. The source comes first, so that a mistake in its flags or files is reported before anything is
+ * served or written. If one of them ends or fails, the other is stopped and awaited.
  */
 export async function runPipeline(source: SourceCommand, flags: Flags, sink: Flow, context: Context): Promise<void> {
   const { Store } = await import('@kpng/core/store')
@@ -15,15 +15,9 @@ export async function runPipeline(source: SourceCommand, flags: Flags, sink: Flo
   const state = { store: new Store(), skips: new Skips(context.log) }
   const ended = new AbortController()
   const inner = { ...context, state, signal: AbortSignal.any([context.signal, ended.signal]) }
-  let begin = () => {}
-  const ready = new Promise<void>((resolve) => {
-    begin = resolve
-  })
-  const sinking = sink(state.store, inner, begin)
-  const parts = [sinking]
+  const started = await source.start(flags, state, inner)
+  const parts = [started.ended, sink(state.store, inner)]
   try {
-    await Promise.race([ready, sinking])
-    if (!inner.signal.aborted) parts.push(source.run(flags, state, inner))
     await Promise.race(parts)
   } finally {
     ended.abort()

@@ -1,4 +1,4 @@
-import { Command, CommanderError } from 'commander'
+import { Argument, Command, CommanderError, Option } from 'commander'
 import { addAgentFlags } from './agent/flags.js'
 import { KubeRequests } from './agent/kube-requests.js'
 import type { BackendCommand } from './backends/backend.js'
@@ -7,19 +7,23 @@ import { jsonCommand } from './backends/json.js'
 import { nftCommand } from './backends/nft.js'
 import { userspaceLinuxCommand, userspaceWindowsCommand } from './backends/userspace.js'
 import { addClientFlags, clientOptions } from './client-flags.js'
-import type { Context, Flags } from './context.js'
+import type { Context, MakeContext } from './context.js'
+import { addExamples, booleanOption, groups, hintFor, useLayout } from './help.js'
 import { type Flow, runPipeline } from './pipeline.js'
+import { addQuestions } from './questions.js'
 import { apiSink } from './sinks/api.js'
 import { fileSink } from './sinks/file.js'
+import { recordSink } from './sinks/record.js'
 import { apiSource } from './sources/api.js'
 import { fileSource } from './sources/file.js'
 import { kubeSource } from './sources/kube.js'
+import { replaySource } from './sources/replay.js'
 import type { SourceCommand } from './sources/source.js'
 
-// The command tree. Only names, flags and help are here: what a command does is loaded when it runs.
+// The command tree: names, flags and help. The code of a command is loaded when the command runs.
 
-const sources: readonly SourceCommand[] = [kubeSource, fileSource, apiSource]
-const sinks = [apiSink, fileSink]
+const sources: readonly SourceCommand[] = [kubeSource, fileSource, apiSource, replaySource]
+const sinks = [apiSink, fileSink, recordSink]
 const backends: readonly BackendCommand[] = [
   nftCommand,
   userspaceLinuxCommand,
@@ -28,58 +32,81 @@ const backends: readonly BackendCommand[] = [
   calloutCommand,
 ]
 
-/** Makes the context of a run from the flags that every command has. */
-export type MakeContext = (flags: Flags) => Promise<Context>
+/** Programs that are one backend on the view of a kpng API: `kpng local to-json` and `kpng local to-callout` in one word. */
+const backendPrograms: Readonly<Record<string, BackendCommand>> = {
+  'kpng-json': jsonCommand,
+  'kpng-callout': calloutCommand,
+}
 
 export function buildProgram(name: string, version: string, makeContext: MakeContext): Command {
-  const program = new Command(name)
-    .description('Kubernetes Service proxy, next generation: kpng <source> [flags] <sink> [flags]')
+  const program = useLayout(new Command(name), name)
+    .optionsGroup(groups.other)
     .version(version, '--version', 'print the version')
-    .option('-v <level>', 'verbosity: 1 connections, 2 syncs, 3 objects, 4 traffic; default 0')
-    .option('--log-format <format>', 'text (default) or json')
-    .option('--node-name <name>', "the node's name; default: NODE_NAME of the environment, else the host's name")
-    .addHelpText(
-      'after',
-      '\nExample:\n  $ kpng file -i examples/state.yaml to-api\n  $ kpng local --node-name vm-001 to-json',
-    )
+    .optionsGroup(groups.node)
+    .option('--node-name <name>', 'name of this node (default: NODE_NAME, else the host name)')
+    .optionsGroup(groups.logging)
+    .option('-v, --v <level>', 'verbosity: 1 connections, 2 syncs, 3 objects, 4 traffic (default: 0)', withoutEquals)
+    .addOption(new Option('--log-format <format>', 'text or json (default: text)').choices(['text', 'json']))
+  const backend = backendPrograms[name]
+  if (backend) addBackendProgram(program, backend, makeContext)
+  else addCommands(program, version, makeContext)
+  for (const command of everyCommand(program)) {
+    if (command.commands.length === 0)
+      command.usage(['[flags]', ...command.registeredArguments.map(placeholder)].join(' '))
+    else command.helpCommand(false).usage('[flags] <command>')
+    command.showHelpAfterError(hintFor(command))
+  }
+  return program
+}
+
+/** `-v=2`, as users of Kubernetes programs write it. */
+const withoutEquals = (text: string): string => text.replace(/^=/, '')
+
+const placeholder = (argument: Argument): string => `<${argument.name()}>`
+
+function addCommands(program: Command, version: string, makeContext: MakeContext): void {
+  program.description(
+    'Kubernetes Service proxy, next generation.\n\nA command line names a source, then a sink: kpng <source> [flags] <sink> [flags]',
+  )
+  addExamples(program, 'kpng playground', 'kpng kube to-local to-nft --cluster-cidr 10.244.0.0/16')
+  program.commandsGroup('Sources:')
   for (const source of sources) addSource(program, source, makeContext)
   addLocal(program, makeContext)
+  program.commandsGroup('Questions:')
+  addQuestions(program, makeContext)
+  program.commandsGroup('Other commands:')
   addPlayground(program, makeContext)
   addCleanup(program, makeContext)
-  addExplain(program, makeContext)
   addConformance(program, makeContext)
+  addCompletion(program)
   program
     .command('version')
     .description('print the version')
     .action(() => console.log(version))
-  // Errors come back as exceptions, and their exit codes are ours to choose.
-  for (const command of everyCommand(program))
-    command.exitOverride().showHelpAfterError(`(run "${name} --help" for the flags)`)
-  return program
 }
 
 function addSource(program: Command, source: SourceCommand, makeContext: MakeContext): void {
-  const command = program.command(source.name).description(source.summary)
-  command.addHelpText('after', `\nExample:\n  $ ${source.example}`)
+  const command = program.command(source.name).description(source.summary).optionsGroup(groups.source)
   source.addFlags(command)
+  addExamples(command, `${source.example} to-api`, `${source.example} to-local --node-name node-1 to-json`)
+  command.commandsGroup('Sinks:')
   const run = async (sink: Flow, leaf: Command, more: Pick<Context, 'onlyThisNode'> = {}) => {
     const flags = leaf.optsWithGlobals()
     const kube = source.name === 'kube' ? new KubeRequests() : undefined
     await runPipeline(source, flags, sink, { ...(await makeContext(flags)), kube, ...more })
   }
   for (const sink of sinks) {
-    const leaf = command.command(sink.name).description(sink.summary)
-    leaf.addHelpText('after', `\nExample:\n  $ ${sink.example}`)
+    const leaf = command.command(sink.name).description(sink.summary).optionsGroup(groups.sink)
     sink.addFlags(leaf)
-    leaf.action(() => run((store, context, ready) => sink.run(leaf.optsWithGlobals(), store, context, ready), leaf))
+    addExamples(leaf, ...sink.examples.map((flags) => `${source.example} ${sink.name} ${flags}`.trim()))
+    leaf.action(() => run((store, context) => sink.run(leaf.optsWithGlobals(), store, context), leaf))
   }
-  const local = command.command('to-local').description('hand the view of this node to a backend in this process')
-  addBackends(local, `kpng ${source.name} to-local`, makeContext, (backend, leaf) =>
+  const local = command.command('to-local').description('pass the view of this node to a backend in this process')
+  addBackends(local, `${source.example} to-local`, makeContext, (backend, leaf) =>
     run(
-      async (store, context, ready) => {
+      async (store, context) => {
         const { changeSetsOf } = await import('@kpng/core/sinks/local')
         const { runOn } = await import('./backends/run.js')
-        ready()
         await runOn(changeSetsOf(store), backend, leaf.optsWithGlobals(), context)
       },
       leaf,
@@ -89,67 +116,92 @@ function addSource(program: Command, source: SourceCommand, makeContext: MakeCon
 }
 
 function addLocal(program: Command, makeContext: MakeContext): void {
-  const local = program.command('local').description('hand the view of this node, from a kpng API, to a backend')
+  const local = program
+    .command('local')
+    .description('take the view of this node from a kpng API, and pass it to a backend')
   addClientFlags(local, '')
-  addBackends(local, 'kpng local', makeContext, async (backend, leaf) => {
-    const flags = leaf.optsWithGlobals()
-    const context = await makeContext(flags)
-    const { changeSetsOverGrpc } = await import('@kpng/client')
-    const { runOn } = await import('./backends/run.js')
-    await runOn(changeSetsOverGrpc({ ...(await clientOptions(flags, '')), log: context.log }), backend, flags, context)
-  })
+  addBackends(local, 'kpng local --api 10.0.0.5:12090', makeContext, (backend, leaf) =>
+    runOnApi(backend, leaf, makeContext),
+  )
 }
 
-function addExplain(program: Command, makeContext: MakeContext): void {
-  const command = program
-    .command('explain <what>')
-    .description('say where connections to a Service, an address or a node port go on a node, and why')
-    .option('-n, --namespace <name>', 'the namespace of the Service; default: default')
-    .option('--node <name>', 'the node to look from; default: this one, else the first of the cluster')
-    .option('--from <client>', 'who connects: pod, node, outside or an IP address; default: a pod, and outside')
-    .option('-i, --input <path>', 'read a state file or manifests, instead of asking the API server')
-    .option('--kubeconfig <path>', 'a kubeconfig; default: as kubectl')
-    .option('--context <name>', "the kubeconfig's context; default: its current one")
-    .option('--service-proxy-name <name>', 'explain what the proxy of this name does')
-    .option('--cluster-cidr <cidrs>', "the addresses of pods; default: the Nodes' pod CIDRs")
-    .option('--nodeport-addresses <cidrs>', 'where node ports are open; default: primary')
-    .option('-o, --output <format>', 'text or json', 'text')
-    .addHelpText(
-      'after',
-      '\nExample:\n  $ kpng explain web\n  $ kpng explain 10.96.0.10:53/udp --from 10.244.1.5 --node vm-001',
-    )
-  command.action(async (what: string) => {
-    const flags = command.optsWithGlobals()
-    const { explainFromSource } = await import('./explain.js')
-    const { explanationText } = await import('@kpng/dataplane')
-    const kube = flags.input === undefined ? new KubeRequests() : undefined
-    const explanation = await explainFromSource(what, flags, { ...(await makeContext(flags)), kube })
-    const asJson = flags.output === 'json'
-    process.stdout.write(asJson ? `${JSON.stringify(explanation, undefined, 2)}\n` : explanationText(explanation))
-  })
+async function runOnApi(backend: BackendCommand, leaf: Command, makeContext: MakeContext): Promise<void> {
+  const flags = leaf.optsWithGlobals()
+  const options = await clientOptions(flags, '')
+  const context = await makeContext(flags)
+  const { changeSetsOverGrpc } = await import('@kpng/client')
+  const { runOn } = await import('./backends/run.js')
+  await runOn(changeSetsOverGrpc({ ...options, log: context.log }), backend, flags, context)
+}
+
+function addBackends(
+  parent: Command,
+  words: string,
+  makeContext: MakeContext,
+  run: (backend: BackendCommand, leaf: Command) => Promise<void>,
+): void {
+  addOnce(parent)
+  addExamples(parent, `${words} to-nft`, `${words} --once to-json`)
+  parent.commandsGroup('Backends:')
+  for (const backend of backends) {
+    const leaf = parent.command(backend.name).description(backend.summary).optionsGroup(groups.backend)
+    backend.addFlags(leaf)
+    if (backend.agent) addAgentFlags(leaf, backend.agent)
+    addExamples(leaf, ...backend.examples.map((flags) => `${words} ${backend.name} ${flags}`.trim()))
+    leaf.action(() => (leaf.opts().initOnly ? initOnly(leaf, makeContext) : run(backend, leaf)))
+  }
+}
+
+const addOnce = (command: Command): Command =>
+  command.optionsGroup(groups.backend).option('--once', 'exit after the first sync')
+
+function addBackendProgram(program: Command, backend: BackendCommand, makeContext: MakeContext): void {
+  program.description(`${backend.summary}\n\nShort for: kpng local ${backend.name}`)
+  addClientFlags(program, '')
+  backend.addFlags(addOnce(program))
+  addExamples(program, ...backend.examples.map((flags) => `${program.name()} --node-name node-1 ${flags}`.trim()))
+  program.action(() => runOnApi(backend, program, makeContext))
+}
+
+/** The privileged part alone: no source is read, and nothing is served. */
+async function initOnly(leaf: Command, makeContext: MakeContext): Promise<void> {
+  const flags = leaf.optsWithGlobals()
+  const { resolved, log } = await makeContext(flags)
+  const { prepareSystem } = await import('./agent/settings.js')
+  await prepareSystem(resolved as NonNullable<typeof resolved>, flags, log)
 }
 
 function addConformance(program: Command, makeContext: MakeContext): void {
   const command = program
     .command('conformance')
-    .description('prove a Service proxy: real packets in a lab of network namespaces, judged cell by cell (needs root)')
-    .option('--proxy <command>', 'the proxy; placeholders: {manifests} {node} {clusterCidr} {kubeconfig}')
+    .description('test a Service proxy with real packets in a lab of network namespaces (needs root)')
+    .optionsGroup('Proxy:')
+    .option(
+      '--backend <name>',
+      'test this backend of kpng: nft, userspace or userspace-iptables; with --proxy: whose known deviations to accept',
+    )
+    .option('--proxy <command>', 'test this command; placeholders: {manifests} {node} {clusterCidr} {kubeconfig}')
     .option('--specialised-proxy <command>', 'a second proxy, for Services with the proxy name {serviceProxyName}')
-    .option('--backend <name>', "whose named deviations count; without --proxy, kpng's own backend: nft or userspace")
-    .option('--kubeconfig <path>', 'feed the proxy through this API server, instead of by manifests')
-    .option('--only <patterns...>', 'cases or cells; may be given several times')
-    .option('--families <families>', 'v4, v6; default: both')
-    .option('--settle <duration>', 'how long a wrong cell may still become right', '3s')
+    .option('--kubeconfig <path>', 'feed the proxy through this API server (default: manifests in a folder)')
+    .optionsGroup('Run:')
+    .option('--only <patterns...>', 'only these cases or cells; may be given several times (default: all)')
+    .option('--families <families>', 'v4, v6 or both with a comma (default: both)')
+    .option('--settle <duration>', 'how long to wait for a wrong cell to become right', '3s')
     .option('--program-timeout <duration>', 'how long the proxy may take to program a round', '15s')
-    .option('--json <path>', 'write the report as JSON')
-    .option('--junit <path>', 'write the report as JUnit XML')
-    .addHelpText('after', '\nExample:\n  $ kpng conformance --backend nft')
+    .optionsGroup('Report:')
+    .option('--json <path>', 'write the report as JSON to this file')
+    .option('--junit <path>', 'write the report as JUnit XML to this file')
+  addExamples(
+    command,
+    'kpng conformance --backend nft --only cluster-ip',
+    'kpng conformance --backend nft --junit report.xml',
+  )
   command.action(async () => {
     const flags = command.optsWithGlobals()
     const { proveProxy } = await import('./conformance.js')
     await proveProxy(flags, await makeContext(flags))
   })
-  // What the kit starts in each namespace of its lab.
+  // The kit starts this in each namespace of its lab.
   program
     .command('conformance-agent <name>', { hidden: true })
     .action(async (name: string) => (await import('@kpng/linux/testing')).runAgent(name))
@@ -158,15 +210,18 @@ function addConformance(program: Command, makeContext: MakeContext): void {
 function addCleanup(program: Command, makeContext: MakeContext): void {
   const command = program
     .command('cleanup')
-    .description("take away what kpng's backends left on this machine, and nothing of anybody else")
-    .option('--backend <name>', 'only of this one: nft, userspacelin, userspacelin-iptables; on Windows winuserspace')
-    .option('--state-file <path>', 'on Windows: the file that to-winuserspace was given')
-    .option(
-      '--kube-proxy',
-      "take away what kube-proxy left, of all its modes, instead of what kpng left; with --backend: kube-proxy's and that backend's",
+    .description(
+      'remove what kpng left on this machine: its rules, and sysctls that still have the value that kpng set',
     )
+    .optionsGroup('Cleanup:')
+    .option(
+      '--backend <name>',
+      'only of this backend: nft, userspacelin, userspacelin-iptables; on Windows: winuserspace',
+    )
+    .option('--state-file <path>', 'on Windows: the --state-file that to-winuserspace was given')
+    .option('--kube-proxy', 'remove what kube-proxy left, in all its modes; kpng stays, except what --backend names')
     .option('--dry-run', 'with --kube-proxy: print the commands instead of running them')
-    .addHelpText('after', '\nExamples:\n  $ kpng cleanup\n  $ kpng cleanup --kube-proxy --dry-run')
+  addExamples(command, 'kpng cleanup', 'kpng cleanup --kube-proxy --dry-run')
   command.action(async () => {
     const flags = command.optsWithGlobals()
     const { cleanUp } = await import('./cleanup.js')
@@ -177,19 +232,20 @@ function addCleanup(program: Command, makeContext: MakeContext): void {
 function addPlayground(program: Command, makeContext: MakeContext): void {
   const command = program
     .command('playground')
-    .description('try kpng without a cluster: an API server, sample pods and a proxy, all on loopback and without root')
-    .option('--port <port>', 'of the API server; 0: any free one', '0')
-    .option('--data-dir <folder>', 'keep the objects there; default: they are forgotten')
-    .option('--kubeconfig <path>', 'where to write the kubeconfig; default: a temporary file')
-    .option('--listen <address>', 'where kpng serves its API', 'tcp://127.0.0.1:12090')
+    .description('try kpng without a cluster: an API server, sample pods and a proxy, on loopback and without root')
+    .optionsGroup('Playground:')
+    .option('--port <port>', 'port of the API server; 0: any free one', '0')
+    .option('--data-dir <folder>', 'keep the objects in this folder (default: they are forgotten)')
+    .option('--kubeconfig <path>', 'where to write the kubeconfig (default: a temporary file)')
+    .option('--listen <address>', 'where to serve the kpng API', '127.0.0.1:12090')
     .option(
       '--service-cidr <cidr>',
       'range of the cluster IPs, on loopback; a second playground needs its own',
       '127.96.0.0/16',
     )
     .option('--pod-cidr <cidr>', 'range of the pod IPs, on loopback', '127.10.0.0/16')
-    .option('--demo [bool]', 'make a demo Service with three pods, and call it', 'true')
-    .addHelpText('after', '\nExample:\n  $ kpng playground')
+    .addOption(booleanOption('--demo', 'create a demo Service with three pods, and call it', true))
+  addExamples(command, 'kpng playground', 'kpng playground --data-dir ./objects --demo=false')
   command.action(async () => {
     const flags = command.optsWithGlobals()
     const context = await makeContext(flags)
@@ -198,29 +254,16 @@ function addPlayground(program: Command, makeContext: MakeContext): void {
   })
 }
 
-/** The privileged part alone: no source is asked, and nothing is served. */
-async function initOnly(leaf: Command, makeContext: MakeContext): Promise<void> {
-  const flags = leaf.optsWithGlobals()
-  const { resolved, log } = await makeContext(flags)
-  const { prepareSystem } = await import('./agent/settings.js')
-  await prepareSystem(resolved as NonNullable<typeof resolved>, flags, log)
-}
-
-function addBackends(
-  parent: Command,
-  words: string,
-  makeContext: MakeContext,
-  run: (backend: BackendCommand, leaf: Command) => Promise<void>,
-): void {
-  parent.option('--once', 'end after the first sync')
-  parent.addHelpText('after', `\nExample:\n  $ ${words} to-json`)
-  for (const backend of backends) {
-    const leaf = parent.command(backend.name).description(backend.summary)
-    leaf.addHelpText('after', `\nExample:\n  $ ${words} ${backend.name}`)
-    backend.addFlags(leaf)
-    if (backend.agent) addAgentFlags(leaf, backend.agent)
-    leaf.action(() => (leaf.opts().initOnly ? initOnly(leaf, makeContext) : run(backend, leaf)))
-  }
+function addCompletion(program: Command): void {
+  const command = program
+    .command('completion')
+    .description('print the completion script for a shell; docs/configuration.md says how to load it')
+    .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh', 'fish', 'powershell']))
+  addExamples(command, 'source <(kpng completion bash)', 'kpng completion fish | source')
+  command.action(async (shell: string) => {
+    const { completionScripts } = await import('./completion-scripts.js')
+    process.stdout.write(completionScripts[shell] as string)
+  })
 }
 
 export function everyCommand(command: Command): Command[] {

@@ -2,10 +2,10 @@ import type { RequestReport } from '@kpng/core/sources/kube'
 
 type Observer = (report: RequestReport) => void
 
-/** Where nobody ever asks, no more than these are kept. */
+/** If nobody observes, at most this many reports are kept. */
 const mostWaiting = 1000
 
-/** Requests to the API server, for whoever counts them. The first are sent before he is there: they wait for him. */
+/** Requests to the API server, for metrics. The first requests are sent before the observer exists, so they are kept for it. */
 export class RequestFeed {
   #waiting: RequestReport[] = []
   #observer: Observer | undefined

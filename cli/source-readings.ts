@@ -1,7 +1,7 @@
 import type { Readings } from '@kpng/node'
 import { type Context, given } from './context.js'
 
-/** The numbers of the source, for metrics. Those of a source that is elsewhere are left out: a constant 0 would be a lie. */
+/** The numbers of the source, for metrics. If the source is another process they are left out: a constant 0 would be wrong. */
 export function sourceReadings({ events, kube, state }: Context): Readings {
   return {
     ...given('apiEvents', kube && (() => events.apiEvents)),

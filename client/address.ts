@@ -1,8 +1,51 @@
+import { isIPv6 } from 'node:net'
 import { KpngError } from '@kpng/api'
 
-/**
- * The addresses in what people write: one, several with commas, or Go kpng's `multi:///a,b`. Returned as gRPC targets.
- */
+/** Where the kpng API is served. No host: every address of the machine for a server, loopback for a client. */
+export type Address =
+  | { readonly kind: 'tcp'; readonly host: string | undefined; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string }
+
+/** The size of the kernel's sockaddr_un. The kernel would cut a longer path silently. */
+const longestSocketPath = process.platform === 'linux' ? 107 : 103
+
+/** Reads `host:port`, `[IPv6]:port`, `:port` and `unix:///path`. `tcp://` in front of a host is optional. */
+export function parseAddress(text: string): Address {
+  if (text.startsWith('unix:')) return unixAddress(text)
+  const [, bracketed, plain, digits] = /^(?:tcp:\/\/)?(?:\[([^\]]*)\]|([^:[\]/\s]*)):(\d{1,5})$/.exec(text) ?? []
+  if (digits === undefined) throw wrong(text, 'write host:port, [IPv6]:port or unix:///path')
+  if (bracketed !== undefined && !isIPv6(bracketed)) throw wrong(text, `${bracketed} is not an IPv6 address`)
+  const port = Number(digits)
+  if (port > 65_535) throw wrong(text, 'the highest port is 65535')
+  return { kind: 'tcp', host: (bracketed ?? plain) || undefined, port }
+}
+
+function unixAddress(text: string): Address {
+  const path = text.replace(/^unix:(?:\/\/)?/, '')
+  if (!path.startsWith('/') || path.endsWith('/')) {
+    throw wrong(text, 'give the full path of a socket file, for example unix:///run/kpng/kpng.sock')
+  }
+  if (Buffer.byteLength(path) > longestSocketPath) {
+    throw wrong(text, `the path of a socket has at most ${longestSocketPath} bytes: choose a shorter one`)
+  }
+  return { kind: 'unix', path }
+}
+
+const wrong = (text: string, why: string) =>
+  new KpngError('usage', `The address ${JSON.stringify(text)} cannot be used: ${why}.`)
+
+/** A text that `parseAddress` reads, with `tcp://` or `unix://` in front. */
+export function formatAddress(address: Address): string {
+  if (address.kind === 'unix') return `unix://${address.path}`
+  return `tcp://${hostAndPort(address.host ?? '', address.port)}`
+}
+
+/** `10.0.0.1:80`, `[::1]:80`. */
+export function hostAndPort(host: string, port: number): string {
+  return `${isIPv6(host) ? `[${host}]` : host}:${port}`
+}
+
+/** Reads one address, several with commas, or Go kpng's `multi:///a,b`. Returns gRPC targets. */
 export function parseAddresses(api: string | readonly string[]): string[] {
   const texts = typeof api === 'string' ? api.replace(/^multi:\/\/\//, '').split(',') : api
   const targets = texts
@@ -14,11 +57,8 @@ export function parseAddresses(api: string | readonly string[]): string[] {
 }
 
 function target(text: string): string {
-  if (/^unix:/.test(text)) return text
-  const address = text.replace(/^tcp:\/\//, '')
-  const port = /^(?:\[[0-9a-fA-F:.%]+\]|[^:[\]/\s]*):(\d+)$/.exec(address)?.[1]
-  if (port === undefined || Number(port) < 1 || Number(port) > 65535) {
-    throw new KpngError('usage', `"${text}" is no API address. Write host:port, [IPv6]:port or unix:///path.`)
-  }
-  return address.startsWith(':') ? `127.0.0.1${address}` : address
+  const address = parseAddress(text)
+  if (address.kind === 'unix') return formatAddress(address)
+  if (address.port === 0) throw wrong(text, 'a client needs the number of the port')
+  return hostAndPort(address.host ?? '127.0.0.1', address.port)
 }

@@ -3,12 +3,13 @@ import type { Log, LogFields } from '@kpng/api'
 const quoted = (value: unknown): string => {
   if (value instanceof Error) return JSON.stringify(value.message)
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
-  return JSON.stringify(value) ?? 'undefined'
+  return JSON.stringify(value) ?? String(value)
 }
 
-/** `message key="value"`, the way klog prints structured lines. */
+/** `message key="value"`, the way klog prints structured lines. Fields without a value are left out. */
 export function formatLine(message: string, fields: LogFields = {}): string {
-  const parts = Object.entries(fields).map(([name, value]) => `${name}=${quoted(value)}`)
+  const known = Object.entries(fields).filter(([, value]) => value !== undefined)
+  const parts = known.map(([name, value]) => `${name}=${quoted(value)}`)
   return parts.length === 0 ? message : `${message} ${parts.join(' ')}`
 }
 

@@ -1,25 +1,5 @@
-import { KpngError } from '@kpng/api'
 import { describe, expect, test } from 'vitest'
-import { parseAddresses } from './address.js'
 import { milliseconds, optionsFromArguments } from './options.js'
-
-describe('addresses', () => {
-  test.each([
-    ['127.0.0.1:12090', ['127.0.0.1:12090']],
-    [':12090', ['127.0.0.1:12090']],
-    ['[::1]:12090', ['[::1]:12090']],
-    ['tcp://core.kpng:12090', ['core.kpng:12090']],
-    ['unix:///run/kpng/kpng.sock', ['unix:///run/kpng/kpng.sock']],
-    ['a:1, b:2', ['a:1', 'b:2']],
-    ['multi:///1.0.0.1:1234,1.0.0.2:1234', ['1.0.0.1:1234', '1.0.0.2:1234']],
-  ])('%s', (text, expected) => {
-    expect(parseAddresses(text)).toEqual(expected)
-  })
-
-  test.each(['', 'localhost', 'localhost:0', 'localhost:99999', 'http://a:1', '::1:12090'])('"%s" is none', (text) => {
-    expect(() => parseAddresses(text)).toThrow(KpngError)
-  })
-})
 
 describe('durations', () => {
   test.each([
@@ -45,7 +25,7 @@ test('the command line of a program gives the options', () => {
     '--error-delay',
     '2s',
     '--tls-ca',
-    'ca.pem',
+    '/dev/null',
     '--once',
     '-v',
     '3',
@@ -54,10 +34,14 @@ test('the command line of a program gives the options', () => {
     api: 'a:1',
     nodeName: 'n',
     errorDelayMs: 2000,
-    tls: { caFile: 'ca.pem' },
+    tls: { caFile: '/dev/null' },
     once: true,
   })
   expect(options.log?.shows(3)).toBe(true)
   expect(optionsFromArguments([]).api).toBe('127.0.0.1:12090')
-  expect(() => optionsFromArguments(['--nod-name', 'n'])).toThrow(/--node-name/)
+  expect(() => optionsFromArguments(['--nod-name', 'n'])).toThrow("Unknown option '--nod-name'.")
+  expect(() => optionsFromArguments(['--api', 'nowhere'])).toThrow('"nowhere"')
+  for (const words of ['-v=3', '--v=3', '--v 3', '-v3']) {
+    expect(optionsFromArguments(words.split(' ')).log.shows(3)).toBe(true)
+  }
 })

@@ -30,7 +30,7 @@ function read(what: string, path: string | undefined): Buffer | null {
   } catch (error) {
     throw new KpngError(
       'unavailable',
-      `The ${what} file ${path} cannot be read: ${messageOf(error)}. Check the path and the rights of the file.`,
+      `The ${what} file ${path} cannot be read: ${messageOf(error)}. Check that it is a file that this program may read.`,
       { cause: error },
     )
   }

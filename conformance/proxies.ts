@@ -8,6 +8,8 @@ const kpngBackends: Readonly<Record<string, readonly string[]>> = {
   'userspace-iptables': ['to-userspacelin', '--capture', 'iptables', '--cluster-cidr', '{clusterCidr}'],
 }
 
+const knownBackends = [...Object.keys(kpngBackends), 'kube-proxy-nftables', 'kube-proxy-iptables']
+
 /** kube-proxy may not set the machine's conntrack size from inside a network namespace, so it is told to leave conntrack alone. */
 const kubeProxy = (mode: string): readonly string[] => [
   'kube-proxy',
@@ -29,7 +31,10 @@ export function proxyNamed(backend: string, kpng: readonly string[], feed: Confo
   if (words) return [...kpng, ...kpngSource(feed), 'to-local', '--node-name', '{node}', ...words]
   const mode = /^kube-proxy-(nftables|iptables)$/.exec(backend)?.[1]
   if (mode === undefined)
-    throw new KpngError('usage', `There is no command for "${backend}". Give the proxy's command.`)
+    throw new KpngError(
+      'usage',
+      `The kit knows no backend "${backend}". It knows ${knownBackends.join(', ')}; any other proxy needs its command.`,
+    )
   if (feed === 'manifests')
     throw new KpngError('usage', `${backend} reads no manifests. Give the kubeconfig of an API server.`)
   return [...kubeProxy(mode)]

@@ -108,7 +108,9 @@ describe('a program that takes too long', () => {
 describe('a program that cannot be started', () => {
   test('is missing', async () => {
     const missing = runProgram('/nowhere/nft', [], { limitMs })
-    await expect(missing).rejects.toThrow('/nowhere/nft is not installed or not in PATH. Install it, or give its path.')
+    await expect(missing).rejects.toThrow(
+      '/nowhere/nft is not installed or not in PATH. Install it, or add its folder to PATH.',
+    )
     await expect(missing).rejects.toMatchObject({ code: 'unsupported' })
     expect(isMissingProgram(await missing.catch((error) => error))).toBe(true)
   })

@@ -168,7 +168,7 @@ const advice: Readonly<Record<string, string>> = {
 function cannotStart(command: string, error: unknown): KpngError {
   const code = (error as NodeJS.ErrnoException).code ?? ''
   if (code === 'ENOENT') {
-    const sentence = `${command} is not installed or not in PATH. Install it, or give its path.`
+    const sentence = `${command} is not installed or not in PATH. Install it, or add its folder to PATH.`
     return new KpngError('unsupported', sentence, { cause: error })
   }
   return new KpngError(

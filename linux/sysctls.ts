@@ -17,6 +17,8 @@ export interface ApplyOptions {
   readonly log: Log
   /** Where /proc and /sys are. Default `/`. */
   readonly root?: string
+  /** Called after a change, with the value that was there before. */
+  readonly onChanged?: (before: number) => void
 }
 
 export type SettingOutcome = 'set' | 'kept' | 'failed'
@@ -25,15 +27,21 @@ export type SettingOutcome = 'set' | 'kept' | 'failed'
 export const sysctlPath = (name: string): string => `proc/sys/${name.replaceAll('.', '/')}`
 
 /** Sets a value unless it is as it should be. A failure is logged, not thrown: kpng works without most settings. */
-export async function applySetting(setting: KernelSetting, { log, root = '/' }: ApplyOptions): Promise<SettingOutcome> {
+export async function applySetting(
+  setting: KernelSetting,
+  { log, root = '/', onChanged = () => {} }: ApplyOptions,
+): Promise<SettingOutcome> {
   const { value, atLeast = false } = setting
   const path = join(root, setting.path)
   try {
     const before = await readSetting(path)
+    if (atLeast && before > value)
+      log.detail(1, 'Left a kernel setting that is higher already', { path, before, value })
     if (atLeast ? before >= value : before === value) return 'kept'
     // The flag keeps a missing file from being made: in a container /proc may be an empty folder.
     await writeFile(path, String(value), { flag: 'r+' })
     log.info('Changed a kernel setting', { path, before, value })
+    onChanged(before)
     return 'set'
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException

@@ -83,7 +83,7 @@ function behaves(
   test('as kpng-json it is kpng-json', () => {
     const { status, stderr } = run('kpng-json', ['--no-such-flag'])
     expect(status).toBe(2)
-    expect(stderr).toContain('run "kpng-json --help"')
+    expect(stderr).toContain('Run "kpng-json --help"')
   })
 }
 

@@ -47,7 +47,7 @@ test('something that it leaves running does not hold up the next call', async ()
 test.each([
   ['a failure', 'exit 3', 10_000, /ended with code 3/],
   ['one that does not end, whatever it is asked', "trap '' TERM; sleep 3", 100, /was ended by SIGKILL/],
-  ['one that is not there', '/no/such/program', 10_000, /cannot be started.*Check CALLOUT/],
+  ['one that is not there', '/no/such/program', 10_000, /cannot be started.*or CALLOUT of the environment/],
 ])('%s is an error that says so', async (_, script, timeoutMs, expected) => {
   await expect(call(script, timeoutMs).done).rejects.toThrow(expected)
 })

@@ -66,7 +66,7 @@ function cannotStart(program: string, error: unknown): KpngError {
   const advice =
     code === 'EMFILE' || code === 'ENFILE'
       ? 'No file descriptors are left. Raise the limit of kpng (LimitNOFILE= of a systemd unit, `ulimit -n`).'
-      : 'Check CALLOUT.'
+      : 'Check the path of the program: --program, or CALLOUT of the environment.'
   return new KpngError('unavailable', `The program ${program} cannot be started: ${messageOf(error)}. ${advice}`, {
     cause: error,
   })

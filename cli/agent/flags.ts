@@ -1,17 +1,18 @@
 import type { SettingKey } from '@kpng/node'
 import type { SettingFlag } from '@kpng/node/flags'
 import { settingFlags } from '@kpng/node/flags'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Flags } from '../context.js'
+import { groups } from '../help.js'
 
-/** Settings whose flags the source and every command have already, and the names that those flags have. */
+/** Settings whose flags belong to the source or to every command, with the names of those flags. */
 const elsewhere: { readonly [K in SettingKey]?: string } = {
   kubeconfig: 'kubeconfig',
   verbosity: 'v',
   logFormat: 'logFormat',
 }
 
-/** What a backend that is not in the kernel can use of them, by flags. */
+/** The settings that a backend outside the kernel takes as flags. */
 const forEverybody: readonly SettingKey[] = [
   'healthzBindAddress',
   'metricsBindAddress',
@@ -21,7 +22,7 @@ const forEverybody: readonly SettingKey[] = [
   'syncPeriodMs',
 ]
 
-/** What it can use of a configuration file beyond those. */
+/** The settings that it takes from a configuration file as well. */
 const fromFile: readonly SettingKey[] = [
   'kubeconfig',
   'verbosity',
@@ -30,6 +31,28 @@ const fromFile: readonly SettingKey[] = [
   'clusterCidrs',
   'nodePortAddresses',
 ]
+
+/** Defaults of kpng where they are not kube-proxy's. */
+const kpngDefaults: { readonly [K in SettingKey]?: string } = { minSyncPeriodMs: '0s' }
+
+const pages: readonly SettingKey[] = [
+  'healthzBindAddress',
+  'metricsBindAddress',
+  'bindAddressHardFail',
+  'enableProfiling',
+]
+const ofNode: readonly SettingKey[] = ['hostnameOverride', 'bindAddress', 'oomScoreAdj']
+
+function groupOf(key: SettingKey): string {
+  if (key.startsWith('conntrack')) return groups.conntrack
+  if (pages.includes(key)) return groups.pages
+  return ofNode.includes(key) ? groups.node : groups.backend
+}
+
+function ratio(text: string): string {
+  if (text !== '' && Number(text) >= 0 && Number(text) <= 1) return text
+  throw new InvalidArgumentError('Write a number from 0 (none) to 1 (all).')
+}
 
 /** Which settings a backend takes as flags: all of kube-proxy's, or only those about health and metrics. */
 export type AgentFlags = 'kernel' | 'health'
@@ -47,18 +70,27 @@ const takenBy = (which: AgentFlags): readonly SettingFlag[] =>
 /** The flags of a node agent: a configuration file, health, metrics, tracing. */
 export function addAgentFlags(command: Command, agent: Agent): void {
   command
-    .option('--config <file>', 'a KubeProxyConfiguration; flags come before it')
-    .option('--init-only', 'set what needs rights (conntrack, OOM score), and end')
-    .option('--otlp-endpoint <url>', 'send traces to this collector (OTLP over HTTP), such as http://127.0.0.1:4318')
-    .option('--trace-ratio <part>', 'the part of traces that is kept, 0 to 1; default: all')
-  for (const { flag, summary, boolean } of takenBy(agent.flags)) {
-    command.option(boolean ? `--${flag} [bool]` : `--${flag} <value>`, summary)
+    .optionsGroup(groups.node)
+    .option('--config <file>', 'a KubeProxyConfiguration of kube-proxy; flags override it')
+    .option('--init-only', 'set the sysctls and the OOM score, which need privileges, and exit')
+    .optionsGroup(groups.pages)
+    .option(
+      '--otlp-endpoint <url>',
+      'send traces to this collector, such as http://127.0.0.1:4318 (default: no traces)',
+    )
+    .option('--trace-ratio <ratio>', 'share of the traces to keep, 0 to 1 (default: 1)', ratio)
+  for (const { key, flag, summary, boolean, placeholder, fallback } of takenBy(agent.flags)) {
+    const option = new Option(boolean ? `--${flag} [bool]` : `--${flag} <${placeholder}>`, summary)
+    // Not commander's default: a flag that was not given leaves the value to the configuration file.
+    option.default(undefined, kpngDefaults[key] ?? fallback).helpGroup(groupOf(key))
+    // Accepted because kube-proxy's command lines may have it; it is for mode iptables only.
+    command.addOption(option.hideHelp(key === 'localhostNodePorts'))
   }
-  // Tells whoever makes the context that these flags are to be resolved.
+  // contextFrom resolves these flags if it finds an agent.
   command.setOptionValue('agent', agent)
 }
 
-/** Of the agent that the flags are for: its mode, and what it uses of a configuration file; undefined: everything. */
+/** The mode of the agent, and the settings that it uses of a configuration file; undefined: all. */
 export function agentOf(flags: Flags): { readonly mode: string; readonly uses: readonly SettingKey[] | undefined } {
   const { mode, flags: which } = flags.agent as Agent
   return { mode, uses: which === 'kernel' ? undefined : [...forEverybody, ...fromFile] }
@@ -78,7 +110,7 @@ export function settingsGiven(flags: Flags): Record<string, string | boolean> {
     )
   }
   for (const [key, name] of Object.entries(elsewhere)) take(key, name)
-  // kpng's own flag for it, on every command.
+  // kpng's own flag for it; every command has it.
   take('hostnameOverride', 'nodeName')
   return given
 }

@@ -1,9 +1,9 @@
 import type { KubeConnection } from '@kpng/core/sources/kube'
 import { RequestFeed } from '../request-feed.js'
 
-/** The way to the API server for those who need it beside the source: Events are posted once the source has connected. */
+/** Access to the API server beside the source: Events are posted once the source has connected. */
 export class KubeRequests {
-  /** What was asked so far, the source's requests too. */
+  /** The requests so far, those of the source included. */
   readonly sent = new RequestFeed()
   #ready: (connection: KubeConnection) => void = () => {}
   readonly #connection = new Promise<KubeConnection>((resolve) => {

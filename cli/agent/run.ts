@@ -17,10 +17,12 @@ const nothing: AgentRun = { runner: {}, close: async () => {} }
 /** Starts health, metrics and tracing beside a backend, as its flags and the configuration file ask. */
 export async function startAgent(backend: Backend, mode: string, flags: Flags, context: Context): Promise<AgentRun> {
   const { resolved, log } = context
-  // A dry run is the same as no agent: it touches nothing, neither the kernel's values nor a port.
+  // A dry run changes no sysctl and opens no port.
   if (!resolved || flags.dryRun) return nothing
+  // First, since it checks its flags: nothing has been changed or opened yet.
+  const tracing = await startTraces(flags, context)
   await prepareSystem(resolved, flags, log)
-  const [agent, tracing] = await Promise.all([startServers(backend, mode, context), startTraces(flags, context)])
+  const agent = await startServers(backend, mode, context)
   const { observations } = backend
   if (tracing && observations) {
     observations.listener = { ...observations.listener, connectionEnded: tracing.recordConnection }
@@ -65,8 +67,6 @@ async function startServers(backend: Backend, mode: string, context: Context): P
 async function startTraces(flags: Flags, { log, nodeName }: Context) {
   const endpoint = textFlag(flags, 'otlpEndpoint')
   const ratio = textFlag(flags, 'traceRatio')
-  if (ratio !== undefined && Number.isNaN(Number(ratio)))
-    throw new KpngError('usage', `--trace-ratio takes a number from 0 (none) to 1 (all), not "${ratio}".`)
   if (tracingForbidden(process.env) || (endpoint === undefined && !tracingAskedFor(process.env))) return undefined
   const { startTracing } = await import('@kpng/node/tracing')
   return await startTracing({
@@ -77,7 +77,7 @@ async function startTraces(flags: Flags, { log, nodeName }: Context) {
   })
 }
 
-/** As in kube-proxy, a changed file ends the process: whoever started it starts it again, with the new settings. */
+/** As in kube-proxy, a changed file ends the process: the kubelet or systemd starts it again with the new settings. */
 async function followConfig(flags: Flags, { log, signal, stop }: Context): Promise<void> {
   const path = textFlag(flags, 'config')
   if (path === undefined) return
@@ -90,7 +90,7 @@ async function followConfig(flags: Flags, { log, signal, stop }: Context): Promi
       stop(
         new KpngError(
           'unavailable',
-          `The configuration file ${path} has changed: kpng ends, to be started again with it.`,
+          `The configuration file ${path} has changed. kpng exits, so that it is restarted with the new settings.`,
         ),
       ),
   })

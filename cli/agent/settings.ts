@@ -3,7 +3,7 @@ import type { ResolvedSettings, SettingKey, Settings } from '@kpng/node'
 import { type Flags, textFlag } from '../context.js'
 import { agentOf, settingsGiven } from './flags.js'
 
-/** Flags before file before defaults. What the file has and kpng does not is said, one line a field. */
+/** Flags override the file, the file overrides the defaults. Each field of the file that kpng does not use gets a warning. */
 export async function settingsFrom(flags: Flags, warn: (message: string) => void): Promise<ResolvedSettings> {
   const { defaultSettings, readConfigFile, resolveSettings, settingsFromFlags, unusedSettings } = await import(
     '@kpng/node'
@@ -24,7 +24,7 @@ export async function settingsFrom(flags: Flags, warn: (message: string) => void
 const only = (settings: Partial<Settings>, keys: readonly SettingKey[]): Partial<Settings> =>
   Object.fromEntries(Object.entries(settings).filter(([key]) => keys.includes(key as SettingKey)))
 
-/** The part that needs rights: the OOM score and, for backends in the kernel, conntrack's sysctls. */
+/** The part that needs privileges: the OOM score and, for backends in the kernel, the sysctls of conntrack. */
 export async function prepareSystem({ settings }: ResolvedSettings, flags: Flags, log: Log): Promise<void> {
   if (process.platform !== 'linux') return
   const { applyConntrack, applyOomScore } = await import('@kpng/node')

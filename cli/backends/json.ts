@@ -2,7 +2,8 @@ import type { BackendCommand } from './backend.js'
 
 export const jsonCommand: BackendCommand = {
   name: 'to-json',
-  summary: 'print it as JSON: one line a service, all services on each change',
+  summary: 'print all Services on each change, one JSON line per Service',
+  examples: ['', '--once'],
   addFlags: () => {},
   create: async () => {
     const { jsonBackend } = await import('@kpng/backend-json')

@@ -4,7 +4,7 @@ import type { Context, Flags } from '../context.js'
 import { exitInTime } from '../exit.js'
 import type { BackendCommand } from './backend.js'
 
-/** Runs a backend on change sets from wherever they come, until the signal is aborted or, with `--once`, the first sync. */
+/** Runs a backend until the signal is aborted or, with `--once`, until the first sync. */
 export async function runOn(
   changeSets: ChangeSetSource,
   command: BackendCommand,
@@ -33,7 +33,7 @@ export async function runOn(
         if (flags.once && report.error === undefined) done.abort()
       },
     })
-    // Ended from within, for a reason that whoever started it should see in the exit code.
+    // Stopped from within, for a reason that the exit code must show.
     if (context.signal.reason instanceof KpngError) throw context.signal.reason
   } finally {
     done.abort()

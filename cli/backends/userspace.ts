@@ -1,24 +1,30 @@
+import { Option } from 'commander'
 import { booleanFlag, type Context, type Flags, given, listFlag, textFlag } from '../context.js'
+import { booleanOption } from '../help.js'
 import type { BackendCommand } from './backend.js'
+
+type Capture = 'nft' | 'iptables' | 'none'
 
 /** The flags that both userspace proxiers have, as in Go kpng. */
 const addFlags: BackendCommand['addFlags'] = (command) =>
   command
     .option(
       '--sync-period-duration <duration>',
-      'how often portals are ensured and stale sessions cleaned up; default: --sync-period',
+      'how often to check the portals and remove stale sessions (default: --sync-period)',
     )
-    .option('--udp-idle-timeout <duration>', 'how long a silent UDP client keeps its endpoint', '10s')
+    .option('--udp-idle-timeout <duration>', 'how long an idle UDP client keeps its endpoint', '10s')
     .option(
       '--drain-seconds <seconds>',
-      'how long connections to a removed endpoint may go on; default: until they end',
+      'how long connections to a removed endpoint may continue (default: until they end)',
     )
-    .option('--cluster-cidr <cidrs>', 'ranges of pods, beyond those that the node object names')
-    .option('--external-ips [bool]', 'serve spec.externalIPs', 'true')
-    .option(
-      '--protect-node-and-pod-ips [bool]',
-      'do not serve external and load-balancer IPs that are addresses of this node or of a pod',
-      'false',
+    .option('--cluster-cidr <cidrs>', 'ranges of the pods in the cluster, with commas (default: none)')
+    .addOption(booleanOption('--external-ips', 'serve spec.externalIPs', true))
+    .addOption(
+      booleanOption(
+        '--protect-node-and-pod-ips',
+        'do not serve external and load-balancer IPs that are addresses of this node or of a pod',
+        false,
+      ),
     )
 
 /** The options that those flags stand for. */
@@ -26,13 +32,14 @@ async function optionsFrom(flags: Flags, { resolved }: Context) {
   const { milliseconds, wholeNumber } = await import('@kpng/client')
   const drain = textFlag(flags, 'drainSeconds')
   const period = textFlag(flags, 'syncPeriodDuration')
-  const ranges = listFlag(flags, 'clusterCidr')
+  const { settingsFromFlags } = await import('@kpng/node')
+  const fromFlag = settingsFromFlags({ clusterCidrs: textFlag(flags, 'clusterCidr') }).clusterCidrs
   const { syncPeriodMs, clusterCidrs, nodePortAddresses } = (resolved as NonNullable<typeof resolved>).settings
   return {
     syncPeriodMs: period === undefined ? syncPeriodMs : milliseconds('--sync-period-duration', period),
     udpIdleTimeoutMs: milliseconds('--udp-idle-timeout', textFlag(flags, 'udpIdleTimeout') ?? '10s'),
     ...given('drainSeconds', drain === undefined ? undefined : wholeNumber('--drain-seconds', drain)),
-    detectLocal: { mode: 'ClusterCIDR' as const, cidrs: ranges.length > 0 ? ranges : clusterCidrs },
+    detectLocal: { mode: 'ClusterCIDR' as const, cidrs: fromFlag ?? clusterCidrs },
     nodePortAddresses,
     externalIps: booleanFlag(flags, 'externalIps', true),
     protectNodeAndPodIps: booleanFlag(flags, 'protectNodeAndPodIps', false),
@@ -42,35 +49,37 @@ async function optionsFrom(flags: Flags, { resolved }: Context) {
 export const userspaceLinuxCommand: BackendCommand = {
   name: 'to-userspacelin',
   agent: { mode: 'userspace', flags: 'health' },
-  summary: 'proxy in this process, with portals in nftables or iptables, or listening on the Service addresses',
+  summary: 'proxy in this process; nftables or iptables redirect the Service addresses to it',
+  examples: ['--capture nft', '--capture none'],
   addFlags: (command) =>
     addFlags(
       command
-        .option('--capture <how>', 'nft, iptables, or none: listen on the addresses of the Services', 'nft')
-        .option('--bind-address <addresses>', 'where proxy ports are opened; default: every address')
-        .option('--port-range <range>', 'proxy ports, such as 30000-30999; default: any free port'),
+        .addOption(
+          new Option('--capture <how>', 'nft, iptables, or none: listen on the addresses of the Services')
+            .choices(['nft', 'iptables', 'none'])
+            .default('nft'),
+        )
+        .option('--bind-address <addresses>', 'where to open proxy ports (default: every address)')
+        .option('--port-range <range>', 'proxy ports, such as 30000-30999 (default: any free port)'),
     ),
   create: async (flags, context) => {
     const { log } = context
     const { iptablesCapture, nftCapture, noCapture, parsePortRange, userspaceBackend } = await import(
       '@kpng/backend-userspace'
     )
-    const { KpngError } = await import('@kpng/api')
-    const how = textFlag(flags, 'capture') ?? 'nft'
+    const how = flags.capture as Capture
     const range = textFlag(flags, 'portRange')
     const portals = {
       log,
       bindAddresses: listFlag(flags, 'bindAddress'),
       ...given('portRange', range === undefined ? undefined : parsePortRange(range)),
     }
-    const captures: Record<string, () => ReturnType<typeof noCapture>> = {
+    const captures: Record<Capture, () => ReturnType<typeof noCapture>> = {
       nft: () => nftCapture(portals),
       iptables: () => iptablesCapture(portals),
       none: () => noCapture(),
     }
-    const capture = captures[how]
-    if (!capture) throw new KpngError('usage', `--capture is nft, iptables or none, not "${how}".`)
-    return userspaceBackend({ ...(await optionsFrom(flags, context)), log, capture: capture() })
+    return userspaceBackend({ ...(await optionsFrom(flags, context)), log, capture: captures[how]() })
   },
 }
 
@@ -78,13 +87,14 @@ export const userspaceWindowsCommand: BackendCommand = {
   name: 'to-winuserspace',
   agent: { mode: 'winuserspace', flags: 'health' },
   summary: 'proxy in this process, with the Service addresses on a Windows interface',
+  examples: ['', '--drain-seconds 30'],
   addFlags: (command) =>
     addFlags(
       command
-        .option('--forwarder-interface <name>', 'the interface; default: vEthernet (HNS Internal NIC)')
+        .option('--forwarder-interface <name>', 'the interface (default: vEthernet (HNS Internal NIC))')
         .option(
           '--state-file <path>',
-          'remembers the addresses that were added, across a crash; default: kpng\\addresses.json in %ProgramData%',
+          'remembers the added addresses after a crash (default: kpng\\addresses.json in %ProgramData%)',
         ),
     ),
   create: async (flags, context) => {

@@ -1,4 +1,4 @@
 #!/usr/bin/env node
 import { main } from '../dist/main.js'
 
-process.exitCode = await main(['local', 'to-callout', ...process.argv.slice(2)], 'kpng-callout')
+process.exitCode = await main(process.argv.slice(2), 'kpng-callout')

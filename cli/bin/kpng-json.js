@@ -1,4 +1,4 @@
 #!/usr/bin/env node
 import { main } from '../dist/main.js'
 
-process.exitCode = await main(['local', 'to-json', ...process.argv.slice(2)], 'kpng-json')
+process.exitCode = await main(process.argv.slice(2), 'kpng-json')

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { dirname } from 'node:path'
 import { KpngError, type Log } from '@kpng/api'
 import { userspaceBackend } from '@kpng/backend-userspace'
 import { pause, runBackend, wholeNumber } from '@kpng/client'
@@ -8,19 +9,24 @@ import { loadConnection, watchKube } from '@kpng/core/sources/kube'
 import { Store } from '@kpng/core/store'
 import { type Playground, startPlayground } from '@kpng/playground'
 import { booleanFlag, type Context, type Flags, given, textFlag } from '../context.js'
+import { checkFolder } from '../files.js'
 import { demoAddress, keepCalling } from './caller.js'
 import { guide, makeDemo } from './demo.js'
 
 /** A whole cluster in one process: API server and pods, kpng's core, a userspace proxy, and somebody who calls. */
 export async function runPlayground(flags: Flags, context: Context): Promise<void> {
   const { log, signal } = context
+  const dataDir = textFlag(flags, 'dataDir')
+  const kubeconfigPath = textFlag(flags, 'kubeconfig')
+  if (dataDir !== undefined) await checkFolder('--data-dir', dataDir)
+  if (kubeconfigPath !== undefined) await checkFolder('--kubeconfig', dirname(kubeconfigPath))
   const playground = await startPlayground({
     log,
     port: wholeNumber('--port', textFlag(flags, 'port') ?? '0'),
     ...given('serviceCidrs', textFlag(flags, 'serviceCidr')?.split(',')),
     ...given('podCidr', textFlag(flags, 'podCidr')),
-    ...given('dataDir', textFlag(flags, 'dataDir')),
-    ...given('kubeconfigPath', textFlag(flags, 'kubeconfig')),
+    ...given('dataDir', dataDir),
+    ...given('kubeconfigPath', kubeconfigPath),
   })
   const store = new Store()
   let server: Server | undefined

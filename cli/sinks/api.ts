@@ -1,6 +1,8 @@
 import { once } from 'node:events'
-import { booleanFlag, given, textFlag } from '../context.js'
-import { addCoreAgentFlags, startCoreAgentFrom } from './core-agent.js'
+import { parseAddress } from '@kpng/client/address'
+import { booleanFlag, checked, given, textFlag } from '../context.js'
+import { booleanOption, groups } from '../help.js'
+import { addCoreAgentFlags, coreAgentFrom } from './core-agent.js'
 import type { SinkCommand } from './sink.js'
 
 /** How long clients may take to leave when kpng stops. */
@@ -8,40 +10,53 @@ const graceMs = 1000
 
 export const apiSink: SinkCommand = {
   name: 'to-api',
-  summary: 'serve it over gRPC: to every node its own view, to relays the whole state',
-  example: 'kpng file -i examples/state.yaml to-api --listen tcp://127.0.0.1:12090',
+  summary: 'serve the state over gRPC: each node gets its own view, relays get everything',
+  examples: ['--listen :12090', '--listen unix:///run/kpng/kpng.sock'],
   addFlags: (command) =>
     addCoreAgentFlags(
       command
-        .option('--listen <address>', 'tcp://host:port, tcp://:port or unix:///path', 'tcp://127.0.0.1:12090')
-        .option('--local-api [bool]', "serve each node's view (localv1)", 'true')
-        .option('--globalv1-api [bool]', 'serve the whole state (globalv1), for relays', 'true')
-        .option('--listen-tls-key <file>', 'TLS key; with TLS, clients must show a certificate of the CA')
-        .option('--listen-tls-crt <file>', 'TLS certificate')
-        .option('--listen-tls-ca <file>', 'TLS CA certificate'),
+        .option('--listen <address>', 'host:port, :port (every address) or unix:///path', '127.0.0.1:12090')
+        .addOption(booleanOption('--local-api', "serve each node's view (localv1)", true))
+        .addOption(booleanOption('--globalv1-api', 'serve the whole state (globalv1), for relays', true))
+        .optionsGroup(groups.tls)
+        .option('--listen-tls-key <file>', 'key of the server, PEM')
+        .option('--listen-tls-crt <file>', 'certificate of the server, PEM')
+        .option(
+          '--listen-tls-ca <file>',
+          'CA that must have signed the certificates of clients, PEM (default: no TLS)',
+        ),
     ),
-  run: async (flags, store, context, ready) => {
+  run: async (flags, store, context) => {
     const { log, signal, events } = context
-    const { noApiCounts, serveApi } = await import('@kpng/core/sinks/api')
+    const { loadTls, noApiCounts, serveApi, tlsFilesOf } = await import('@kpng/core/sinks/api')
     const tls = {
       ...given('keyFile', textFlag(flags, 'listenTlsKey')),
       ...given('certFile', textFlag(flags, 'listenTlsCrt')),
       ...given('caFile', textFlag(flags, 'listenTlsCa')),
     }
     const counters = noApiCounts()
-    const agent = await startCoreAgentFrom(flags, store, counters, context)
-    const server = await serveApi({
-      store,
-      log,
-      ...given('listen', textFlag(flags, 'listen')),
-      ...(Object.keys(tls).length > 0 ? { tls } : {}),
-      localApi: booleanFlag(flags, 'localApi', true),
-      globalApi: booleanFlag(flags, 'globalv1Api', true),
-      counters,
-      onSent: (items) => events.countNodeLocalEvents(items),
-    })
-    ready()
-    if (!signal.aborted) await once(signal, 'abort')
-    await Promise.all([server.close(graceMs), agent?.close()])
+    const startAgent = await coreAgentFrom(flags)
+    const listen = textFlag(flags, 'listen')
+    // Checked before the first port is opened.
+    if (listen !== undefined) await checked('--listen', () => parseAddress(listen))
+    const tlsFiles = tlsFilesOf(tls)
+    if (tlsFiles) await loadTls(tlsFiles)
+    const agent = await startAgent?.(store, counters, context)
+    try {
+      const server = await serveApi({
+        store,
+        log,
+        ...given('listen', listen),
+        ...given('tls', tlsFiles),
+        localApi: booleanFlag(flags, 'localApi', true),
+        globalApi: booleanFlag(flags, 'globalv1Api', true),
+        counters,
+        onSent: (items) => events.countNodeLocalEvents(items),
+      })
+      if (!signal.aborted) await once(signal, 'abort')
+      await server.close(graceMs)
+    } finally {
+      await agent?.close()
+    }
   },
 }

@@ -4,46 +4,47 @@ import type { Store } from '@kpng/core/store'
 import type { CoreAgent } from '@kpng/node'
 import type { Command } from 'commander'
 import { booleanFlag, type Context, type Flags, given, textFlag } from '../context.js'
+import { booleanOption, groups } from '../help.js'
 import { sourceReadings } from '../source-readings.js'
 
-/** Named as those of a node agent. Both may be in one pod, where that one has the usual ports: here they are off unless given. */
+/** Named as the flags of a node agent. Both may run in one pod, where the node agent has the usual ports, so these are off by default. */
 export const addCoreAgentFlags = (command: Command): Command =>
   command
-    .option('--healthz-bind-address <address>', 'serve /healthz, /livez and /readyz there; default: not at all')
-    .option('--metrics-bind-address <address>', 'serve /metrics and the debugging pages there; default: not at all')
-    .option('--profiling [bool]', 'serve CPU and heap profiles beside the metrics')
+    .optionsGroup(groups.pages)
+    .option('--healthz-bind-address <ip:port>', 'where to serve /healthz, /livez and /readyz (default: nowhere)')
+    .option('--metrics-bind-address <ip:port>', 'where to serve /metrics and the debugging pages (default: nowhere)')
+    .addOption(booleanOption('--profiling', 'serve CPU and heap profiles beside the metrics', false))
 
-/** Starts the pages that the flags ask for, beside the API that is served. */
-export async function startCoreAgentFrom(
-  flags: Flags,
-  store: Store,
-  counters: ApiCounters,
-  context: Context,
-): Promise<CoreAgent | undefined> {
+type StartCoreAgent = (store: Store, counters: ApiCounters, context: Context) => Promise<CoreAgent>
+
+/** Checks the flags. Returns what starts the pages that they ask for, or undefined if they ask for none. */
+export async function coreAgentFrom(flags: Flags): Promise<StartCoreAgent | undefined> {
   const healthz = textFlag(flags, 'healthzBindAddress')
   const metrics = textFlag(flags, 'metricsBindAddress')
   const profiling = booleanFlag(flags, 'profiling', false)
   if (profiling && metrics === undefined) {
-    throw new KpngError('usage', '--profiling serves profiles beside the metrics. Give --metrics-bind-address too.')
+    throw new KpngError('usage', '--profiling serves profiles beside the metrics. Give --metrics-bind-address as well.')
   }
   if (healthz === undefined && metrics === undefined) return undefined
   const { settingsFromFlags, startCoreAgent } = await import('@kpng/node')
-  const { log, signal, version, verbosity, kube } = context
   const { healthzBindAddress, metricsBindAddress } = settingsFromFlags({
     healthzBindAddress: healthz,
     metricsBindAddress: metrics,
   })
-  return await startCoreAgent({
-    version,
-    log,
-    signal,
-    verbosity,
-    profiling,
-    state: store,
-    readings: sourceReadings(context),
-    counters,
-    ...given('healthzBindAddress', healthzBindAddress),
-    ...given('metricsBindAddress', metricsBindAddress),
-    ...given('observeApiRequests', kube && ((observer) => kube.sent.observe(observer))),
-  })
+  return (store, counters, context) => {
+    const { log, signal, version, verbosity, kube } = context
+    return startCoreAgent({
+      version,
+      log,
+      signal,
+      verbosity,
+      profiling,
+      state: store,
+      readings: sourceReadings(context),
+      counters,
+      ...given('healthzBindAddress', healthzBindAddress),
+      ...given('metricsBindAddress', metricsBindAddress),
+      ...given('observeApiRequests', kube && ((observer) => kube.sent.observe(observer))),
+    })
+  }
 }

@@ -6,8 +6,9 @@ import type { Context, Flags } from '../context.js'
 export interface SinkCommand {
   readonly name: string
   readonly summary: string
-  readonly example: string
+  /** Flags of two command lines for the help. */
+  readonly examples: readonly [string, string]
   addFlags(command: Command): void
-  /** Serves the store until the signal is aborted; rejects when it cannot. `ready` is called once it is in place. */
-  run(flags: Flags, store: Store, context: Context, ready: () => void): Promise<void>
+  /** Serves the store until the signal is aborted; rejects if it cannot. */
+  run(flags: Flags, store: Store, context: Context): Promise<void>
 }

@@ -3,12 +3,12 @@ import type { SourceCommand } from './source.js'
 
 export const apiSource: SourceCommand = {
   name: 'api',
-  summary: "relay another kpng's state",
-  example: 'kpng api --api 10.0.0.5:12090 to-api --listen unix:///run/kpng/kpng.sock',
+  summary: 'relay the state of another kpng',
+  example: 'kpng api --api 10.0.0.5:12090',
   addFlags: (command) => addClientFlags(command, 'api-client-'),
-  run: async (flags, state, { log, signal }) => {
+  start: async (flags, state, { log, signal }) => {
     const options = await clientOptions(flags, 'apiClient')
     const { relayApi } = await import('@kpng/core/sources/api')
-    await relayApi({ ...options, ...state, log, signal })
+    return { ended: relayApi({ ...options, ...state, log, signal }) }
   },
 }

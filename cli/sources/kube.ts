@@ -5,20 +5,22 @@ import type { SourceCommand } from './source.js'
 export const kubeSource: SourceCommand = {
   name: 'kube',
   summary: 'watch the Kubernetes API',
-  example: 'kpng kube --kubeconfig ~/.kube/config to-api',
+  example: 'kpng kube',
   addFlags: (command) =>
-    addLabelFlags(command)
-      .option(
-        '--kubeconfig <path>',
-        'a kubeconfig; default: KUBECONFIG of the environment, in a pod its service account, ~/.kube/config',
-      )
-      .option('--context <name>', "the kubeconfig's context; default: its current one")
-      .option('--server <url>', "the API server, instead of the kubeconfig's")
-      .option(
-        '--service-proxy-name <name>',
-        'take only Services with this service-proxy-name label; default: those without one',
-      ),
-  run: async (flags, state, { log, signal, events, kube, resolved, nodeName, onlyThisNode }) => {
+    addLabelFlags(
+      command
+        .option(
+          '--kubeconfig <path>',
+          'a kubeconfig (default: KUBECONFIG, else the service account of the pod, else ~/.kube/config)',
+        )
+        .option('--context <name>', 'context of the kubeconfig (default: its current one)')
+        .option('--server <url>', 'URL of the API server (default: that of the kubeconfig)')
+        .option(
+          '--service-proxy-name <name>',
+          'take only Services with this service-proxy-name label (default: those without one)',
+        ),
+    ),
+  start: async (flags, state, { log, signal, events, kube, resolved, nodeName, onlyThisNode }) => {
     const { loadConnection, watchKube } = await import('@kpng/core/sources/kube')
     const connection = await loadConnection({
       ...given('kubeconfig', textFlag(flags, 'kubeconfig') ?? (resolved?.settings.kubeconfig || undefined)),
@@ -27,19 +29,16 @@ export const kubeSource: SourceCommand = {
       ...given('onRequest', kube?.sent.report),
     })
     kube?.connected(connection)
-    try {
-      await watchKube({
-        ...state,
-        log,
-        signal,
-        connection,
-        ...given('nodeName', onlyThisNode ? nodeName : undefined),
-        ...given('serviceProxyName', textFlag(flags, 'serviceProxyName')),
-        ...labelOptions(flags),
-        onEvent: () => events.countApiEvents(1),
-      })
-    } finally {
-      await connection.close()
-    }
+    const watching = watchKube({
+      ...state,
+      log,
+      signal,
+      connection,
+      ...given('nodeName', onlyThisNode ? nodeName : undefined),
+      ...given('serviceProxyName', textFlag(flags, 'serviceProxyName')),
+      ...labelOptions(flags),
+      onEvent: () => events.countApiEvents(1),
+    })
+    return { ended: watching.finally(() => connection.close()) }
   },
 }

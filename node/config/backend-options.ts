@@ -32,10 +32,17 @@ export interface KernelBackendSettings {
 }
 
 export function kernelBackendOptions(settings: Settings): KernelBackendSettings {
-  const { nodePortAddresses, masqueradeAll, masqueradeBit, conntrackTcpBeLiberal } = settings
-  const warnings = nodePortAddresses.includes('localhost')
-    ? ['nodePortAddresses has "localhost", but nftables does not serve node ports on loopback addresses.']
-    : []
+  const { nodePortAddresses, masqueradeAll, masqueradeBit, conntrackTcpBeLiberal, detectLocalMode, clusterCidrs } =
+    settings
+  const warnings: string[] = []
+  if (nodePortAddresses.includes('localhost')) {
+    warnings.push('nodePortAddresses has "localhost", but nftables does not serve node ports on loopback addresses.')
+  }
+  if (detectLocalMode === 'ClusterCIDR' && clusterCidrs.length === 0) {
+    warnings.push(
+      'No cluster CIDR is set, so kpng cannot tell pods from other clients: connections from outside the cluster to a cluster IP are not masqueraded. Set --cluster-cidr (clusterCIDR) to the ranges of the pods, or --detect-local-mode to NodeCIDR.',
+    )
+  }
   const options = {
     ...{ nodePortAddresses, masqueradeAll, masqueradeBit, detectLocal: detectLocalOf(settings) },
     // As in kube-proxy: if conntrack is liberal, packets outside the TCP window are not invalid.

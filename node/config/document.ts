@@ -36,10 +36,10 @@ export function configurationIn(text: string): ConfigurationDocument {
     const inner = object.kind === 'ConfigMap' && (object.data as Record<string, unknown> | undefined)?.[configMapKey]
     if (typeof inner === 'string') return configurationIn(inner)
   }
-  const kinds = objects.map((object) => String(object.kind ?? 'nothing with a kind')).join(', ') || 'nothing'
+  const kinds = objects.map((object) => String(object.kind ?? 'an object without a kind')).join(', ') || 'nothing'
   throw new KpngError(
     'invalid',
-    `There is no ${kind} (${apiVersion}) in it, but ${kinds}. Write its kind and apiVersion.`,
+    `There is no ${kind} in it (found: ${kinds}). Write kind: ${kind} and apiVersion: ${apiVersion} at its top.`,
   )
 }
 

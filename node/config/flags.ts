@@ -7,15 +7,21 @@ export interface SettingFlag {
   /** Without the dashes. */
   readonly flag: string
   readonly summary: string
+  /** What its value is, for the help. */
+  readonly placeholder: string
+  /** The default as it would be written; undefined if there is none. */
+  readonly fallback: string | undefined
   /** Whether `--flag` alone means true. */
   readonly boolean: boolean
 }
 
 /** The flags of all settings, in the order of the table. */
-export const settingFlags: readonly SettingFlag[] = everySetting.map(([key, { flag, summary, fallback }]) => ({
+export const settingFlags: readonly SettingFlag[] = everySetting.map(([key, { flag, summary, fallback, kind }]) => ({
   key,
   flag,
   summary,
+  placeholder: kind.placeholder,
+  fallback: String(kind.toFile(fallback)) || undefined,
   boolean: typeof fallback === 'boolean',
 }))
 

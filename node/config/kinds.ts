@@ -6,6 +6,8 @@ import { formatDuration, parseDuration } from './duration.js'
  * answers undefined for what Go decodes to "not set", and throws a KpngError for what it would refuse.
  */
 export interface Kind<T> {
+  /** What a flag's value is, for the help: `<duration>`. */
+  readonly placeholder: string
   fromFile(value: unknown, name: string): T | undefined
   fromFlag(text: string, name: string): T | undefined
   /** As it stands in a KubeProxyConfiguration. */
@@ -21,18 +23,24 @@ function textOf(value: unknown, name: string): string {
 }
 
 /** A kind whose values are written as text in both places; an empty text is "not set". */
-function textKind<T>(read: (text: string, name: string) => T, toFile: (value: T) => unknown): Kind<T> {
+function textKind<T>(
+  placeholder: string,
+  read: (text: string, name: string) => T,
+  toFile: (value: T) => unknown,
+): Kind<T> {
   const fromText = (text: string, name: string) => (text === '' ? undefined : read(text, name))
-  return { fromFile: (value, name) => fromText(textOf(value, name), name), fromFlag: fromText, toFile }
+  return { placeholder, fromFile: (value, name) => fromText(textOf(value, name), name), fromFlag: fromText, toFile }
 }
 
 export const text: Kind<string> = textKind(
+  'name',
   (value) => value,
   (value) => value,
 )
 
 /** A node's name as kube-proxy takes it: Node objects are named in lower case, host names need not be. */
 export const hostName: Kind<string> = textKind(
+  'name',
   (value, name) => {
     const trimmed = value.trim().toLowerCase()
     if (trimmed !== '') return trimmed
@@ -43,6 +51,7 @@ export const hostName: Kind<string> = textKind(
 
 export function oneOf<T extends string>(values: readonly T[]): Kind<T> {
   return textKind(
+    'name',
     (value, name) => {
       if ((values as readonly string[]).includes(value)) return value as T
       throw invalid(name, value, `Write ${values.slice(0, -1).join(', ')} or ${values.at(-1)}.`)
@@ -52,6 +61,7 @@ export function oneOf<T extends string>(values: readonly T[]): Kind<T> {
 }
 
 export const boolean: Kind<boolean> = {
+  placeholder: 'bool',
   fromFile: (value, name) => {
     if (typeof value === 'boolean') return value
     throw invalid(name, value, 'Write true or false.')
@@ -69,6 +79,7 @@ export function wholeNumber(least: number, most: number): Kind<number> {
     throw invalid(name, value, `Write a whole number from ${least} to ${most}.`)
   }
   return {
+    placeholder: 'number',
     fromFile: (value, name) => check(value, typeof value === 'number' ? value : Number.NaN, name),
     fromFlag: (value, name) => check(value, /^-?\d+$/.test(value) ? Number(value) : Number.NaN, name),
     toFile: (value) => value,
@@ -84,6 +95,7 @@ export function duration(options: { readonly zeroIsUnset: boolean }): Kind<numbe
     return ms
   }
   return {
+    placeholder: 'duration',
     fromFile: (value, name) => {
       const ms = read(value, name)
       return ms === 0 && options.zeroIsUnset ? undefined : ms
@@ -95,6 +107,7 @@ export function duration(options: { readonly zeroIsUnset: boolean }): Kind<numbe
 }
 
 export const ipAddress: Kind<string> = textKind(
+  'ip',
   (value, name) => {
     if (parseIp(value)) return value
     throw invalid(name, value, 'Write an IP address such as 0.0.0.0 or ::.')
@@ -120,7 +133,7 @@ export function addressAndPort(defaultPort: number): Kind<string> {
     }
     return complete
   }
-  return textKind(read, (value) => value)
+  return textKind('ip:port', read, (value) => value)
 }
 
 function checkedCidr(cidr: string, name: string, keywords: readonly string[]): string {
@@ -132,6 +145,7 @@ function checkedCidr(cidr: string, name: string, keywords: readonly string[]): s
 
 /** CIDRs in one text, with commas between them: kube-proxy's `clusterCIDR`. */
 export const cidrsInText: Kind<readonly string[]> = textKind(
+  'cidrs',
   (value, name) => value.split(',').map((cidr) => checkedCidr(cidr, name, [])),
   (value) => value.join(','),
 )
@@ -139,6 +153,7 @@ export const cidrsInText: Kind<readonly string[]> = textKind(
 /** A list of CIDRs and keywords: kube-proxy's `nodePortAddresses`. An empty list is "not set". */
 export function cidrList(keywords: readonly string[]): Kind<readonly string[]> {
   return {
+    placeholder: 'cidrs',
     fromFile: (value, name) => {
       if (!Array.isArray(value)) throw invalid(name, value, 'Write a list.')
       if (value.length === 0) return undefined

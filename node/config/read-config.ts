@@ -21,9 +21,13 @@ export async function readConfigFile(path: string): Promise<FileConfig> {
   try {
     text = await readFile(path, 'utf8')
   } catch (error) {
-    throw new KpngError('unavailable', `The configuration file ${path} cannot be read: ${messageOf(error)}.`, {
-      cause: error,
-    })
+    throw new KpngError(
+      'unavailable',
+      `The configuration file ${path} cannot be read: ${messageOf(error)}. Check that it is a file that kpng may read.`,
+      {
+        cause: error,
+      },
+    )
   }
   try {
     return readConfig(text)

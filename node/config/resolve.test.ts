@@ -112,10 +112,18 @@ describe('the options of a backend in the kernel', () => {
     [['localhost', '10.0.0.0/8'], 1],
     [['primary', '10.0.0.0/8'], 0],
   ])('nodePortAddresses %j', (nodePortAddresses, warned) => {
-    const { settings } = resolveSettings({ file: { nodePortAddresses } })
+    const { settings } = resolveSettings({ file: { nodePortAddresses, clusterCidrs: ['10.0.0.0/8'] } })
     const { options, warnings } = kernelBackendOptions(settings)
     expect(options.nodePortAddresses).toEqual(nodePortAddresses)
     expect(warnings).toHaveLength(warned)
+  })
+
+  test.each([
+    ['an empty cluster CIDR is warned about', {}, [expect.stringMatching(/--cluster-cidr.*NodeCIDR/)]],
+    ['not if it is set', { clusterCidrs: ['10.0.0.0/8'] }, []],
+    ['not if pods are recognised in another way', { detectLocalMode: 'NodeCIDR' as const }, []],
+  ])('%s', (_, file, expected) => {
+    expect(kernelBackendOptions(resolveSettings({ file }).settings).warnings).toEqual(expected)
   })
 
   test('invalid packets are dropped unless conntrack is liberal', () => {

@@ -41,8 +41,9 @@ describe('what is wanted', () => {
 
   test.each([
     ['few cores: the minimum', { conntrackMin: 131_072 }, 2, 131_072],
-    ['many cores: so many each', { conntrackMaxPerCore: 10_000 }, 64, 640_000],
-    ['0 a core: the kernel’s', { conntrackMaxPerCore: 0 }, 8, undefined],
+    ['many cores: so many per core', { conntrackMaxPerCore: 10_000 }, 64, 640_000],
+    ['very many cores: no more than kube-proxy sets', {}, 64, 1_048_576],
+    ['0 per core: not changed', { conntrackMaxPerCore: 0 }, 8, undefined],
   ])('%s', (_, settings, cores, max) => {
     expect(wanted(settings, cores)[sysctl('max')]).toBe(max)
     expect(hashSize in wanted(settings, cores)).toBe(max !== undefined)
@@ -96,6 +97,15 @@ describe('what is done', () => {
       4000, 1000, 3600,
     ])
     expect(lines).toHaveLength(3)
+  })
+
+  test('nf_conntrack_max is never lowered, and the log says that it was left', async () => {
+    all()
+    put(sysctl('max'), 4001)
+    const { outcomes, lines } = await apply()
+    expect(outcomes[sysctl('max')]).toBe('kept')
+    expect(Number(get(sysctl('max')))).toBe(4001)
+    expect(lines.join('\n')).toMatch(/higher already.*nf_conntrack_max/)
   })
 
   test('a greater table of lists is left', async () => {

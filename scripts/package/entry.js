@@ -3,12 +3,12 @@ import { basename } from 'node:path'
 import { main } from '../../cli/main.ts'
 import { isSingleFile } from '../../cli/self.ts'
 
-const words = { 'kpng-json': ['local', 'to-json'], 'kpng-callout': ['local', 'to-callout'] }
+const names = ['kpng', 'kpng-json', 'kpng-callout']
 // In an executable this is how it was called, not the file that a link leads to.
 const name = basename((process.argv[1] ?? '').replaceAll('\\', '/')).replace(/\.(exe|cjs)$/i, '')
-const known = name in words ? name : 'kpng'
+const known = names.includes(name) ? name : 'kpng'
 
 isSingleFile()
-main([...(words[known] ?? []), ...process.argv.slice(2)], known).then((code) => {
+main(process.argv.slice(2), known).then((code) => {
   process.exitCode = code
 })

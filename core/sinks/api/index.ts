@@ -17,11 +17,12 @@ import { globalWatchHandler, localWatchHandler, type OnSent } from './watch-call
 
 export { type ApiCounters, noApiCounts, type WatcherKind } from './counters.js'
 export type { Keepalive, Limits, Server, ServerStats, TlsFiles } from './grpc/index.js'
+export { loadTls, tlsFilesOf } from './grpc/tls.js'
 
 export interface ApiSinkOptions {
   readonly store: Store
   readonly log: Log
-  /** `tcp://host:port`, `tcp://:port`, `unix:///path`. Default `tcp://127.0.0.1:12090`. */
+  /** `host:port`, `:port` or `unix:///path`. Default `127.0.0.1:12090`. */
   readonly listen?: string
   /** Mutual TLS. Default: none. */
   readonly tls?: Partial<TlsFiles>

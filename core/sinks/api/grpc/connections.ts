@@ -2,7 +2,7 @@ import type { Http2SecureServer, Http2Server, ServerHttp2Session } from 'node:ht
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { type Log, messageOf } from '@kpng/api'
-import { hostAndPort } from './address.js'
+import { hostAndPort } from '@kpng/client/address'
 import type { Peer } from './call.js'
 import { type Keepalive, keepAlive } from './keepalive.js'
 import type { Stats } from './stats.js'

@@ -2,7 +2,7 @@ import { lstat, stat, unlink } from 'node:fs/promises'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { KpngError, messageOf } from '@kpng/api'
-import { type Address, formatAddress } from './address.js'
+import { type Address, formatAddress } from '@kpng/client/address'
 
 /** Binds a server to an address and gives the address that it got. */
 export async function bind(server: Server, address: Address): Promise<Address> {

@@ -8,7 +8,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import { type Log, messageOf } from '@kpng/api'
-import { type Address, formatAddress, parseAddress } from './address.js'
+import { type Address, formatAddress, parseAddress } from '@kpng/client/address'
 import { type Handler, responseHeaders, ServerCall } from './call.js'
 import { Connections } from './connections.js'
 import { defaultKeepalive, type Keepalive } from './keepalive.js'

@@ -5,7 +5,7 @@ import { findNftables } from './nftables.js'
 import { type RunProgram, runProgram } from './program.js'
 import { commandLine, type FindLeftovers, type Removal, type Sight, type Surroundings } from './removal.js'
 
-// In this order: the sets of ipvs cannot go before the chains that use them.
+// The order matters: a set of ipvs cannot be deleted while a chain uses it.
 const modes: ReadonlyMap<string, FindLeftovers> = new Map([
   ['iptables', findIptables],
   ['nftables', findNftables],
@@ -14,14 +14,14 @@ const modes: ReadonlyMap<string, FindLeftovers> = new Map([
 
 export interface LeftoverOptions {
   readonly log: Log
-  /** Says what would be removed, with the commands, and removes nothing. */
+  /** Receives the commands instead of running them: nothing is removed. */
   readonly print?: ((text: string) => void) | undefined
   readonly run?: RunProgram
 }
 
 /**
- * Takes away what kube-proxy left in this network namespace, of all its modes, and nothing of anybody else. Connections go on: the kernel's
- * connection table is not touched. What fails does not stop the rest, and is told at the end.
+ * Removes what kube-proxy left in this network namespace, in all of its modes, and nothing that belongs to others. Connections stay open:
+ * the kernel's connection table is not touched. One failure does not stop the rest; all failures are reported at the end.
  */
 export async function removeKubeProxyLeftovers({ log, print, run = runProgram }: LeftoverOptions): Promise<void> {
   const failures: string[] = []
@@ -60,19 +60,19 @@ const rightsHint = (failures: readonly string[]): string =>
     ? '. Run kpng as root or with the capability CAP_NET_ADMIN.'
     : ''
 
-/** The last line says what is known, and no more: where a program is missing, nobody has looked. */
+/** If a program is missing, its part was not checked, and the last line must not say that nothing is there. */
 function conclude(found: number, sights: ReadonlyMap<string, Sight>, log: Log): void {
   const blind = [...sights].filter(([, { missing }]) => missing.length > 0)
   const missing = blind.flatMap(([, sight]) => sight.missing)
   if ([...sights.values()].every(({ seen }) => !seen)) {
     throw new KpngError(
       'unavailable',
-      `Nothing could be looked at, since ${missing.join(', ')} are not installed or not in PATH. Install those of the mode that kube-proxy ran in, or run \`kube-proxy --cleanup\`.`,
+      `Cannot look for rules of kube-proxy: ${missing.join(', ')} are not installed or not in PATH. Install the ones that kube-proxy's mode uses, or run \`kube-proxy --cleanup\`.`,
     )
   }
   if (blind.length > 0) {
     const unseen = Object.fromEntries(blind.map(([mode, sight]) => [mode, sight.missing.join(',')]))
-    const what = found === 0 ? 'Found nothing of kube-proxy to remove, but could not' : 'Could not'
-    log.warn(`${what} look at everything: these programs are not installed`, unseen)
-  } else if (found === 0) log.info('Found nothing of kube-proxy to remove')
+    const what = found === 0 ? 'Found nothing of kube-proxy, but not everything' : 'Not everything'
+    log.warn(`${what} was checked: these programs are not installed`, unseen)
+  } else if (found === 0) log.info('Found nothing of kube-proxy')
 }

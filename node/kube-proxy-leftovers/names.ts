@@ -1,6 +1,6 @@
-// Every name that kube-proxy leaves on a node, of all its modes and of older versions too. What is not here is not kube-proxy's and
-// stays: kubelet's KUBE-FIREWALL, KUBE-KUBELET-CANARY and KUBE-IPTABLES-HINT, kpng's KPNG-…, the chains and sets of network policies
-// (kube-router's are called KUBE-SRC-…, KUBE-POD-FW-…).
+// Every name that kube-proxy leaves on a node, in all modes and older versions. Anything else stays: kubelet's KUBE-FIREWALL,
+// KUBE-KUBELET-CANARY and KUBE-IPTABLES-HINT, kpng's KPNG-…, the chains and sets of network policies (kube-router's are called KUBE-SRC-…,
+// KUBE-POD-FW-…).
 
 /** Chains that kube-proxy jumps to from built-in chains. */
 const entranceChains: ReadonlySet<string> = new Set([
@@ -26,7 +26,7 @@ const innerChains: ReadonlySet<string> = new Set([
   'KUBE-MARK-MASQ',
   'KUBE-MARK-DROP',
   'KUBE-PROXY-CANARY',
-  // Of ipvs mode. They refer to its sets, which cannot go before them.
+  // Of ipvs mode. They use its sets, so they must be deleted before the sets.
   'KUBE-LOAD-BALANCER',
   'KUBE-SOURCE-RANGES-FIREWALL',
 ])

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { NetworkNamespace, whySkipped } from '../testing/network-namespace.js'
+import { NetworkNamespace, whySkipped } from './testing/network-namespace.js'
 
 // The command as users run it, in a network namespace with rules of kube-proxy, kubelet, kpng and an administrator.
 
@@ -126,16 +126,16 @@ describe.skipIf(why !== undefined)('on the real kernel', () => {
     expect(cleanUp('--kube-proxy')).toMatchObject({ status: 0, stderr: expect.stringContaining('Found nothing') })
   })
 
-  test('where no program is installed nobody says that nothing is there', () => {
+  test('without the programs to look with, it fails and does not claim that nothing is there', () => {
     const { status, stderr } = namespace.kpng(['cleanup', '--kube-proxy'], { programs: [] })
-    expect(stderr).toMatch(/Nothing could be looked at.*nft.*ipset/)
+    expect(stderr).toMatch(/Cannot look for rules of kube-proxy: .*nft.*ipset/)
     expect(status).toBe(1)
   })
 
   test('with nft alone, as in the image, its mode is cleaned and the others are named', () => {
     inside('nft', ['-f', '-'], 'add table ip kube-proxy\n')
     const { status, stderr } = namespace.kpng(['cleanup', '--kube-proxy'], { programs: ['nft'] })
-    expect(stderr).toMatch(/Could not look at everything.* iptables=".*" ipvs="ip,ipset"/)
+    expect(stderr).toMatch(/Not everything was checked.* iptables=".*" ipvs="ip,ipset"/)
     expect(status).toBe(0)
     expect(inside('nft', ['list', 'tables'])).toBe('')
   })
@@ -162,7 +162,7 @@ describe.skipIf(why !== undefined)('on the real kernel', () => {
   })
 })
 
-const kpng = fileURLToPath(new URL('../bin/kpng.js', import.meta.url))
+const kpng = fileURLToPath(new URL('./bin/kpng.js', import.meta.url))
 
 test.each([[['--dry-run']], [['--dry-run', '--kube-proxy', '--backend', 'nft']]])('%j is wrong usage', (args) => {
   const { status, stderr } = spawnSync(process.execPath, [kpng, 'cleanup', ...args], { encoding: 'utf8' })

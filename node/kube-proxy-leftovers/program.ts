@@ -1,7 +1,7 @@
 import { KpngError, messageOf } from '@kpng/api'
 import { isMissingProgram, outputOf } from '@kpng/linux'
 
-/** Runs a program and gives back what it printed; undefined if it is not installed. Rejects if it fails. */
+/** Runs a program and returns what it printed; undefined if it is not installed. Rejects if it fails. */
 export type RunProgram = (program: string, args: readonly string[], input?: string) => Promise<string | undefined>
 
 export const runProgram: RunProgram = async (program, args, input = '') => {

@@ -1,7 +1,7 @@
 import { planRemoval, unreadableTables } from './iptables-plan.js'
 import { type FindLeftovers, look, type Removal, type Surroundings } from './removal.js'
 
-/** For a legacy lock that somebody else holds. The nft variant takes the flag and needs none. */
+/** How long to wait for the lock of legacy iptables. The nft variant accepts the flag and ignores it. */
 const lockWaitSeconds = 10
 
 /** Of modes iptables and ipvs: chains and the jumps to them, in every variant of iptables that is installed. */
@@ -16,8 +16,8 @@ export const findIptables: FindLeftovers = async (surroundings) => {
 }
 
 /**
- * What each variant has, by its program's name. kube-proxy's image chooses a variant by itself, which need not be the
- * node's default: both are looked at. The unnamed program is one of the two, and counts only where there is no other.
+ * What each variant has, by its program's name. kube-proxy's image chooses a variant by itself, which may not be the node's default, so
+ * both are checked. `iptables` itself is one of the two, and is used only if neither variant is installed.
  */
 async function savedBy(family: string, surroundings: Surroundings): Promise<Map<string, string>> {
   const found = new Map<string, string>()
@@ -31,10 +31,13 @@ async function savedBy(family: string, surroundings: Surroundings): Promise<Map<
 
 function removalsOf(program: string, saved: string, { log, failed }: Surroundings): Removal[] {
   for (const table of unreadableTables(saved)) {
-    failed(`${program} cannot read the table ${table}, which holds rules of nft; look there with \`nft list ruleset\``)
+    failed(
+      `${program} cannot read the table ${table}, which contains native nft rules; check it with \`nft list ruleset\``,
+    )
   }
   return planRemoval(saved).flatMap(({ table, chains, jumps, kept, restore }) => {
-    if (kept.length > 0) log.warn("Kept: somebody else's rules lead there", { program, table, chains: kept.join(',') })
+    if (kept.length > 0)
+      log.warn('Kept chains of kube-proxy that other rules jump to', { program, table, chains: kept.join(',') })
     if (restore === '') return []
     return {
       what: 'chains',

@@ -3,8 +3,8 @@ import { ipvsInterface, kubeProxySets } from './names.js'
 import { type FindLeftovers, look, type Removal, type Surroundings } from './removal.js'
 
 /**
- * Of mode ipvs: virtual servers, the interface with the Services' addresses, sets. The chains are found with those of
- * mode iptables, and must have gone before the sets they use.
+ * Of mode ipvs: virtual servers, the interface with the Services' addresses, sets. `findIptables` finds the chains; they must be
+ * deleted before the sets that they use.
  */
 export const findIpvs: FindLeftovers = async (surroundings) => {
   const links = await look(surroundings, 'ip', ['-o', 'link', 'show'])
@@ -15,7 +15,7 @@ export const findIpvs: FindLeftovers = async (surroundings) => {
     const args = ['link', 'delete', ipvsInterface]
     removals.push({ what: 'interface', fields: { interface: ipvsInterface }, program: 'ip', args })
   } else if (links !== undefined) {
-    surroundings.log.info(`Skipped virtual servers: without ${ipvsInterface} they are not kube-proxy's`)
+    surroundings.log.info(`Skipped virtual servers: there is no ${ipvsInterface}, so they do not belong to kube-proxy`)
   }
   for (const set of sets.split('\n').filter((name) => kubeProxySets.has(name))) {
     removals.push({ what: 'set', fields: { set }, program: 'ipset', args: ['destroy', set] })
@@ -24,11 +24,11 @@ export const findIpvs: FindLeftovers = async (surroundings) => {
 }
 
 /**
- * All of them, as `kube-proxy --cleanup` does: they carry no names. Only asked for where kube-proxy's interface is;
- * elsewhere they are somebody else's, keepalived's perhaps.
+ * All of them, as `kube-proxy --cleanup` does, since they have no names. Called only if kube-proxy's interface exists; without it they
+ * belong to something else, such as keepalived.
  */
 async function virtualServers(surroundings: Surroundings): Promise<Removal[]> {
-  // Looked up first: ipvsadm would load the module.
+  // Checked first, because ipvsadm would load the module.
   if (!existsSync('/proc/net/ip_vs')) {
     surroundings.log.info('Skipped virtual servers: the kernel has no IPVS')
     return []

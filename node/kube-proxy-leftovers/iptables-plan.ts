@@ -1,14 +1,14 @@
 import { iptablesTables, isEntranceChain, isKubeProxyChain } from './names.js'
 
-/** What goes from one table of iptables, and how. */
+/** What is removed from one table of iptables, and how. */
 export interface TablePlan {
   readonly table: string
   readonly chains: readonly string[]
-  /** Rules of built-in chains that lead into kube-proxy's, as `iptables-save` writes them, without `-A`. */
+  /** Rules of built-in chains that jump to kube-proxy's chains, as `iptables-save` writes them, without `-A`. */
   readonly jumps: readonly string[]
-  /** Chains of kube-proxy that stay, because somebody else's rules lead there. */
+  /** Chains of kube-proxy that stay, because other rules jump to them. */
   readonly kept: readonly string[]
-  /** Input of `iptables-restore --noflush`; empty when nothing goes. */
+  /** Input of `iptables-restore --noflush`; empty if nothing is removed. */
   readonly restore: string
 }
 
@@ -26,7 +26,7 @@ interface Table {
   readonly rules: Rule[]
 }
 
-/** Decides what of kube-proxy's goes, from the output of `iptables-save`. Tables with nothing of kube-proxy's are left out. */
+/** Decides what to remove, from the output of `iptables-save`. Tables without anything of kube-proxy are left out. */
 export function planRemoval(saved: string): TablePlan[] {
   return parse(saved)
     .filter((table) => iptablesTables.has(table.name))
@@ -34,7 +34,7 @@ export function planRemoval(saved: string): TablePlan[] {
     .filter((plan) => plan.restore !== '' || plan.kept.length > 0)
 }
 
-/** Tables of which `iptables-nft-save` says that they hold what only `nft` can show: nothing can be decided about them. */
+/** Tables that only `nft` can show, according to `iptables-nft-save`: nothing can be decided about them. */
 export const unreadableTables = (saved: string): string[] =>
   [...saved.matchAll(/^# Table `([^']+)' is incompatible/gm)].flatMap(([, table]) =>
     table !== undefined && iptablesTables.has(table) ? [table] : [],
@@ -62,7 +62,7 @@ function parse(saved: string): Table[] {
   return tables
 }
 
-/** Where a rule leads. What is in quotes, such as a comment, may look like a jump and is none. */
+/** The chain that a rule jumps to. Quoted text, such as a comment, may look like a jump and is ignored. */
 function targetOf(spec: string): string | undefined {
   const bare = spec.replace(/"(?:\\.|[^"\\])*"/g, '""')
   return /(?:^| )-[jg] (\S+)/.exec(bare)?.[1]
@@ -80,8 +80,8 @@ function planTable(table: Table): TablePlan {
 }
 
 /**
- * Chains that rules of others lead to (the portmap plugin may use KUBE-MARK-MASQ), and the ones that those lead to in
- * turn. Removing them would mean to break, or to rewrite, somebody else's rules.
+ * Chains that other rules jump to (the portmap plugin may use KUBE-MARK-MASQ), and the chains that those jump to in turn. Removing
+ * them would break rules that do not belong to kube-proxy.
  */
 function neededByOthers(table: Table, own: ReadonlySet<string>, isJump: (rule: Rule) => boolean): Set<string> {
   const needed = new Set<string>()
@@ -96,7 +96,7 @@ function neededByOthers(table: Table, own: ReadonlySet<string>, isJump: (rule: R
   return needed
 }
 
-/** With `--noflush`, naming a chain empties it, so that no rule of one chain holds another when they are deleted. */
+/** With `--noflush`, naming a chain empties it, so that no rule in one chain prevents the deletion of another. */
 function render(table: string, chains: readonly string[], jumps: readonly string[]): string {
   if (chains.length === 0 && jumps.length === 0) return ''
   return [

@@ -1,9 +1,9 @@
 import { KpngError, type Log, messageOf } from '@kpng/api'
 import type { RunProgram } from './program.js'
 
-/** One command that takes something of kube-proxy's away. */
+/** One command that removes something of kube-proxy. */
 export interface Removal {
-  /** What goes, for the log. */
+  /** What it removes, for the log. */
   readonly what: string
   readonly fields?: Readonly<Record<string, string | number>>
   readonly program: string
@@ -16,22 +16,22 @@ export interface Surroundings {
   readonly run: RunProgram
   readonly log: Log
   readonly sight: Sight
-  /** Notes what could not be looked at or not be removed; the rest goes on. */
+  /** Notes what could not be checked or removed; the rest continues. */
   failed(message: string): void
 }
 
-/** How much of a mode's leftovers could be seen: not to have looked is not to have found nothing. */
+/** What could be checked for one mode. If a check failed, the result is unknown, not "clean". */
 export interface Sight {
-  /** Whether any program could look. */
+  /** Whether at least one program could check. */
   seen: boolean
   /** The programs that are not installed. */
   readonly missing: string[]
 }
 
-/** Finds what one mode of kube-proxy left here. Only looks. */
+/** Finds what one mode of kube-proxy left here. Changes nothing. */
 export type FindLeftovers = (surroundings: Surroundings) => Promise<Removal[]>
 
-/** What a program prints: nothing when the kernel lacks what it shows, or when it fails; undefined when it is not installed. */
+/** What a program prints: an empty text if it fails or the kernel lacks the feature; undefined if it is not installed. */
 export async function look(
   { run, log, sight, failed }: Surroundings,
   program: string,

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { removeKubeProxyLeftovers } from './index.js'
 import type { RunProgram } from './program.js'
 
-// Which programs are run, in which order, on machines that this one is not.
+// Which programs are run, in which order, on machines with other programs than the test's.
 
 type Answers = Readonly<Record<string, string | Error>>
 
@@ -27,15 +27,17 @@ function machine(answers: Answers) {
 const services = '*nat\n:OUTPUT ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n-A OUTPUT -j KUBE-SERVICES\nCOMMIT\n'
 const restore = '--noflush -w 10'
 
-test('a machine without any of the programs: all are skipped, each with a line, and nobody says that nothing is there', async () => {
+test('a machine without any of the programs: all are skipped, each with a line, and it does not claim that nothing is there', async () => {
   const { lines, ran, log, run } = machine({})
   const failure = removeKubeProxyLeftovers({ log, run })
-  await expect(failure).rejects.toThrow(/^Nothing could be looked at, since iptables-nft-save.* nft, ip, ipset are not/)
+  await expect(failure).rejects.toThrow(
+    /^Cannot look for rules of kube-proxy: iptables-nft-save.* nft, ip, ipset are not/,
+  )
   expect(ran).toEqual([])
   for (const program of ['iptables-nft-save', 'iptables-legacy-save', 'ip6tables-save', 'nft', 'ip', 'ipset']) {
     expect(lines).toContain(`Skipped: the program is not installed ${program}`)
   }
-  expect(lines.join()).not.toMatch(/Found nothing|without kube-ipvs0/)
+  expect(lines.join()).not.toMatch(/Found nothing|no kube-ipvs0/)
 })
 
 const everywhere: Answers = {
@@ -49,22 +51,22 @@ const everywhere: Answers = {
 }
 const without = (...commands: string[]) =>
   Object.fromEntries(Object.entries(everywhere).filter(([command]) => !commands.includes(command)))
-const unseen = 'look at everything: these programs are not installed'
+const unseen = 'everything was checked: these programs are not installed'
 
 test.each<[string, Answers, string]>([
-  ['everything was looked at', everywhere, 'Found nothing of kube-proxy to remove'],
+  ['everything was checked', everywhere, 'Found nothing of kube-proxy'],
   [
-    'a part could not be looked at',
+    'a part could not be checked',
     without('iptables-legacy-save', 'ipset list -n'),
-    `Found nothing of kube-proxy to remove, but could not ${unseen} iptables-legacy-save ipset`,
+    `Found nothing of kube-proxy, but not ${unseen} iptables-legacy-save ipset`,
   ],
   [
-    'something went, and a part could not be looked at',
+    'something was removed, and a part could not be checked',
     { ...without('ipset list -n'), 'nft list tables': 'table ip kube-proxy\n', 'nft delete table ip kube-proxy': '' },
-    `Could not ${unseen} ipset`,
+    `Not ${unseen} ipset`,
   ],
   [
-    'everything was looked at, and something went',
+    'everything was checked, and something was removed',
     { ...everywhere, 'nft list tables': 'table ip kube-proxy\n', 'nft delete table ip kube-proxy': '' },
     "Removed kube-proxy's table nftables ip kube-proxy",
   ],

@@ -1,0 +1,101 @@
+import type { EndpointRow, FrontendRow, ServiceRow, SyncAnswer } from '@kpng/api'
+import { type Flags, textFlag } from './context.js'
+
+type List = 'services' | 'endpoints' | 'frontends' | 'changes'
+
+/** Prints a list of a running kpng in kubectl's way, once or again and again. */
+export async function printList(list: List, flags: Flags, socketPath: string, signal: AbortSignal): Promise<void> {
+  const { askAgent } = await import('@kpng/node/agent-api')
+  const { pause } = await import('@kpng/client')
+  const namespace = flags.allNamespaces ? undefined : (textFlag(flags, 'namespace') ?? 'default')
+  const query = namespace === undefined ? '' : `?namespace=${encodeURIComponent(namespace)}`
+  const read = async () => (await askAgent<Record<List, readonly never[]>>(socketPath, `/v1/${list}${query}`))[list]
+  let rows = await read()
+  process.stdout.write(await printed(list, rows, flags, namespace === undefined))
+  while (flags.watch && !signal.aborted) {
+    await pause(watchIntervalMs, signal)
+    const known = new Set(rows.map((row) => JSON.stringify(row)))
+    rows = await read()
+    const fresh = rows.filter((row) => !known.has(JSON.stringify(row)))
+    if (fresh.length > 0)
+      process.stdout.write(await printed(list, fresh, { ...flags, noHeaders: true }, namespace === undefined))
+  }
+}
+
+const watchIntervalMs = 1000
+
+async function printed(list: List, rows: readonly never[], flags: Flags, withNamespace: boolean): Promise<string> {
+  if (flags.output === 'json') return `${JSON.stringify({ [list]: rows }, undefined, 2)}\n`
+  if (flags.output === 'yaml') {
+    const { dump } = await import('js-yaml')
+    return dump({ [list]: rows })
+  }
+  if (rows.length === 0) return flags.noHeaders ? '' : `No ${list} found${withNamespace ? '' : ' in the namespace'}.\n`
+  const { columns } = await import('@kpng/dataplane')
+  const [head, ...cells] = tables[list](rows, flags.output === 'wide', withNamespace)
+  return `${columns(flags.noHeaders ? cells : [head as string[], ...cells]).join('\n')}\n`
+}
+
+type Table = (rows: readonly never[], wide: boolean, withNamespace: boolean) => string[][]
+
+const tables: Readonly<Record<List, Table>> = {
+  services: (rows: readonly ServiceRow[], wide, withNamespace) => [
+    [
+      ...(withNamespace ? ['NAMESPACE'] : []),
+      'NAME',
+      'TYPE',
+      'CLUSTER-IP',
+      'EXTERNAL-IP',
+      'PORT(S)',
+      'ENDPOINTS',
+      ...(wide ? ['POLICY', 'AFFINITY'] : []),
+      'NOT SERVED',
+    ],
+    ...rows.map((row) => [
+      ...(withNamespace ? [row.namespace] : []),
+      row.name,
+      row.type,
+      row.clusterIps.join(',') || 'None',
+      row.externalIps.join(',') || '<none>',
+      row.ports.join(','),
+      String(row.endpoints),
+      ...(wide
+        ? [`${row.internalTrafficPolicy}/${row.externalTrafficPolicy}`, row.sessionAffinity ? 'ClientIP' : 'None']
+        : []),
+      row.problems.join('; '),
+    ]),
+  ],
+  endpoints: (rows: readonly EndpointRow[], _, withNamespace) => [
+    [...(withNamespace ? ['NAMESPACE'] : []), 'SERVICE', 'ADDRESS', 'HOSTNAME', 'LOCAL'],
+    ...rows.map(({ namespace, service, ips, hostname, isLocal }) => [
+      ...(withNamespace ? [namespace] : []),
+      service,
+      ips.join(','),
+      hostname || '-',
+      isLocal ? 'yes' : 'no',
+    ]),
+  ],
+  frontends: (rows: readonly FrontendRow[], wide) => [
+    ['ADDRESS', 'KIND', 'SERVICE', 'PORT', 'ENDPOINTS', 'FROM OUTSIDE'],
+    ...rows.map(({ id, kind, service, portName, inside, outside }) => [
+      ...[id, kind, service, portName || '-'],
+      wide ? inside.join(',') : String(inside.length),
+      wide ? outside.join(',') : String(outside.length),
+    ]),
+  ],
+  changes: (rows: readonly SyncAnswer[]) => [
+    ['NUMBER', 'TIME', 'TOOK', 'SINCE CHANGE', 'SERVICES'],
+    ...rows.map(({ number, at, durationMs, latencyMs, full, services, moreServices, error }) => [
+      String(number),
+      at,
+      `${durationMs.toFixed(1)}ms`,
+      latencyMs === undefined ? '-' : `${Math.round(latencyMs)}ms`,
+      error ??
+        [
+          ...(full ? ['everything'] : []),
+          ...services.map(({ service, before = 0, after }) => `${service} ${before}→${after ?? 'gone'}`),
+          ...(moreServices > 0 ? [`and ${moreServices} more`] : []),
+        ].join(', '),
+    ]),
+  ],
+} as Readonly<Record<List, Table>>

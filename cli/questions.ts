@@ -1,0 +1,127 @@
+import { existsSync } from 'node:fs'
+import { type AgentStatus, type Explanation, KpngError } from '@kpng/api'
+import { type Command, Option } from 'commander'
+import { KubeRequests } from './agent/kube-requests.js'
+import { type Context, type Flags, type MakeContext, textFlag } from './context.js'
+import { addExamples, groups } from './help.js'
+
+// Commands that ask a running kpng, or the cluster, and end.
+
+export function addQuestions(program: Command, makeContext: MakeContext): void {
+  addStatus(program, makeContext)
+  addGet(program, makeContext)
+  addExplain(program, makeContext)
+}
+
+const outputFlag = (...choices: readonly string[]): Option =>
+  new Option('-o, --output <format>', choices.join(', ')).choices(choices)
+
+const withSocketFlags = (command: Command): Command =>
+  command
+    .optionsGroup(groups.source)
+    .option('--agent-socket <path>', 'the socket of a running kpng (default: /run/kpng/agent.sock)')
+    .option('--service-proxy-name <name>', 'ask the kpng that serves Services with this service-proxy-name')
+
+async function ask<Answer>(flags: Flags, path: string): Promise<Answer> {
+  const { askAgent } = await import('@kpng/node/agent-api')
+  return await askAgent<Answer>(await socketOf(flags), path)
+}
+
+async function socketOf(flags: Flags): Promise<string> {
+  const { agentSocketPath } = await import('@kpng/node/agent-api')
+  return textFlag(flags, 'agentSocket') ?? agentSocketPath(textFlag(flags, 'serviceProxyName'))
+}
+
+const asJson = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`
+
+function addStatus(program: Command, makeContext: MakeContext): void {
+  const command = withSocketFlags(
+    program.command('status').description('say how the kpng on this node is: source, last change, errors, counts'),
+  ).addOption(outputFlag('text', 'json').default('text'))
+  addExamples(command, 'kpng status', 'kpng status -o json')
+  command.action(async () => {
+    const flags = command.optsWithGlobals()
+    await makeContext(flags)
+    const status = await ask<AgentStatus>(flags, '/v1/status')
+    const { isHealthy, statusText } = await import('@kpng/node/agent-api')
+    process.stdout.write(flags.output === 'json' ? asJson(status) : statusText(status))
+    // For scripts: something is wrong, though the question was answered.
+    if (!isHealthy(status)) process.exitCode = 1
+  })
+}
+
+const lists = ['services', 'endpoints', 'frontends', 'changes'] as const
+
+function addGet(program: Command, makeContext: MakeContext): void {
+  const command = withSocketFlags(
+    program.command('get').description('list what the kpng on this node serves').argument('<what>', lists.join(', ')),
+  )
+    .option('-n, --namespace <name>', 'only this namespace (default: default)')
+    .option('-A, --all-namespaces', 'all namespaces')
+    .option('-w, --watch', 'go on, and print what changes')
+    .addOption(outputFlag('wide', 'json', 'yaml'))
+  addExamples(command, 'kpng get services -A', 'kpng get changes -w')
+  command.action(async (what: string) => {
+    const flags = command.optsWithGlobals()
+    const { printList } = await import('./get.js')
+    await printList(listNamed(what), flags, await socketOf(flags), (await makeContext(flags)).signal)
+  })
+}
+
+/** As kubectl, which takes the singular and short names too. */
+function listNamed(text: string): (typeof lists)[number] {
+  const short: Readonly<Record<string, string>> = { svc: 'services', ep: 'endpoints' }
+  const found = lists.find((list) => [list, list.slice(0, -1), short[text]].includes(text) || short[text] === list)
+  if (found) return found
+  throw new KpngError('usage', `kpng get knows ${lists.join(', ')}, not "${text}".`)
+}
+
+function addExplain(program: Command, makeContext: MakeContext): void {
+  const command = withSocketFlags(
+    program
+      .command('explain')
+      .argument('<what>', 'a Service (web, shop/web), an address (10.96.0.10:80/tcp) or a node port (30080)')
+      .description('say where connections to a Service, an address or a node port go, and why'),
+  )
+    .option('--kubeconfig <path>', 'ask this API server instead of a running kpng (default without one: as kubectl)')
+    .option('--context <name>', "the kubeconfig's context (default: its current one)")
+    .option('-i, --input <path>', 'read a state file or manifests instead')
+    .optionsGroup('Question:')
+    .option('-n, --namespace <name>', 'the namespace of the Service (default: default)')
+    .option('--from <client>', 'who connects: pod, node, outside or an IP address (default: a pod, and outside)')
+    .option('--node <name>', 'look from this node, with the API server or a file (default: this one, else the first)')
+    .option('--cluster-cidr <cidrs>', "the addresses of pods (default: the Nodes' pod CIDRs)")
+    .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
+    .addOption(outputFlag('text', 'json').default('text'))
+  addExamples(command, 'kpng explain web', 'kpng explain 10.96.0.10:53/udp --from 10.244.1.5')
+  command.action(async (what: string) => {
+    const flags = command.optsWithGlobals()
+    const context = await makeContext(flags)
+    const explanation = (await usesAgent(flags))
+      ? await ask<Explanation>(flags, `/v1/explain?${explainQuery(what, flags)}`)
+      : await fromSource(what, flags, context)
+    const { explanationText } = await import('@kpng/dataplane')
+    process.stdout.write(flags.output === 'json' ? asJson(explanation) : explanationText(explanation))
+  })
+}
+
+/** A running kpng knows best, unless somebody wants another view. */
+async function usesAgent(flags: Flags): Promise<boolean> {
+  if (['kubeconfig', 'context', 'input', 'node'].some((flag) => textFlag(flags, flag) !== undefined)) return false
+  return textFlag(flags, 'agentSocket') !== undefined || existsSync(await socketOf(flags))
+}
+
+function explainQuery(what: string, flags: Flags): URLSearchParams {
+  const query = new URLSearchParams({ what })
+  for (const name of ['namespace', 'from']) {
+    const value = textFlag(flags, name)
+    if (value !== undefined) query.set(name, value)
+  }
+  return query
+}
+
+async function fromSource(what: string, flags: Flags, context: Context): Promise<Explanation> {
+  const { explainFromSource } = await import('./explain.js')
+  const kube = flags.input === undefined ? new KubeRequests() : undefined
+  return await explainFromSource(what, flags, { ...context, kube })
+}

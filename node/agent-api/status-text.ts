@@ -1,0 +1,46 @@
+import type { AgentStatus } from '@kpng/api'
+
+/** Whether nobody needs to look: the last sync succeeded, and the state is up to date. */
+export const isHealthy = ({ lastSync, source }: AgentStatus): boolean =>
+  lastSync !== undefined && lastSync.error === undefined && !source?.stale
+
+/** A status for people, on one screen. */
+export function statusText(status: AgentStatus): string {
+  const { version, node, backend, startedAt, now, source, lastSync, problems } = status
+  const lines: [string, string][] = [
+    ['kpng', `${version} on ${node}, ${backend ?? 'core'}, up ${ago(startedAt, now)}`],
+    ['State', source ? (source.stale ? `STALE: ${source.reason}` : 'up to date') : 'from a source that is not watched'],
+    ...Object.entries(source?.watches ?? {}).map(([name, { connected, since, lastEvent }]): [string, string] => [
+      `  ${name}`,
+      `${connected ? 'connected' : 'NOT CONNECTED'} for ${ago(since, now)}, last event ${lastEvent ? `${ago(lastEvent, now)} ago` : 'never'}`,
+    ]),
+    ['Serves', `${status.services} services, ${status.endpoints} endpoints, ${status.frontends} frontends`],
+    ['Last sync', lastSync ? lastSyncText(lastSync, now) : 'none yet'],
+    ['Syncs', `${status.syncs}, of everything ${status.fullSyncs}, failed ${status.failedSyncs}`],
+    ['Skipped objects', String(status.skippedObjects)],
+  ]
+  const width = Math.max(...lines.map(([name]) => name.length))
+  return [
+    ...lines.map(([name, text]) => `${name.padEnd(width)}  ${text}`),
+    ...(problems.length > 0
+      ? ['', 'Not served', ...problems.map(({ service, problem }) => `  ${service}: ${problem}`)]
+      : []),
+    '',
+  ].join('\n')
+}
+
+function lastSyncText(sync: NonNullable<AgentStatus['lastSync']>, now: string): string {
+  const { at, durationMs, latencyMs, error, services, moreServices, full } = sync
+  if (error !== undefined) return `FAILED ${ago(at, now)} ago: ${error}`
+  const what = full ? 'everything' : `${services.length + moreServices} services`
+  const latency = latencyMs === undefined ? '' : `, ${Math.round(latencyMs)} ms after the change`
+  return `${ago(at, now)} ago, ${what} in ${durationMs.toFixed(1)} ms${latency}`
+}
+
+/** As kubectl writes ages: 45s, 12m, 3h, 8d. */
+function ago(then: string, now: string): string {
+  const seconds = Math.max(0, Math.round((Date.parse(now) - Date.parse(then)) / 1000))
+  if (seconds < 120) return `${seconds}s`
+  if (seconds < 7200) return `${Math.floor(seconds / 60)}m`
+  return seconds < 172_800 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`
+}
