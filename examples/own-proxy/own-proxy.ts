@@ -57,7 +57,7 @@ function* routesOf(item: ServiceEndpoints): Generator<[string, string]> {
   for (const address of [...(externalIps?.v4 ?? []), ...(loadBalancerIps?.v4 ?? [])]) {
     for (const port of item.service.ports) {
       const endpoints = endpointsOfPort(item, port)
-        .filter(({ scopes }) => scopes?.external ?? true)
+        .filter(({ scopes }) => scopes.external)
         .flatMap(({ endpoint, port }) => (endpoint.ips?.v4 ?? []).map((ip) => `${ip}:${port}`))
       yield [`${address}:${port.port}/${localv1.Protocol[port.protocol]}`, endpoints.join(', ')]
     }
