@@ -5,6 +5,7 @@ import type { ServiceEndpoints } from '../backend.js'
 // Short ways to write Services and endpoints in tests of backends.
 
 type ServiceInit = MessageInitShape<typeof localv1.ServiceSchema>
+type PortInit = Exclude<MessageInitShape<typeof localv1.PortMappingSchema>, localv1.PortMapping>
 
 /** A Service as a test writes it: any of its fields, its name, and its endpoints. */
 export type TestService = Omit<Exclude<ServiceInit, localv1.Service>, '$typeName' | '$unknown' | 'name'> & {
@@ -29,7 +30,7 @@ const ofFamily = (ips: readonly string[]) => ({
 export const ips = (...addresses: string[]) => ofFamily(addresses)
 
 /** A TCP port called `tcp-<number>`, with target port 8080. */
-export const tcp = (port: number, init: MessageInitShape<typeof localv1.PortMappingSchema> = {}) => ({
+export const tcp = (port: number, init: PortInit = {}) => ({
   name: `tcp-${port}`,
   protocol: localv1.Protocol.TCP,
   port,
@@ -38,10 +39,11 @@ export const tcp = (port: number, init: MessageInitShape<typeof localv1.PortMapp
 })
 
 /** A UDP port called `udp-<number>`, with target port 8080. */
-export const udp = (port: number, init: MessageInitShape<typeof localv1.PortMappingSchema> = {}) => ({
-  ...tcp(port, init),
+export const udp = (port: number, init: PortInit = {}) => ({
+  ...tcp(port),
   name: `udp-${port}`,
   protocol: localv1.Protocol.UDP,
+  ...init,
 })
 
 /** The fields of `EndpointScopes`. */
