@@ -14,12 +14,16 @@ export interface PortEndpoints {
   readonly cluster: Audience
   /** Traffic from outside to the Service's other addresses. The same object as `cluster` unless the policy is Local. */
   readonly external: Audience
+  /** Endpoints that get no new connections but still serve those they have. */
   readonly draining: readonly FrontendEndpoint[]
 }
 
 export interface PortEndpointsOptions {
+  /** Tells which endpoints are on this node. */
   readonly node: NodeFacts
+  /** Whether endpoints on loopback addresses are used. */
   readonly allowLoopback: boolean
+  /** Told what is not served, and why. */
   readonly report: Report
 }
 

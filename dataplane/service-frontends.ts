@@ -18,6 +18,7 @@ import type { DataplaneSettings } from './settings.js'
 
 /** What a Service asks for on this node. Another Service may own some of its addresses: see claims.ts. */
 export interface ServiceFrontends {
+  /** Each address, protocol and port once. */
   readonly frontends: readonly Frontend[]
   /** What of it cannot be served, as sentences without the Service's name. */
   readonly problems: readonly string[]

@@ -20,6 +20,8 @@ export const file_localv1_api: GenFile = /*@__PURE__*/
  */
 export type WatchReq = Message<"localv1.WatchReq"> & {
   /**
+   * The node whose view is wanted.
+   *
    * @generated from field: string node_name = 1;
    */
   nodeName: string;
@@ -64,12 +66,16 @@ export type OpItem = Message<"localv1.OpItem"> & {
     case: "sync";
   } | {
     /**
+     * Something is new or changed.
+     *
      * @generated from field: localv1.Value set = 2;
      */
     value: Value;
     case: "set";
   } | {
     /**
+     * Something is gone.
+     *
      * @generated from field: localv1.Ref delete = 3;
      */
     value: Ref;
@@ -175,6 +181,8 @@ export type Trigger = Message<"localv1.Trigger"> & {
   service: string;
 
   /**
+   * Unix time in milliseconds.
+   *
    * @generated from field: int64 unix_ms = 2;
    */
   unixMs: bigint;
@@ -192,11 +200,15 @@ export const TriggerSchema: GenMessage<Trigger> = /*@__PURE__*/
  */
 export type Ref = Message<"localv1.Ref"> & {
   /**
+   * What kind of thing it is.
+   *
    * @generated from field: localv1.Set set = 1;
    */
   set: Set;
 
   /**
+   * Its name: "namespace/name" of a service, "namespace/name/key" of an endpoint.
+   *
    * @generated from field: string path = 2;
    */
   path: string;
@@ -214,6 +226,8 @@ export const RefSchema: GenMessage<Ref> = /*@__PURE__*/
  */
 export type Value = Message<"localv1.Value"> & {
   /**
+   * What it is.
+   *
    * @generated from field: localv1.Ref ref = 1;
    */
   ref?: Ref | undefined;
@@ -238,21 +252,29 @@ export const ValueSchema: GenMessage<Value> = /*@__PURE__*/
  */
 export type Service = Message<"localv1.Service"> & {
   /**
+   * The Service's namespace.
+   *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
+   * The Service's name.
+   *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
+   * spec.type: ClusterIP, NodePort, LoadBalancer. Headless Services are ClusterIP here too.
+   *
    * @generated from field: string type = 3;
    */
   type: string;
 
   /**
+   * Its addresses, all kinds. Unset: it has none.
+   *
    * @generated from field: localv1.ServiceIPs ips = 4;
    */
   ips?: ServiceIPs | undefined;
@@ -265,6 +287,8 @@ export type Service = Message<"localv1.Service"> & {
   mapIp: boolean;
 
   /**
+   * Its ports. Not used with map_ip.
+   *
    * @generated from field: repeated localv1.PortMapping ports = 6;
    */
   ports: PortMapping[];
@@ -277,16 +301,22 @@ export type Service = Message<"localv1.Service"> & {
   externalTrafficToLocal: boolean;
 
   /**
+   * Only those that the core was told to pass on. Default: none.
+   *
    * @generated from field: map<string, string> labels = 8;
    */
   labels: { [key: string]: string };
 
   /**
+   * Only those that the core was told to pass on. Default: none.
+   *
    * @generated from field: map<string, string> annotations = 9;
    */
   annotations: { [key: string]: string };
 
   /**
+   * loadBalancerSourceRanges. Empty: everybody may connect.
+   *
    * @generated from field: repeated localv1.IPFilter ip_filters = 10;
    */
   ipFilters: IPFilter[];
@@ -296,6 +326,8 @@ export type Service = Message<"localv1.Service"> & {
    */
   sessionAffinity: {
     /**
+     * sessionAffinity: ClientIP. Unset: no session affinity.
+     *
      * @generated from field: localv1.ClientIPAffinity client_ip = 11;
      */
     value: ClientIPAffinity;
@@ -310,6 +342,8 @@ export type Service = Message<"localv1.Service"> & {
   internalTrafficToLocal: boolean;
 
   /**
+   * The port on which load balancers ask whether this node has endpoints of its own. 0: none.
+   *
    * @generated from field: int32 health_check_node_port = 13;
    */
   healthCheckNodePort: number;
@@ -327,16 +361,22 @@ export const ServiceSchema: GenMessage<Service> = /*@__PURE__*/
  */
 export type ServiceIPs = Message<"localv1.ServiceIPs"> & {
   /**
+   * The cluster IPs. Unset or empty for a headless Service.
+   *
    * @generated from field: localv1.IPSet cluster_ips = 1;
    */
   clusterIps?: IPSet | undefined;
 
   /**
+   * spec.externalIPs.
+   *
    * @generated from field: localv1.IPSet external_ips = 2;
    */
   externalIps?: IPSet | undefined;
 
   /**
+   * clusterIP: None.
+   *
    * @generated from field: bool headless = 3;
    */
   headless: boolean;
@@ -368,11 +408,15 @@ export const ServiceIPsSchema: GenMessage<ServiceIPs> = /*@__PURE__*/
  */
 export type IPSet = Message<"localv1.IPSet"> & {
   /**
+   * IPv4 addresses as text.
+   *
    * @generated from field: repeated string v4 = 1;
    */
   v4: string[];
 
   /**
+   * IPv6 addresses as text.
+   *
    * @generated from field: repeated string v6 = 2;
    */
   v6: string[];
@@ -416,31 +460,43 @@ export const IPFilterSchema: GenMessage<IPFilter> = /*@__PURE__*/
  */
 export type PortMapping = Message<"localv1.PortMapping"> & {
   /**
+   * The name of the port; empty if it has none, which only the sole port of a Service may.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * TCP, UDP or SCTP. A client skips what it does not know.
+   *
    * @generated from field: localv1.Protocol protocol = 2;
    */
   protocol: Protocol;
 
   /**
+   * The port on the Service's addresses, 1-65535.
+   *
    * @generated from field: int32 port = 3;
    */
   port: number;
 
   /**
+   * The port on the nodes. 0: none.
+   *
    * @generated from field: int32 node_port = 4;
    */
   nodePort: number;
 
   /**
+   * The port on endpoints that list no ports of their own. 0: unknown.
+   *
    * @generated from field: int32 target_port = 5;
    */
   targetPort: number;
 
   /**
+   * The name of the target port, if the Service gives a name instead of a number.
+   *
    * @generated from field: string target_port_name = 6;
    */
   targetPortName: string;
@@ -469,11 +525,15 @@ export const PortMappingSchema: GenMessage<PortMapping> = /*@__PURE__*/
  */
 export type FamilyFlags = Message<"localv1.FamilyFlags"> & {
   /**
+   * True for IPv4.
+   *
    * @generated from field: bool v4 = 1;
    */
   v4: boolean;
 
   /**
+   * True for IPv6.
+   *
    * @generated from field: bool v6 = 2;
    */
   v6: boolean;
@@ -491,6 +551,8 @@ export const FamilyFlagsSchema: GenMessage<FamilyFlags> = /*@__PURE__*/
  */
 export type ClientIPAffinity = Message<"localv1.ClientIPAffinity"> & {
   /**
+   * How long a client stays with its endpoint after its last connection, in seconds. 0: the default, 10800.
+   *
    * @generated from field: int32 timeout_seconds = 1;
    */
   timeoutSeconds: number;
@@ -508,11 +570,15 @@ export const ClientIPAffinitySchema: GenMessage<ClientIPAffinity> = /*@__PURE__*
  */
 export type Endpoint = Message<"localv1.Endpoint"> & {
   /**
+   * The host name of the pod, if it has one of its own.
+   *
    * @generated from field: string hostname = 1;
    */
   hostname: string;
 
   /**
+   * Its addresses. Kubernetes gives a pod with two families two endpoints, one per family.
+   *
    * @generated from field: localv1.IPSet ips = 2;
    */
   ips?: IPSet | undefined;
@@ -525,11 +591,15 @@ export type Endpoint = Message<"localv1.Endpoint"> & {
   local: boolean;
 
   /**
+   * The ports that it serves, by the names of the service's ports. Empty: it serves all of them on their target ports.
+   *
    * @generated from field: repeated localv1.PortName port_overrides = 4;
    */
   portOverrides: PortName[];
 
   /**
+   * For which traffic it may be used. Unset: the server does not say, and the client applies the traffic policies.
+   *
    * @generated from field: localv1.EndpointScopes scopes = 5;
    */
   scopes?: EndpointScopes | undefined;
@@ -554,11 +624,15 @@ export const EndpointSchema: GenMessage<Endpoint> = /*@__PURE__*/
  */
 export type PortName = Message<"localv1.PortName"> & {
   /**
+   * The name of the service's port.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * The port on the endpoint.
+   *
    * @generated from field: int32 port = 2;
    */
   port: number;
@@ -631,16 +705,22 @@ export const EndpointScopesSchema: GenMessage<EndpointScopes> = /*@__PURE__*/
  */
 export type EndpointConditions = Message<"localv1.EndpointConditions"> & {
   /**
+   * It may get new connections.
+   *
    * @generated from field: bool ready = 1;
    */
   ready: boolean;
 
   /**
+   * It answers, though it may be terminating.
+   *
    * @generated from field: bool serving = 2;
    */
   serving: boolean;
 
   /**
+   * Its pod is being deleted.
+   *
    * @generated from field: bool terminating = 3;
    */
   terminating: boolean;
@@ -660,11 +740,15 @@ export const EndpointConditionsSchema: GenMessage<EndpointConditions> = /*@__PUR
  */
 export type ServiceCIDR = Message<"localv1.ServiceCIDR"> & {
   /**
+   * The name of the object.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * One per family, such as 10.96.0.0/12.
+   *
    * @generated from field: repeated string cidrs = 2;
    */
   cidrs: string[];
