@@ -343,6 +343,29 @@ describe('images', () => {
     for (const workspace of workspaces) expect(ignored).toContain(`!${workspace.split('/')[0]}`)
   })
 
+  test.each([
+    ['0', 'node:24-trixie-slim', 0],
+    ['0', `node:24-trixie-slim@sha256:${'a'.repeat(64)}`, 0],
+    ['1', `registry:5000/node:24-trixie-slim@sha256:${'a'.repeat(64)}`, 0],
+    ['1', 'node:24-trixie-slim', 1],
+    ['1', 'node:24-trixie-slim@sha256:abc', 1],
+    ['yes', 'node:24-trixie-slim', 1],
+  ])('with RELEASE=%s and the base %s: exit code %i', (RELEASE, NODE_IMAGE, code) => {
+    const check = lines('Dockerfile').find((line) => line.startsWith('RUN case ')) as string
+    const { status, stderr } = spawnSync('sh', ['-c', check.slice(4)], {
+      env: { RELEASE, NODE_IMAGE },
+      encoding: 'utf8',
+    })
+    expect(status).toBe(code)
+    expect(stderr.includes('a release needs a base image by digest')).toBe(code === 1)
+  })
+
+  test('have the Node that the single files have', () => {
+    const [, major] = /^ARG NODE_IMAGE=node:(\d+)-/m.exec(readFileSync(join(here, 'Dockerfile'), 'utf8')) ?? []
+    const [, pinned] = /nodeVersion = '(\d+)/.exec(readFileSync(join(root, 'scripts/package/targets.js'), 'utf8')) ?? []
+    expect(major).toBe(pinned)
+  })
+
   test('end as a user without rights, and say how they are', () => {
     const last = lines('Dockerfile')
     expect(last.filter((line) => line.startsWith('USER '))).toEqual(['USER 65532:65532'])
