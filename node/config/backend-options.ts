@@ -31,11 +31,20 @@ export interface KernelBackendSettings {
   readonly warnings: readonly string[]
 }
 
+const noClusterCidr =
+  'clusterCIDR is empty, so pods cannot be told from other clients. Clients outside the cluster may get no answer from a cluster IP, and a ' +
+  'pod on a node without endpoints cannot use the external addresses of a Service with externalTrafficPolicy Local. ' +
+  "Give your pods' ranges with --cluster-cidr, or choose another --detect-local-mode."
+
 export function kernelBackendOptions(settings: Settings): KernelBackendSettings {
-  const { nodePortAddresses, masqueradeAll, masqueradeBit, conntrackTcpBeLiberal } = settings
-  const warnings = nodePortAddresses.includes('localhost')
-    ? ['nodePortAddresses has "localhost", but nftables does not serve node ports on loopback addresses.']
-    : []
+  const { nodePortAddresses, masqueradeAll, masqueradeBit, conntrackTcpBeLiberal, detectLocalMode, clusterCidrs } =
+    settings
+  const warnings = [
+    ...(nodePortAddresses.includes('localhost')
+      ? ['nodePortAddresses has "localhost", but nftables does not serve node ports on loopback addresses.']
+      : []),
+    ...(detectLocalMode === 'ClusterCIDR' && clusterCidrs.length === 0 ? [noClusterCidr] : []),
+  ]
   const options = {
     ...{ nodePortAddresses, masqueradeAll, masqueradeBit, detectLocal: detectLocalOf(settings) },
     // As in kube-proxy: if conntrack is liberal, packets outside the TCP window are not invalid.

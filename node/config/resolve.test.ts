@@ -112,10 +112,19 @@ describe('the options of a backend in the kernel', () => {
     [['localhost', '10.0.0.0/8'], 1],
     [['primary', '10.0.0.0/8'], 0],
   ])('nodePortAddresses %j', (nodePortAddresses, warned) => {
-    const { settings } = resolveSettings({ file: { nodePortAddresses } })
+    const { settings } = resolveSettings({ file: { nodePortAddresses, clusterCidrs: ['10.0.0.0/8'] } })
     const { options, warnings } = kernelBackendOptions(settings)
     expect(options.nodePortAddresses).toEqual(nodePortAddresses)
     expect(warnings).toHaveLength(warned)
+  })
+
+  test.each([
+    [{}, ['clusterCIDR is empty']],
+    [{ clusterCidrs: ['10.0.0.0/8'] }, []],
+    [{ detectLocalMode: 'NodeCIDR' as const }, []],
+  ])('%j: without a way to tell pods from others there is a warning', (file, expected) => {
+    const { warnings } = kernelBackendOptions(resolveSettings({ file }).settings)
+    expect(warnings).toEqual(expected.map((text) => expect.stringContaining(text)))
   })
 
   test('invalid packets are dropped unless conntrack is liberal', () => {
