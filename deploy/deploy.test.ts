@@ -40,6 +40,13 @@ const renderings: readonly (readonly [string, () => Manifest[]])[] = [
         () => renderWith(overlay(name), ['metrics', 'conntrack', 'labelled-nodes'].map(component)),
       ] as const,
   ),
+  ...['one-process', 'two-containers', 'central'].map(
+    (name) =>
+      [
+        `${name} with pod-monitor and alerts`,
+        () => renderWith(overlay(name), ['pod-monitor', 'alerts'].map(component)),
+      ] as const,
+  ),
   ['specialised with labelled-nodes', () => renderWith(overlay('specialised'), [component('labelled-nodes')])],
   ['central with cert-manager', () => renderWith(overlay('central'), [component('cert-manager')])],
   ['central with core-in-pod-network', () => renderWith(overlay('central'), [component('core-in-pod-network')])],
