@@ -42,7 +42,7 @@ export interface Changes {
   readonly serviceCidrs: boolean
   /** When the changes of endpoints began in the cluster. Empty if the source does not say. */
   readonly triggers: readonly Trigger[]
-  /** How the changes came here, for tracing; missing when nobody knows. */
+  /** How the changes came here, for tracing; missing if the source does not say. */
   readonly timeline?: Timeline
 }
 
@@ -178,11 +178,11 @@ export interface ServicePortTraffic {
   readonly failures: number
   /** UDP clients whose session ended to make room for another. */
   readonly crowdedOut: number
-  /** Clients that were turned away. */
+  /** Clients whose connection was refused. */
   readonly refused: number
 }
 
-/** Whoever wants to know at once. Must not throw. */
+/** Is told about events as they happen. Its functions must not throw. */
 export interface ObservationListener {
   /** Stale flows of a family were looked for; `deleted` of them were found and removed. */
   staleFlows?(family: Family, durationMs: number, deleted: number): void

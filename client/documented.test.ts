@@ -35,7 +35,7 @@ function undocumentedFields(proto: string): string[] {
   return missing
 }
 
-const sources = ['client', 'client/testing', 'dataplane'].flatMap((folder) =>
+const sources = ['api', 'client', 'client/testing', 'dataplane'].flatMap((folder) =>
   readdirSync(join(root, folder))
     .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
     .map((name) => `${folder}/${name}`),

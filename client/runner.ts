@@ -196,7 +196,7 @@ class BackendRun implements Runner {
     this.#tell(() => this.#options.onSync?.(synced))
   }
 
-  /** Whoever looks on must not be able to stop the proxy. */
+  /** An error in metrics or tracing must not stop the proxy. */
   #tell(observer: () => void): void {
     try {
       observer()

@@ -47,7 +47,7 @@ describe.skipIf(!hasKubectl)('the DaemonSet that cleans up after kube-proxy', ()
     ['kpng, ready', '/readyz', 200, 0],
     ['kpng, not ready', '/readyz', 503, 1],
     ['kube-proxy, which has no /readyz', '/healthz', 200, 1],
-  ])('takes %s for code %4$i', async (_, path, status, code) => {
+  ])('%s: %s answers %i, so the wait ends with %i', async (_, path, status, code) => {
     const server = createServer((request, response) => response.writeHead(request.url === path ? status : 404).end())
     onTestFinished(() => void server.close())
     await once(server.listen(0, '127.0.0.1'), 'listening')
