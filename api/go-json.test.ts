@@ -18,7 +18,7 @@ test('a service with a local and a remote endpoint', () => {
       name: 'web',
       type: 'ClusterIP',
       ips: { clusterIps: { v4: ['10.96.0.10'] }, externalIps: {} },
-      ports: [{ name: 'http', protocol: 1, port: 80, targetPort: 8080, hasEndpoints: { v4: true } }],
+      ports: [{ name: 'http', protocol: 1, port: 80, targetPort: 8080, servedFamilies: { v4: true } }],
     }),
     endpoints: [
       endpoint({

@@ -13,6 +13,7 @@ export const families: readonly Family[] = ['IPv4', 'IPv6']
 export const addressBits: Readonly<Record<Family, number>> = { IPv4: 32, IPv6: 128 }
 
 export interface Ip {
+  /** The family that the text is of. */
   readonly family: Family
   /** Canonical: IPv4 dotted, IPv6 as in RFC 5952. */
   readonly text: string
@@ -45,6 +46,7 @@ export function bytesOfIp(text: string): Uint8Array | undefined {
 export const ipOfBytes = (bytes: Uint8Array): string => (bytes.length === 4 ? bytes.join('.') : formatIpv6(bytes))
 
 export interface Cidr {
+  /** The family that the text is of. */
   readonly family: Family
   /** Canonical, without host bits: `10.0.0.0/8`. */
   readonly text: string

@@ -8,10 +8,15 @@ export type LogFields = Readonly<Record<string, unknown>>
  * up everything.
  */
 export interface Log {
+  /** Something does not work, and somebody should look. */
   error(message: string, fields?: LogFields): void
+  /** Something is not as it should be; kpng works around it. */
   warn(message: string, fields?: LogFields): void
+  /** What an operator wants to see in normal operation. */
   info(message: string, fields?: LogFields): void
+  /** Shown if the verbosity is at least `level`. */
   detail(level: number, message: string, fields?: LogFields): void
+  /** Whether `detail` at this level is shown. */
   shows(level: number): boolean
 }
 

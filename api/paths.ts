@@ -15,9 +15,13 @@ export function serviceOfEndpointPath(path: string): string | undefined {
 
 /** The four parts of a path in the global stream. Parts that do not apply are empty. */
 export interface GlobalPath {
+  /** Empty for a node. */
   readonly namespace: string
+  /** The name of the node, or of the service. */
   readonly name: string
+  /** The EndpointSlice; empty unless it is an endpoint. */
   readonly source: string
+  /** The hash of the endpoint; empty unless it is one. */
   readonly key: string
 }
 

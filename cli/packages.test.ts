@@ -55,11 +55,26 @@ test('the ten-line example compiles and runs in an empty TypeScript project, and
     }),
   )
   copyFileSync(join(root, 'examples/printer/printer.ts'), join(project, 'printer.ts'))
+  writeFileSync(
+    join(project, 'tested.ts'),
+    `import { endpoint, FakeCore } from '@kpng/client/testing'
+    const called: string[] = []
+    const nothing = async () => {}
+    const core = new FakeCore({
+      setup: nothing, cleanup: nothing, close: nothing,
+      sync: async (view) => void called.push(...view.services.keys()),
+    })
+    await core.set({ name: 'web', endpoints: [endpoint('10.244.1.5')] }).sync()
+    await core.stop()
+    console.log(called.join())`,
+  )
   execFileSync('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', ...packages], {
     cwd: project,
     stdio: 'pipe',
   })
   execFileSync(join(root, 'node_modules/.bin/tsc'), ['-p', '.'], { cwd: project, stdio: 'pipe' })
+
+  expect(execFileSync(process.execPath, ['out/tested.js'], { cwd: project, encoding: 'utf8' })).toBe('default/web\n')
 
   const kpng = (...args: string[]) => execFileSync(join(project, 'node_modules/.bin/kpng'), args, { encoding: 'utf8' })
   expect(kpng('--version')).toMatch(/^\d+\.\d+\.\d+\n$/)

@@ -4,6 +4,7 @@ import type { ConnectionRecord } from './connection-record.js'
 
 /** A service and the endpoints that this node should use for it. Never changed in place: a new object takes its place. */
 export interface ServiceEndpoints {
+  /** The Service: addresses, ports, policies. */
   readonly service: localv1.Service
   /** In the order of their paths. */
   readonly endpoints: readonly localv1.Endpoint[]
@@ -11,6 +12,7 @@ export interface ServiceEndpoints {
 
 /** Everything one node should do. */
 export interface NodeView {
+  /** The node that this view is for, as the client asked for it. */
   readonly nodeName: string
   /** The node itself, where the source knows it. */
   readonly node: globalv1.Node | undefined
@@ -22,7 +24,9 @@ export interface NodeView {
 
 /** A service before and after; undefined where it did not or does not exist. */
 export interface ServiceChange {
+  /** As it was at the last sync that succeeded. Undefined: it did not exist. */
   readonly before: ServiceEndpoints | undefined
+  /** As it is now, the same object as in the view. Undefined: it was deleted. */
   readonly after: ServiceEndpoints | undefined
 }
 
@@ -32,19 +36,25 @@ export interface Changes {
   readonly full: boolean
   /** By `namespace/name`. */
   readonly services: ReadonlyMap<string, ServiceChange>
+  /** Whether `view.node` is different. */
   readonly node: boolean
+  /** Whether `view.serviceCidrs` is different. */
   readonly serviceCidrs: boolean
+  /** When the changes of endpoints began in the cluster. Empty if the source does not say. */
   readonly triggers: readonly Trigger[]
-  /** How the changes came here, for tracing; missing when nobody knows. */
+  /** How the changes came here, for tracing; missing if the source does not say. */
   readonly timeline?: Timeline
 }
 
 /** A part of a sync that took time: a transaction, a program that was run. */
 export interface SyncStep {
+  /** What took the time, such as `nft` or `conntrack`. */
   readonly name: string
   /** Unix times in milliseconds. */
   readonly startedAtMs: number
+  /** Unix time in milliseconds. */
   readonly endedAtMs: number
+  /** What is worth knowing of it, such as the number of rules. May be empty. */
   readonly attributes: Readonly<Record<string, string | number | boolean>>
 }
 
@@ -88,12 +98,15 @@ export type Protocol = 'tcp' | 'udp' | 'sctp'
 
 /** Where clients send to: an address and port of a Service, or a node port. */
 export interface FrontendAddress {
+  /** Which address of the Service it is. */
   readonly kind: FrontendKind
+  /** The family of `address`. A node port has one frontend per family. */
   readonly family: Family
   /** Canonical text. Empty for a node port, which is open on every address that serves node ports. */
   readonly address: string
   /** `any` together with port 0: the Service has the whole address, whatever the protocol and port. */
   readonly protocol: Protocol | 'any'
+  /** The port that clients send to, 1-65535; 0 if the Service has the whole address. */
   readonly port: number
 }
 
@@ -115,9 +128,13 @@ export interface HeldFrontend {
 export interface BackendFeatures {
   /** As users name it: `nftables`, `userspace`. */
   readonly name: string
+  /** The kinds of addresses that it serves. */
   readonly kinds: readonly FrontendKind[]
+  /** The protocols that it serves. */
   readonly protocols: readonly Protocol[]
+  /** The address families that it serves on this machine. */
   readonly families: readonly Family[]
+  /** sessionAffinity: ClientIP */
   readonly sessionAffinity: boolean
   /** loadBalancerSourceRanges */
   readonly sourceRanges: boolean
@@ -135,18 +152,25 @@ export interface BackendFeatures {
 
 /** New connections of one service port. */
 export interface ServicePortConnections {
+  /** The namespace of the Service. */
   readonly namespace: string
+  /** The name of the Service. */
   readonly service: string
   /** The name of the port; empty if it has none. */
   readonly port: string
+  /** Connections counted so far. */
   readonly connections: number
 }
 
 /** What a backend that carries traffic itself counts for one service port. */
 export interface ServicePortTraffic {
+  /** Connections and UDP sessions that were accepted so far. */
   readonly connections: number
+  /** Those that are open now. */
   readonly active: number
+  /** Bytes from clients to endpoints so far. */
   readonly bytesToEndpoint: number
+  /** Bytes from endpoints to clients so far. */
   readonly bytesToClient: number
   /** Attempts to reach one endpoint that failed. */
   readonly dialFailures: number
@@ -154,11 +178,11 @@ export interface ServicePortTraffic {
   readonly failures: number
   /** UDP clients whose session ended to make room for another. */
   readonly crowdedOut: number
-  /** Clients that were turned away. */
+  /** Clients whose connection was refused. */
   readonly refused: number
 }
 
-/** Whoever wants to know at once. Must not throw. */
+/** Is told about events as they happen. Its functions must not throw. */
 export interface ObservationListener {
   /** Stale flows of a family were looked for; `deleted` of them were found and removed. */
   staleFlows?(family: Family, durationMs: number, deleted: number): void
@@ -176,5 +200,6 @@ export interface Observations {
   readonly traffic?: ReadonlyMap<string, ServicePortTraffic>
   /** Addresses that should be open and are not, and why. */
   readonly failures?: () => ReadonlyMap<string, string>
+  /** Set by whoever wants to know at once. Default: an object without functions. */
   listener: ObservationListener
 }

@@ -9,7 +9,9 @@ export type SetItem =
 
 /** Something that is gone. */
 export interface DeleteItem {
+  /** What kind of thing it was. */
   readonly set: localv1.Set
+  /** Its path, as it was set. */
   readonly path: string
 }
 
@@ -17,6 +19,7 @@ export interface DeleteItem {
 export interface Trigger {
   /** `namespace/name` */
   readonly service: string
+  /** Unix time in milliseconds, by the clock of the controller that wrote the EndpointSlice. */
   readonly unixMs: number
 }
 
@@ -24,8 +27,11 @@ export interface Trigger {
 export interface ChangeSet {
   /** The whole state follows; what was known before is void. */
   readonly reset: boolean
+  /** What is new or changed. May be read once only. */
   readonly sets: Iterable<SetItem>
+  /** What is gone. May be read once only. Empty with `reset`. */
   readonly deletes: Iterable<DeleteItem>
+  /** When the changes of endpoints began in the cluster. Empty if the source does not say. */
   readonly triggers: readonly Trigger[]
   /** Where the time went so far, by the core's clock; not for the whole state. */
   readonly timeline?: Timeline
@@ -44,6 +50,7 @@ export interface Timeline {
 }
 
 export interface ChangeSetRequest {
+  /** The node whose view is wanted. */
   readonly nodeName: string
   /** Sets beyond services and endpoints. Default none. */
   readonly extraSets?: readonly localv1.Set[]

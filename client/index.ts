@@ -1,5 +1,6 @@
 export {
   endpointPath,
+  type Family,
   globalv1,
   KpngError,
   type Log,
@@ -52,7 +53,7 @@ export {
   optionsFromArguments,
   wholeNumber,
 } from './options.js'
-export { endpointsOfPort, type PortEndpoint } from './ports.js'
+export { endpointsOfPort, hasEndpoints, type PortEndpoint, protocolOf, type Scopes, scopesOf } from './ports.js'
 export { type RunOptions, run, watch } from './run.js'
 export { type Clock, type RunnerOptions, runBackend, type SyncReport } from './runner.js'
 export { pause, stopOnSignals } from './stop.js'

@@ -5,7 +5,7 @@ import type { NodeView, ServiceEndpoints } from './backend.js'
 export const servicesInOrder = (view: NodeView): ServiceEndpoints[] =>
   [...view.services].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, item]) => item)
 
-/** A whole view as JSON lines, one a service: what Go kpng's `kpng-json` printed. */
+/** A whole view as JSON lines, one per Service: what Go kpng's `kpng-json` printed. */
 export const jsonLines = (view: NodeView): string =>
   servicesInOrder(view)
     .map((item) => `${toGoJson(item)}\n`)

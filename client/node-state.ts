@@ -29,7 +29,7 @@ export class NodeState implements NodeView {
     this.nodeName = nodeName
   }
 
-  /** Applies a change set. What it says again, as everything does after a reconnect, is no change. */
+  /** Applies a change set. What is the same as before, as most is after a reconnect, is not a change. */
   apply(changeSet: ChangeSet): Changes {
     const touched = new Set<string>()
     const before = { node: this.node, serviceCidrs: new Map(this.serviceCidrs) }
@@ -167,7 +167,7 @@ export function mergeChanges(first: Changes, second: Changes): Changes {
   }
 }
 
-/** One a service, the earliest: while syncs fail, a busy service would bring one more with each change. */
+/** One per Service, the earliest: while syncs fail, a busy Service would add one more with each change. */
 function mergeTriggers(first: readonly Trigger[], second: readonly Trigger[]): readonly Trigger[] {
   if (first.length === 0 || second.length === 0) return first.length === 0 ? second : first
   const earliest = new Map<string, Trigger>()

@@ -58,9 +58,13 @@ const flags = {
 
 /** What a command line gives. */
 export interface ArgumentOptions extends ClientOptions {
+  /** `--api`, as it was written. Default: `127.0.0.1:12090`. */
   readonly api: string
+  /** `--node-name`. Default: NODE_NAME of the environment, else the host's name. */
   readonly nodeName: string
+  /** Lines for people on standard error; `-v` says how many. */
   readonly log: Log
+  /** `--once`. Default false. */
   readonly once: boolean
 }
 

@@ -4,8 +4,11 @@ import type { ChangeSet, ChangeSetSource } from './change-set.js'
 import { isNothing, mergeChanges, NodeState, noChanges } from './node-state.js'
 
 export interface RunnerOptions {
+  /** Where the changes come from: `changeSetsOverGrpc(options)`, or the store of this process. */
   readonly changeSets: ChangeSetSource
+  /** The node whose view the backend gets. */
   readonly nodeName: string
+  /** Where syncs and their failures are logged. */
   readonly log: Log
   /** Ends the run. The data plane stays as it is. */
   readonly signal: AbortSignal
@@ -49,10 +52,13 @@ const machineClock: Clock = {
 }
 
 export interface SyncReport {
+  /** The view that was synced. It changes with the next change set: copy what you keep. */
   readonly view: NodeView
+  /** What the backend was told. */
   readonly changes: Changes
   /** Unix time. */
   readonly startedAtMs: number
+  /** How long the backend took, in milliseconds. */
   readonly durationMs: number
   /** What the backend noted, in the order in which it ended. */
   readonly steps: readonly SyncStep[]
@@ -190,7 +196,7 @@ class BackendRun implements Runner {
     this.#tell(() => this.#options.onSync?.(synced))
   }
 
-  /** Whoever looks on must not be able to stop the proxy. */
+  /** An error in metrics or tracing must not stop the proxy. */
   #tell(observer: () => void): void {
     try {
       observer()

@@ -3,14 +3,20 @@ import { KpngError, messageOf } from '@kpng/api'
 
 /** PEM files. `caFile` alone checks the server; a server of kpng wants a certificate of its CA from the client too. */
 export interface TlsFiles {
+  /** The client's private key. Needs `certFile`. Default: the client shows no certificate. */
   readonly keyFile?: string
+  /** The client's certificate, with intermediates. Needs `keyFile`. */
   readonly certFile?: string
+  /** The authority that the server's certificate must come from. Default: the public authorities that gRPC knows. */
   readonly caFile?: string
 }
 
 export interface TlsMaterial {
+  /** The content of `keyFile`; null without one. */
   readonly key: Buffer | null
+  /** The content of `certFile`; null without one. */
   readonly cert: Buffer | null
+  /** The content of `caFile`; null without one. */
   readonly ca: Buffer | null
 }
 

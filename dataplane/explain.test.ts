@@ -100,7 +100,7 @@ describe('why nobody answers', () => {
       externalTrafficToLocal: true,
       endpoints: [endpoint('10.244.2.7', { scopes: ['internal', 'cluster'] })],
     }
-    const { answer, frontends } = await ask('web', [{ ...local, ports: [tcp(80, { hasEndpoints: { v4: true } })] }])
+    const { answer, frontends } = await ask('web', [{ ...local, ports: [tcp(80, { servedFamilies: { v4: true } })] }])
     expect(answer).toBe('default/web answers on this node, but not every client at every address.')
     expect(frontends[1]?.routes.map(({ sentence }) => sentence)).toEqual([
       "A connection from a pod goes to its only endpoint. The endpoint sees the client's address.",

@@ -40,7 +40,7 @@ const port = fc.record({
   port: fc.constantFrom(80, 53),
   targetPort: fc.constantFrom(8080, 9090),
   nodePort: fc.constantFrom(0, 0, 30_080, 30_081),
-  hasEndpoints: fc.option(fc.record({ v4: maybe(70), v6: maybe(50) }), { nil: undefined }),
+  servedFamilies: fc.option(fc.record({ v4: maybe(70), v6: maybe(50) }), { nil: undefined }),
 })
 const service = fc.record({
   ips: fc.record({ clusterIps, externalIps: otherIps, loadBalancerIps: otherIps }),

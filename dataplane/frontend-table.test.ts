@@ -77,7 +77,7 @@ describe('an endpoint without scopes', () => {
 
 describe('without an endpoint', () => {
   const policies = { internalTrafficToLocal: true, externalTrafficToLocal: true }
-  const ports = (v4: boolean) => [tcp(80, { nodePort: 30_080, hasEndpoints: { v4 } })]
+  const ports = (v4: boolean) => [tcp(80, { nodePort: 30_080, servedFamilies: { v4 } })]
 
   it('refuses if there is none anywhere', () => {
     expect(serving([web({ ...policies, ports: ports(false), endpoints: [] })]).all).toEqual([

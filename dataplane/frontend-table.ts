@@ -8,7 +8,9 @@ import { type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from
 
 /** A frontend before and after; undefined where it did not or does not exist. */
 export interface FrontendChange {
+  /** Undefined: it did not exist. */
   readonly before: Frontend | undefined
+  /** Undefined: it is gone. */
   readonly after: Frontend | undefined
 }
 

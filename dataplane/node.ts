@@ -15,6 +15,7 @@ export interface Machine {
  * the node ports do not.
  */
 export interface NodeFacts {
+  /** The families that the machine can serve. */
   readonly families: readonly Family[]
   /**
    * The addresses of the node in canonical form, the primary one of each family first. They come from the Node object. A node

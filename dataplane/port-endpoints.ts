@@ -1,5 +1,5 @@
 import { type Family, ipsOf, type localv1, parseIp, unsafeKindOf } from '@kpng/api'
-import { endpointsOfPort, type PortEndpoint, type ServiceEndpoints } from '@kpng/client'
+import { endpointsOfPort, type PortEndpoint, type Scopes, type ServiceEndpoints, scopesOf } from '@kpng/client'
 import { type Audience, endpointKey, type FrontendEndpoint } from './frontend.js'
 import type { NodeFacts } from './node.js'
 
@@ -14,16 +14,18 @@ export interface PortEndpoints {
   readonly cluster: Audience
   /** Traffic from outside to the Service's other addresses. The same object as `cluster` unless the policy is Local. */
   readonly external: Audience
+  /** Endpoints that get no new connections but still serve those they have. */
   readonly draining: readonly FrontendEndpoint[]
 }
 
 export interface PortEndpointsOptions {
+  /** Tells which endpoints are on this node. */
   readonly node: NodeFacts
+  /** Whether endpoints on loopback addresses are used. */
   readonly allowLoopback: boolean
+  /** Told what is not served, and why. */
   readonly report: Report
 }
-
-type Scopes = Pick<localv1.EndpointScopes, 'internal' | 'external' | 'cluster'>
 
 /** @param port undefined: the Service has whole addresses, and every endpoint serves it on all ports */
 export function portEndpoints(
@@ -36,7 +38,6 @@ export function portEndpoints(
   const found = new Found()
   for (const serving of port ? endpointsOfPort(item, port) : onAllPorts(item)) {
     if (port && !isPort(serving.port)) continue
-    const scopes = serving.scopes ?? scopesWithoutPolicy(item.service, serving.endpoint)
     for (const text of ipsOf(serving.endpoint.ips, family)) {
       const ip = parseIp(text)
       const kind = ip && unsafeKindOf(ip.text)
@@ -44,7 +45,7 @@ export function portEndpoints(
       if (unsafe) report(`endpoint ${text} is not used because it is a ${unsafe} address`)
       if (ip?.family !== family || unsafe) continue
       const isLocal = serving.endpoint.local || node.onNode.has(ip.text)
-      found.add({ ip: ip.text, port: serving.port, isLocal }, scopes)
+      found.add({ ip: ip.text, port: serving.port, isLocal }, serving.scopes)
     }
   }
   const internal = found.with(({ internal }) => internal)
@@ -52,7 +53,7 @@ export function portEndpoints(
   const clusterOnly = found.with(({ cluster }) => cluster)
   // A Go server does not send the cluster scope. Ours never leaves it empty while there are endpoints for outside traffic.
   const cluster = clusterOnly.length > 0 ? clusterOnly : external
-  const anywhere = hasEndpoints(port, family) ?? internal.length + cluster.length > 0
+  const anywhere = isServed(port, family) ?? internal.length + cluster.length > 0
   const clusterAudience: Audience = { endpoints: cluster, otherwise: 'refuse' }
   return {
     internal: { endpoints: internal, otherwise: internalTrafficToLocal && anywhere ? 'drop' : 'refuse' },
@@ -104,18 +105,9 @@ const none: readonly FrontendEndpoint[] = []
 
 export const isPort = (number: number): boolean => Number.isInteger(number) && number > 0 && number < 65_536
 
-const onAllPorts = ({ endpoints }: ServiceEndpoints): PortEndpoint[] =>
-  endpoints.map((endpoint) => ({ endpoint, port: 0, scopes: endpoint.scopes }))
-
-/** A server that does not know scopes sends none. Then the traffic policies are applied here. */
-function scopesWithoutPolicy(service: localv1.Service, { local }: localv1.Endpoint): Scopes {
-  return {
-    internal: local || !service.internalTrafficToLocal,
-    external: local || !service.externalTrafficToLocal,
-    cluster: true,
-  }
-}
+const onAllPorts = ({ service, endpoints }: ServiceEndpoints): PortEndpoint[] =>
+  endpoints.map((endpoint) => ({ endpoint, port: 0, scopes: scopesOf(service, endpoint) }))
 
 /** Whether any endpoint of the cluster serves the port; undefined if the server does not say. */
-const hasEndpoints = (port: localv1.PortMapping | undefined, family: Family): boolean | undefined =>
-  family === 'IPv4' ? port?.hasEndpoints?.v4 : port?.hasEndpoints?.v6
+const isServed = (port: localv1.PortMapping | undefined, family: Family): boolean | undefined =>
+  family === 'IPv4' ? port?.servedFamilies?.v4 : port?.servedFamilies?.v6

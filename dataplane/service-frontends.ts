@@ -5,12 +5,12 @@ import {
   type Family,
   families,
   ipsOf,
-  localv1,
+  type localv1,
   parseCidr,
   parseIp,
   unsafeKindOf,
 } from '@kpng/api'
-import type { FrontendAddress, FrontendKind, Protocol, ServiceEndpoints } from '@kpng/client'
+import { type FrontendAddress, type FrontendKind, protocolOf, type ServiceEndpoints } from '@kpng/client'
 import { type Frontend, frontendId } from './frontend.js'
 import { isInside, type NodeFacts } from './node.js'
 import { isPort, type PortEndpoints, portEndpoints, type Report } from './port-endpoints.js'
@@ -18,16 +18,11 @@ import type { DataplaneSettings } from './settings.js'
 
 /** What a Service asks for on this node. Another Service may own some of its addresses: see claims.ts. */
 export interface ServiceFrontends {
+  /** Each address, protocol and port once. */
   readonly frontends: readonly Frontend[]
   /** What of it cannot be served, as sentences without the Service's name. */
   readonly problems: readonly string[]
 }
-
-const protocols = new Map<localv1.Protocol, Protocol>([
-  [localv1.Protocol.TCP, 'tcp'],
-  [localv1.Protocol.UDP, 'udp'],
-  [localv1.Protocol.SCTP, 'sctp'],
-])
 
 /** @param path `namespace/name` */
 export function serviceFrontends(
@@ -72,7 +67,7 @@ class Builder {
   }
 
   addPort(port: localv1.PortMapping): void {
-    const protocol = protocols.get(port.protocol)
+    const protocol = protocolOf(port)
     if (!protocol || !isPort(port.port)) {
       this.#report(`port "${port.name}" has no usable protocol or number`)
       return

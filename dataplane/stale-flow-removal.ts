@@ -5,18 +5,22 @@ import { type Flow, type FlowCheck, staleness } from './stale-flows.js'
 
 /** Which flows are looked at. */
 export interface FlowSelection {
+  /** Only flows of this family. */
   readonly family: Family
+  /** Only flows of this protocol. */
   readonly protocol: 'udp'
   /** Only flows to these ports. Missing: all. */
   readonly ports?: readonly number[]
 }
 
 export interface StaleFlowRemovalOptions {
+  /** Knows which flows belong to which frontend. */
   readonly table: FrontendTable
   /** Deletes flows of the kernel and resolves with their number: `deleteFlows` of @kpng/linux. */
   readonly deleteFlows: (selection: FlowSelection, isStale: (flow: Flow) => boolean) => Promise<number>
   /** Flows of a family were looked for. */
   readonly onRemoved: (family: Family, durationMs: number, deleted: number) => void
+  /** Where failures are logged. */
   readonly log: Log
 }
 

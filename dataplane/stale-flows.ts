@@ -10,12 +10,15 @@ import type { FrontendChange, FrontendTable } from './frontend-table.js'
 
 /** A UDP flow in the kernel's connection table. */
 export interface Flow {
+  /** The family of all its addresses. */
   readonly family: Family
   /** Where the client sends to. */
   readonly destination: string
+  /** The port that the client sends to. */
   readonly destinationPort: number
   /** Who answers. */
   readonly answeredBy: string
+  /** The port of the endpoint. */
   readonly answeredByPort: number
   /** The destination was changed on the way. */
   readonly isRedirected: boolean

@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
+import '../cli/testing/compiled.js'
 import { type CommandLine, ofGuide, ofPowerShell, ofUnit } from './testing/command-lines.js'
 import { customResourceFaults } from './testing/custom-resources.js'
 import { schemaFaults, schemaOf } from './testing/kubernetes-schema.js'
@@ -39,8 +40,14 @@ const renderings: readonly (readonly [string, () => Manifest[]])[] = [
         () => renderWith(overlay(name), ['metrics', 'conntrack', 'labelled-nodes'].map(component)),
       ] as const,
   ),
+  ...['one-process', 'two-containers', 'central'].map(
+    (name) =>
+      [
+        `${name} with pod-monitor and alerts`,
+        () => renderWith(overlay(name), ['pod-monitor', 'alerts'].map(component)),
+      ] as const,
+  ),
   ['specialised with labelled-nodes', () => renderWith(overlay('specialised'), [component('labelled-nodes')])],
-  ['one-process with kube-proxy-config', () => renderWith(overlay('one-process'), [component('kube-proxy-config')])],
   ['central with cert-manager', () => renderWith(overlay('central'), [component('cert-manager')])],
   ['central with core-in-pod-network', () => renderWith(overlay('central'), [component('core-in-pod-network')])],
   ['windows with labelled-nodes', () => renderWith(overlay('windows'), [component('labelled-nodes')])],
@@ -163,6 +170,43 @@ describe.skipIf(!hasKubectl)('manifests', () => {
         livenessProbe: { httpGet: { path: '/livez' } },
         readinessProbe: { httpGet: { path: '/readyz' } },
       })
+    })
+  })
+
+  describe('the ranges of pods', () => {
+    const settings = mkdtempSync(join(tmpdir(), 'kpng-settings-'))
+    const config = join(settings, 'config.conf')
+    afterAll(() => rmSync(settings, { recursive: true, force: true }))
+    writeFileSync(
+      config,
+      'apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nclusterCIDR: 10.244.0.0/16\nmode: iptables\n',
+    )
+
+    /** Runs the backend of an overlay with its own flags on a state file, without touching anything. */
+    function podsOf(name: string, clusterCidr: string): string | undefined {
+      const containers = render(overlay(name))
+        .filter(isWorkload)
+        .flatMap(({ spec }) => spec.template.spec.containers)
+      const { args = [] } = containers.find((one) => one.args?.includes('to-nft')) ?? {}
+      const flags = args
+        .slice(args.indexOf('to-nft') + 1)
+        .map((word) => word.replace('$(CLUSTER_CIDR)', clusterCidr).replace('/var/lib/kube-proxy/config.conf', config))
+      const source = ['file', '-i', join(root, 'examples/state.yaml'), 'to-local', '--once', '--node-name', 'vm-001']
+      const program = [join(root, 'cli/bin/kpng.js'), ...source, 'to-nft', '--dry-run', ...flags]
+      const { stdout, stderr } = spawnSync(process.execPath, program, { encoding: 'utf8' })
+      return /^add element ip kpng pods \{ (.*) \}$/m.exec(stdout)?.[1] ?? stderr
+    }
+
+    test.each(['one-process', 'two-containers', 'central'])('%s has those of kube-proxy', (name) => {
+      expect(podsOf(name, '')).toBe('10.244.0.0-10.244.255.255')
+    })
+
+    test('are those in CLUSTER_CIDR, if it is given', () => {
+      expect(podsOf('one-process', '10.0.0.0/8')).toBe('10.0.0.0-10.255.255.255')
+    })
+
+    test('are warned about if nobody gives them', () => {
+      expect(podsOf('specialised', '')).toContain('clusterCIDR is empty')
     })
   })
 
@@ -341,6 +385,29 @@ describe('images', () => {
     }
     const { workspaces } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { workspaces: string[] }
     for (const workspace of workspaces) expect(ignored).toContain(`!${workspace.split('/')[0]}`)
+  })
+
+  test.each([
+    ['0', 'node:24-trixie-slim', 0],
+    ['0', `node:24-trixie-slim@sha256:${'a'.repeat(64)}`, 0],
+    ['1', `registry:5000/node:24-trixie-slim@sha256:${'a'.repeat(64)}`, 0],
+    ['1', 'node:24-trixie-slim', 1],
+    ['1', 'node:24-trixie-slim@sha256:abc', 1],
+    ['yes', 'node:24-trixie-slim', 1],
+  ])('with RELEASE=%s and the base %s: exit code %i', (RELEASE, NODE_IMAGE, code) => {
+    const check = lines('Dockerfile').find((line) => line.startsWith('RUN case ')) as string
+    const { status, stderr } = spawnSync('sh', ['-c', check.slice(4)], {
+      env: { RELEASE, NODE_IMAGE },
+      encoding: 'utf8',
+    })
+    expect(status).toBe(code)
+    expect(stderr.includes('a release needs a base image by digest')).toBe(code === 1)
+  })
+
+  test('have the Node that the single files have', () => {
+    const [, major] = /^ARG NODE_IMAGE=node:(\d+)-/m.exec(readFileSync(join(here, 'Dockerfile'), 'utf8')) ?? []
+    const [, pinned] = /nodeVersion = '(\d+)/.exec(readFileSync(join(root, 'scripts/package/targets.js'), 'utf8')) ?? []
+    expect(major).toBe(pinned)
   })
 
   test('end as a user without rights, and say how they are', () => {

@@ -12,6 +12,7 @@ const packages = {
   jq: 'jq',
   openssl: 'openssl',
   promtool: 'prometheus',
+  nginx: 'nginx-light',
 }
 
 const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin']
@@ -27,7 +28,8 @@ export function installTools() {
   }
   const names = missing.map((program) => packages[program])
   console.log(`Installing Debian packages: ${names.join(', ')} …`)
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  // RUNLEVEL=1: packages that bring a service do not start it.
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
   for (const args of [
     ['update', '-qq'],
     ['install', '-y', '-qq', '--no-install-recommends', ...names],

@@ -9,6 +9,7 @@ import { bundle } from './package/bundle.js'
 import { postject, writeExecutable } from './package/executable.js'
 import { koffiInput, licensesOf } from './package/licenses.js'
 import { fileOf } from './package/npm-files.js'
+import { sbomOf } from './package/sbom.js'
 import { hostTarget, nodeVersion, targets } from './package/targets.js'
 import { root } from './steps.js'
 
@@ -44,6 +45,21 @@ function koffiFor(target, cache) {
   return fileOf({ name, file, version: locked.version, integrity: locked.integrity }, cache)
 }
 
+/** The npm packages of which a target has a binary inside. koffi's own package is among the bundled files. */
+function binariesOf(target) {
+  const { name } = targets[target].koffi
+  const { version, integrity } = lock()[`node_modules/${name}`] ?? {}
+  return version ? [{ name, version, license: 'MIT', integrity }] : []
+}
+
+const nodeOf = (target) => ({
+  ...targets[target].node,
+  version: nodeVersion,
+  license: 'MIT',
+  // By this name, scanners know Node's own vulnerabilities.
+  cpe: `cpe:2.3:a:nodejs:node.js:${nodeVersion}:*:*:*:*:*:*:*`,
+})
+
 const nodeFor = (target, cache) => fileOf({ ...targets[target].node, version: nodeVersion }, cache)
 
 /** A Node of the pinned version that runs here: the blob's format is its own. */
@@ -66,6 +82,9 @@ async function writeBundle(folder, cache) {
   writeFileSync(join(folder, 'LICENSES.txt'), licensesOf([...inputs, ...koffiInput(root)], root))
   const host = hostTarget()
   const koffi = host && koffiFor(host, cache)
+  // Not Node: whoever runs the bundle brings it.
+  const shipped = { inputs: [...inputs, ...koffiInput(root)], binaries: host ? binariesOf(host) : [] }
+  writeFileSync(join(folder, 'kpng.cdx.json'), sbomOf(shipped, root))
   if (koffi) writeFileSync(join(folder, 'koffi.node'), koffi)
 }
 
@@ -85,12 +104,16 @@ async function writeExecutables(names, out, cache) {
       hostNode: hostNode(cache),
       output,
     })
+    const shipped = { inputs: [...inputs, ...koffiInput(root)], binaries: [...binariesOf(target), nodeOf(target)] }
+    writeFileSync(join(out, `kpng-${target}.cdx.json`), sbomOf(shipped, root))
     const bytes = readFileSync(output)
     sums.push(`${createHash('sha256').update(bytes).digest('hex')}  ${name}`)
     console.log(`${sums.at(-1)}  ${(bytes.length / 1e6).toFixed(1)} MB`)
   }
   writeFileSync(join(out, 'SHA256SUMS'), `${sums.join('\n')}\n`)
-  writeFileSync(join(out, 'LICENSES.txt'), licensesOf([...inputs, ...koffiInput(root)], root))
+  const nodeLicense = fileOf({ ...nodeOf(names[0]), file: 'package/LICENSE' }, cache)
+  const licenses = `${licensesOf([...inputs, ...koffiInput(root)], root)}\n${'='.repeat(80)}\nNode.js ${nodeVersion}\n\n${nodeLicense}`
+  writeFileSync(join(out, 'LICENSES.txt'), licenses)
 }
 
 try {

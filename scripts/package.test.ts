@@ -20,6 +20,8 @@ import { withoutSignature } from './package/authenticode.js'
 import { bakeFiles } from './package/baked-files.js'
 // @ts-expect-error: plain JavaScript, as all scripts
 import { entryOf } from './package/npm-files.js'
+// @ts-expect-error: plain JavaScript, as all scripts
+import { nodeVersion } from './package/targets.js'
 
 const root = new URL('..', import.meta.url).pathname
 const { version } = JSON.parse(readFileSync(join(root, 'cli', 'package.json'), 'utf8')) as { version: string }
@@ -101,7 +103,32 @@ describe('the bundle', () => {
     const text = readFileSync(join(bundle, 'LICENSES.txt'), 'utf8')
     for (const name of ['commander', 'undici', '@grpc/grpc-js']) expect(text).toContain(`\n${name} `)
   })
+
+  test('has a list of what is in it: the bundled packages and the library, and nothing that only builds it', () => {
+    const components = componentsIn(join(bundle, 'kpng.cdx.json'))
+    const licensed = licensedIn(join(bundle, 'LICENSES.txt'))
+    expect(components.filter((one) => !one.startsWith('@koromix/'))).toEqual(licensed)
+    expect(components.filter((one) => /^(node-|esbuild|vitest|typescript)/.test(one))).toEqual([])
+  })
 })
+
+/** The packages that a CycloneDX document names, as `name version`. */
+function componentsIn(file: string): string[] {
+  const document = JSON.parse(readFileSync(file, 'utf8')) as {
+    bomFormat: string
+    components: { name: string; version: string; purl: string; hashes?: { content: string }[] }[]
+  }
+  expect(document).toMatchObject({ bomFormat: 'CycloneDX', specVersion: '1.5', metadata: { component: { version } } })
+  for (const { name, purl, hashes } of document.components) {
+    expect(purl, name).toMatch(/^pkg:npm\/(%40[\w.-]+\/)?[\w.-]+@\d/)
+    expect(hashes?.[0]?.content, name).toMatch(/^[0-9a-f]{128}$/)
+  }
+  return document.components.map((one) => `${one.name} ${one.version}`)
+}
+
+/** The packages whose licences are in a file, as `name version`. */
+const licensedIn = (file: string): string[] =>
+  [...readFileSync(file, 'utf8').matchAll(/^={80}\n(\S+ \S+) \(/gm)].map(([, name]) => name as string)
 
 describe.skipIf(!hasPostject || !isLinux)('the Linux executable', () => {
   const target = `linux-${process.arch}`
@@ -117,6 +144,13 @@ describe.skipIf(!hasPostject || !isLinux)('the Linux executable', () => {
   test('its check sum is written beside it', () => {
     const [sum] = execFileSync('sha256sum', [program], { encoding: 'utf8' }).split(' ')
     expect(readFileSync(join(made, 'SHA256SUMS'), 'utf8')).toBe(`${sum}  kpng-${target}\n`)
+  })
+
+  test('it is listed what is in it, Node too', () => {
+    const components = componentsIn(join(made, `kpng-${target}.cdx.json`))
+    expect(components).toContain(`node-${target} ${nodeVersion}`)
+    expect(components.length).toBe(licensedIn(join(made, 'LICENSES.txt')).length + 2)
+    expect(readFileSync(join(made, 'LICENSES.txt'), 'utf8')).toContain(`Node.js ${nodeVersion}\n\nNode.js is licensed`)
   })
 
   test('it starts at once: in 150 ms, or where the machine is busy, in thrice what Node alone takes', () => {

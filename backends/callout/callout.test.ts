@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { NodeState } from '@kpng/client'
+import { endpoint, FakeCore } from '@kpng/client/testing'
 import { expect, onTestFinished, test } from 'vitest'
 import { runWithoutDescriptors, useUpDescriptors } from '../../linux/testing/bundle.js'
 import { calloutBackend } from './index.js'
@@ -27,8 +27,29 @@ function call(script: string, timeoutMs = 10_000) {
       printed += text
     },
   })
-  return { printed: () => printed, done: backend.sync(new NodeState('n'), changes) }
+  const core = new FakeCore(backend)
+  onTestFinished(() => core.stop())
+  core.set({ name: 'web', endpoints: [endpoint('10.244.1.5')] })
+  return { printed: () => printed, core, done: core.sync() }
 }
+
+test('it gets the Services of the node on standard input, again on each change', async () => {
+  const { printed, core, done } = call(`exec tr -d '\\n'`)
+  await done
+  expect(JSON.parse(printed())).toMatchObject({
+    Service: { Name: 'web' },
+    Endpoints: [{ IPs: { V4: ['10.244.1.5'] } }],
+  })
+  await core.set({ name: 'web' }).sync()
+  expect(printed()).toContain('"Endpoints":null')
+})
+
+test('one that failed is called again', async () => {
+  const { printed, core, done } = call('cat >/dev/null; mkdir "$0.tried" 2>/dev/null && exit 1; echo again')
+  await expect(done).rejects.toThrow(/ended with code 1/)
+  await core.sync()
+  expect(printed()).toBe('again\n')
+})
 
 test('what it prints is passed on, all of it', async () => {
   const { printed, done } = call('cat >/dev/null; seq 1 20000')

@@ -35,7 +35,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
   const a = ['10.244.1.2'] as [string]
   const b = ['10.244.1.6'] as [string]
   const c = ['10.244.1.10'] as [string]
-  const port = { name: 'http', protocol: TCP, port: 80, targetPort: 8080, hasEndpoints: anywhere }
+  const port = { name: 'http', protocol: TCP, port: 80, targetPort: 8080, servedFamilies: anywhere }
   const answersOf = async (machine: 'client' | 'node' | 'pod-c', ip: string, number: number, times = 4) => {
     const answers = new Set<string>()
     for (let i = 0; i < times; i++) answers.add((await lab[machine].outcome(ip, number)).split(' ')[0] as string)
@@ -151,7 +151,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
 
   it('no endpoints anywhere: refused, for every kind of address and client', async () => {
     const ips = { clusterIps: { v4: ['10.96.0.14'], v6: ['fd96::14'] }, externalIps: { v4: ['198.51.100.14'] } }
-    const none = { ...port, nodePort: 30014, hasEndpoints: { v4: false, v6: false } }
+    const none = { ...port, nodePort: 30014, servedFamilies: { v4: false, v6: false } }
     await lab.node.setService('empty', { ips, ports: [none] }, [])
     const targets = [
       ['10.96.0.14', 80],

@@ -132,14 +132,22 @@ describe('which endpoints, and what becomes of clients', () => {
     ],
     [
       'both Local, none here, some elsewhere',
-      { internalTrafficToLocal: true, externalTrafficToLocal: true, ports: [{ ...port, hasEndpoints: { v4: true } }] },
+      {
+        internalTrafficToLocal: true,
+        externalTrafficToLocal: true,
+        ports: [{ ...port, servedFamilies: { v4: true } }],
+      },
       [endpoint('10.0.0.1', undefined, { scopes: none })],
       ['', '', ''],
       'drop refuse drop',
     ],
     [
       'both Local, none anywhere',
-      { internalTrafficToLocal: true, externalTrafficToLocal: true, ports: [{ ...port, hasEndpoints: { v4: false } }] },
+      {
+        internalTrafficToLocal: true,
+        externalTrafficToLocal: true,
+        ports: [{ ...port, servedFamilies: { v4: false } }],
+      },
       [],
       ['', '', ''],
       'refuse refuse refuse',

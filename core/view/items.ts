@@ -181,7 +181,7 @@ export class ServiceItem extends MessageItem<localv1.Service, localv1.Set.SERVIC
   readonly #availability: readonly Availability[]
 
   constructor(path: string, service: localv1.Service, availability: readonly Availability[]) {
-    const ports = service.ports.map((port, index) => ({ ...port, hasEndpoints: flagsOf(availability[index]) }))
+    const ports = service.ports.map((port, index) => ({ ...port, servedFamilies: flagsOf(availability[index]) }))
     super(localv1.Set.SERVICES, path, localv1.ServiceSchema, { ...service, ports })
     this.#service = service
     this.#availability = availability

@@ -1,60 +1,11 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { globalv1, localv1 } from '@kpng/api'
 import type { Changes, NodeView, ServiceEndpoints } from '@kpng/client'
+import { item, type TestService } from '@kpng/client/testing'
 
 // Short ways to write views, for tests of the data plane and of the backends that build on it.
 
-type ServiceInit = MessageInitShape<typeof localv1.ServiceSchema>
-
-/** The fields of a service as they may be given, its name, and its endpoints. */
-export type TestService = Omit<Exclude<ServiceInit, localv1.Service>, '$typeName' | '$unknown' | 'name'> & {
-  readonly name: string
-  readonly endpoints?: readonly localv1.Endpoint[]
-}
-
-const ofFamily = (ips: readonly string[]) => ({
-  v4: ips.filter((ip) => !ip.includes(':')),
-  v6: ips.filter((ip) => ip.includes(':')),
-})
-
-export const ips = (...addresses: string[]) => ofFamily(addresses)
-
-export const tcp = (port: number, init: MessageInitShape<typeof localv1.PortMappingSchema> = {}) => ({
-  name: `tcp-${port}`,
-  protocol: localv1.Protocol.TCP,
-  port,
-  targetPort: 8080,
-  ...init,
-})
-
-export const udp = (port: number, init: MessageInitShape<typeof localv1.PortMappingSchema> = {}) => ({
-  ...tcp(port, init),
-  name: `udp-${port}`,
-  protocol: localv1.Protocol.UDP,
-})
-
-type Scope = 'internal' | 'external' | 'cluster'
-
-/** An endpoint: its addresses, and for whom it may be used (all, unless said). `local`: it is on this node. */
-export const endpoint = (
-  addresses: string,
-  { scopes = ['internal', 'external', 'cluster'], local = false }: { scopes?: readonly Scope[]; local?: boolean } = {},
-): localv1.Endpoint =>
-  create(localv1.EndpointSchema, {
-    ips: ofFamily(addresses.split(' ')),
-    local,
-    scopes: Object.fromEntries(scopes.map((scope) => [scope, true])),
-  })
-
-export function item({ endpoints = [], ...init }: TestService): ServiceEndpoints {
-  const service = create(localv1.ServiceSchema, {
-    namespace: 'default',
-    type: 'ClusterIP',
-    ports: [tcp(80)],
-    ...init,
-  } as ServiceInit)
-  return { service, endpoints: [...endpoints] }
-}
+export { endpoint, ips, item, type TestService, tcp, udp } from '@kpng/client/testing'
 
 export const thisNode = (init: MessageInitShape<typeof globalv1.NodeSchema> = {}) =>
   create(globalv1.NodeSchema, { name: 'node-a', addresses: ['172.30.0.1', 'fd00:30::1'], ...init })

@@ -85,7 +85,7 @@ function wishesOf(path: string, { service, endpoints }: ServiceEndpoints, view: 
       }
       const [internal, external] = [using('internal'), using('external')]
       const cluster = using('cluster').length > 0 ? using('cluster') : external
-      const told = isFour ? port?.hasEndpoints?.v4 : port?.hasEndpoints?.v6
+      const told = isFour ? port?.servedFamilies?.v4 : port?.servedFamilies?.v6
       const anywhere = told ?? internal.length + cluster.length > 0
       const seconds =
         service.sessionAffinity.case === 'clientIp' ? service.sessionAffinity.value.timeoutSeconds || 10_800 : undefined

@@ -28,16 +28,27 @@ const certificate = object({
   ipAddresses: list(text),
 })
 
-const serviceMonitor = object({
+const monitored = {
   'selector!': object({ 'matchLabels!': map(text) }),
   namespaceSelector: object({ matchNames: list(text) }),
-  'endpoints!': list(
+}
+const scraped = list(
+  object({
+    'port!': text,
+    path: text,
+    interval: duration,
+    relabelings: list(
+      object({ 'action!': oneOf('replace'), sourceLabels: list(text), targetLabel: text, replacement: text }),
+    ),
+  }),
+)
+
+const prometheusRule = object({
+  'groups!': list(
     object({
-      'port!': text,
-      path: text,
-      interval: duration,
-      relabelings: list(
-        object({ 'action!': oneOf('replace'), sourceLabels: list(text), targetLabel: text, replacement: text }),
+      'name!': text,
+      'rules!': list(
+        object({ 'alert!': text, 'expr!': text, for: duration, 'labels!': map(text), 'annotations!': map(text) }),
       ),
     }),
   ),
@@ -45,7 +56,15 @@ const serviceMonitor = object({
 
 /** By `apiVersion kind`. */
 const kinds: Record<string, Check> = {
-  'monitoring.coreos.com/v1 ServiceMonitor': object({ ...top, 'spec!': serviceMonitor }),
+  'monitoring.coreos.com/v1 ServiceMonitor': object({
+    ...top,
+    'spec!': object({ ...monitored, 'endpoints!': scraped }),
+  }),
+  'monitoring.coreos.com/v1 PodMonitor': object({
+    ...top,
+    'spec!': object({ ...monitored, 'podMetricsEndpoints!': scraped }),
+  }),
+  'monitoring.coreos.com/v1 PrometheusRule': object({ ...top, 'spec!': prometheusRule }),
   'cert-manager.io/v1 Certificate': object({ ...top, 'spec!': certificate }),
   'cert-manager.io/v1 Issuer': object({
     ...top,

@@ -11,6 +11,7 @@ export interface Container {
   readonly args?: readonly string[]
   readonly env?: readonly {
     readonly name: string
+    readonly value?: string
     readonly valueFrom?: { readonly configMapKeyRef?: { readonly name: string; readonly key: string } }
   }[]
   readonly ports?: readonly { readonly name?: string; readonly containerPort: number; readonly hostPort?: number }[]
@@ -183,6 +184,16 @@ function selectorFaults(manifest: Manifest, all: readonly Manifest[], workloads:
       }
       const ports = ingress.flatMap((rule) => rule.ports.map(({ port }) => port))
       return missing(pods(podSelector.matchLabels), ports)
+    }
+    case 'PodMonitor': {
+      const { selector, podMetricsEndpoints } = spec as {
+        selector: { matchLabels: Labels }
+        podMetricsEndpoints: { port: string }[]
+      }
+      return missing(
+        pods(selector.matchLabels),
+        podMetricsEndpoints.map(({ port }) => port),
+      )
     }
     case 'ServiceMonitor': {
       const { matchLabels } = (spec as { selector: { matchLabels: Labels } }).selector

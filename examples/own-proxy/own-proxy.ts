@@ -1,9 +1,11 @@
 import {
   type Backend,
+  type Changes,
   changeSetsOverGrpc,
   endpointsOfPort,
-  localv1,
+  type NodeView,
   optionsFromArguments,
+  protocolOf,
   runBackend,
   type ServiceEndpoints,
   stopOnSignals,
@@ -18,7 +20,7 @@ class OwnProxy implements Backend {
 
   async setup(): Promise<void> {}
 
-  async sync(view: Parameters<Backend['sync']>[0], changes: Parameters<Backend['sync']>[1]): Promise<void> {
+  async sync(view: NodeView, changes: Changes): Promise<void> {
     if (changes.full) {
       // Nothing is known of the data plane: make it match the whole view.
       const wanted = new Map([...view.services.values()].flatMap((item) => [...routesOf(item)]))
@@ -57,9 +59,9 @@ function* routesOf(item: ServiceEndpoints): Generator<[string, string]> {
   for (const address of [...(externalIps?.v4 ?? []), ...(loadBalancerIps?.v4 ?? [])]) {
     for (const port of item.service.ports) {
       const endpoints = endpointsOfPort(item, port)
-        .filter(({ scopes }) => scopes?.external ?? true)
+        .filter(({ scopes }) => scopes.external)
         .flatMap(({ endpoint, port }) => (endpoint.ips?.v4 ?? []).map((ip) => `${ip}:${port}`))
-      yield [`${address}:${port.port}/${localv1.Protocol[port.protocol]}`, endpoints.join(', ')]
+      yield [`${address}:${port.port}/${protocolOf(port)}`, endpoints.join(', ')]
     }
   }
 }

@@ -1,14 +1,12 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Commands } from '../../cli/testing/commands.js'
 import { enterNewNamespace, whySkipped } from '../../linux/testing/index.js'
+import { compile } from '../testing/compile.js'
 
-const folder = fileURLToPath(new URL('dist/', import.meta.url))
 const why = whySkipped('examples/small-nft', 'nft')
 
 /** What is answered at an address, or the code of the error. */
@@ -46,6 +44,7 @@ describe.skipIf(why !== undefined)('the small data plane of docs/write-a-backend
   const socket = `unix://${join(scratch, 'kpng.sock')}`
   const file = join(scratch, 'manifests.yaml')
   let program: ChildProcess | undefined
+  let compiled = ''
   const servers = ['10.9.9.1', '10.9.9.2'].map((ip) => ({ ip, server: createServer((client) => client.end(ip)) }))
 
   beforeAll(async () => {
@@ -56,21 +55,18 @@ describe.skipIf(why !== undefined)('the small data plane of docs/write-a-backend
     for (const device of ['eth0', 'eth1']) ip('link', 'set', device, 'up')
     ip('route', 'add', 'default', 'dev', 'eth0')
     for (const each of servers) await new Promise<void>((done) => each.server.listen(8080, each.ip, done))
-    mkdirSync(folder, { recursive: true })
-    const source = fileURLToPath(new URL('small-nft.ts', import.meta.url))
-    await build({ entryPoints: [source], outfile: join(folder, 'small-nft.js'), format: 'esm', logLevel: 'error' })
+    compiled = await compile('small-nft')
   })
   afterAll(async () => {
     program?.kill('SIGKILL')
     await commands.cleanUp()
     for (const { server } of servers) server.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   test('serves a Service, follows its endpoints, refuses without one', async () => {
     writeFileSync(file, manifests(['10.9.9.1']))
     commands.start('kpng', 'file', '-i', file, 'to-api', '--listen', socket)
-    const args = [join(folder, 'small-nft.js'), '--api', socket, '--node-name', 'here']
+    const args = [compiled, '--api', socket, '--node-name', 'here']
     program = spawn(process.execPath, args, { stdio: 'inherit' })
     const answers = (expected: string) => expect.poll(() => ask('10.96.0.1', 80), { timeout: 20_000 }).toBe(expected)
     await answers('10.9.9.1')

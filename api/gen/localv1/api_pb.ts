@@ -13,13 +13,15 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file localv1/api.proto.
  */
 export const file_localv1_api: GenFile = /*@__PURE__*/
-  fileDesc("ChFsb2NhbHYxL2FwaS5wcm90bxIHbG9jYWx2MSJRCghXYXRjaFJlcRIRCglub2RlX25hbWUYASABKAkSIAoKZXh0cmFfc2V0cxgCIAMoDjIMLmxvY2FsdjEuU2V0EhAKCHRpbWVsaW5lGAMgASgIIpIBCgZPcEl0ZW0SIAoEc3luYxgBIAEoCzIQLmxvY2FsdjEuRW1wdHlPcEgAEh0KA3NldBgCIAEoCzIOLmxvY2FsdjEuVmFsdWVIABIeCgZkZWxldGUYAyABKAsyDC5sb2NhbHYxLlJlZkgAEiEKBXJlc2V0GAQgASgLMhAubG9jYWx2MS5FbXB0eU9wSABCBAoCb3AiUgoHRW1wdHlPcBIiCgh0cmlnZ2VycxgBIAMoCzIQLmxvY2FsdjEuVHJpZ2dlchIjCgh0aW1lbGluZRgCIAEoCzIRLmxvY2FsdjEuVGltZWxpbmUiYwoIVGltZWxpbmUSEAoIcmV2aXNpb24YASABKAQSFgoOcmVjZWl2ZWRfYXRfbXMYAiABKAESFwoPY29tbWl0dGVkX2F0X21zGAMgASgBEhQKDHZpZXdlZF9hdF9tcxgEIAEoASIrCgdUcmlnZ2VyEg8KB3NlcnZpY2UYASABKAkSDwoHdW5peF9tcxgCIAEoAyIuCgNSZWYSGQoDc2V0GAEgASgOMgwubG9jYWx2MS5TZXQSDAoEcGF0aBgCIAEoCSIxCgVWYWx1ZRIZCgNyZWYYASABKAsyDC5sb2NhbHYxLlJlZhINCgVieXRlcxgCIAEoDCKpBAoHU2VydmljZRIRCgluYW1lc3BhY2UYASABKAkSDAoEbmFtZRgCIAEoCRIMCgR0eXBlGAMgASgJEiAKA2lwcxgEIAEoCzITLmxvY2FsdjEuU2VydmljZUlQcxIOCgZtYXBfaXAYBSABKAgSIwoFcG9ydHMYBiADKAsyFC5sb2NhbHYxLlBvcnRNYXBwaW5nEiEKGWV4dGVybmFsX3RyYWZmaWNfdG9fbG9jYWwYByABKAgSLAoGbGFiZWxzGAggAygLMhwubG9jYWx2MS5TZXJ2aWNlLkxhYmVsc0VudHJ5EjYKC2Fubm90YXRpb25zGAkgAygLMiEubG9jYWx2MS5TZXJ2aWNlLkFubm90YXRpb25zRW50cnkSJQoKaXBfZmlsdGVycxgKIAMoCzIRLmxvY2FsdjEuSVBGaWx0ZXISLgoJY2xpZW50X2lwGAsgASgLMhkubG9jYWx2MS5DbGllbnRJUEFmZmluaXR5SAASIQoZaW50ZXJuYWxfdHJhZmZpY190b19sb2NhbBgMIAEoCBIeChZoZWFsdGhfY2hlY2tfbm9kZV9wb3J0GA0gASgFGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhIKEHNlc3Npb25fYWZmaW5pdHkixQEKClNlcnZpY2VJUHMSIwoLY2x1c3Rlcl9pcHMYASABKAsyDi5sb2NhbHYxLklQU2V0EiQKDGV4dGVybmFsX2lwcxgCIAEoCzIOLmxvY2FsdjEuSVBTZXQSEAoIaGVhZGxlc3MYAyABKAgSKQoRbG9hZF9iYWxhbmNlcl9pcHMYBCABKAsyDi5sb2NhbHYxLklQU2V0Ei8KF2xvYWRfYmFsYW5jZXJfcHJveHlfaXBzGAUgASgLMg4ubG9jYWx2MS5JUFNldCIfCgVJUFNldBIKCgJ2NBgBIAMoCRIKCgJ2NhgCIAMoCSJFCghJUEZpbHRlchIiCgp0YXJnZXRfaXBzGAEgASgLMg4ubG9jYWx2MS5JUFNldBIVCg1zb3VyY2VfcmFuZ2VzGAIgAygJIr0BCgtQb3J0TWFwcGluZxIMCgRuYW1lGAEgASgJEiMKCHByb3RvY29sGAIgASgOMhEubG9jYWx2MS5Qcm90b2NvbBIMCgRwb3J0GAMgASgFEhEKCW5vZGVfcG9ydBgEIAEoBRITCgt0YXJnZXRfcG9ydBgFIAEoBRIYChB0YXJnZXRfcG9ydF9uYW1lGAYgASgJEisKDWhhc19lbmRwb2ludHMYByABKAsyFC5sb2NhbHYxLkZhbWlseUZsYWdzIiUKC0ZhbWlseUZsYWdzEgoKAnY0GAEgASgIEgoKAnY2GAIgASgIIisKEENsaWVudElQQWZmaW5pdHkSFwoPdGltZW91dF9zZWNvbmRzGAEgASgFIs0BCghFbmRwb2ludBIQCghob3N0bmFtZRgBIAEoCRIbCgNpcHMYAiABKAsyDi5sb2NhbHYxLklQU2V0Eg0KBWxvY2FsGAMgASgIEikKDnBvcnRfb3ZlcnJpZGVzGAQgAygLMhEubG9jYWx2MS5Qb3J0TmFtZRInCgZzY29wZXMYBSABKAsyFy5sb2NhbHYxLkVuZHBvaW50U2NvcGVzEi8KCmNvbmRpdGlvbnMYBiABKAsyGy5sb2NhbHYxLkVuZHBvaW50Q29uZGl0aW9ucyKGAQoIUG9ydE5hbWUSDAoEbmFtZRgBIAEoCRIMCgRwb3J0GAIgASgFEicKBnNjb3BlcxgDIAEoCzIXLmxvY2FsdjEuRW5kcG9pbnRTY29wZXMSKAoIcHJvdG9jb2wYBCABKA4yES5sb2NhbHYxLlByb3RvY29sSACIAQFCCwoJX3Byb3RvY29sIkUKDkVuZHBvaW50U2NvcGVzEhAKCGludGVybmFsGAEgASgIEhAKCGV4dGVybmFsGAIgASgIEg8KB2NsdXN0ZXIYAyABKAgiSQoSRW5kcG9pbnRDb25kaXRpb25zEg0KBXJlYWR5GAEgASgIEg8KB3NlcnZpbmcYAiABKAgSEwoLdGVybWluYXRpbmcYAyABKAgiKgoLU2VydmljZUNJRFISDAoEbmFtZRgBIAEoCRINCgVjaWRycxgCIAMoCSrXAQoDU2V0Eg8KC1NFVF9VTktOT1dOEAASEAoMU0VUX1NFUlZJQ0VTEAESEQoNU0VUX0VORFBPSU5UUxACEhUKEVNFVF9TRVJWSUNFX0NJRFJTEAMSDQoJU0VUX05PREVTEAQSHAoYU0VUX0dMT0JBTF9TRVJWSUNFX0lORk9TEAoSHQoZU0VUX0dMT0JBTF9FTkRQT0lOVF9JTkZPUxALEhkKFVNFVF9HTE9CQUxfTk9ERV9JTkZPUxAMEhwKGFNFVF9HTE9CQUxfU0VSVklDRV9DSURSUxANKlcKCFByb3RvY29sEhQKEFBST1RPQ09MX1VOS05PV04QABIQCgxQUk9UT0NPTF9UQ1AQARIQCgxQUk9UT0NPTF9VRFAQAhIRCg1QUk9UT0NPTF9TQ1RQEAMyNwoEU2V0cxIvCgVXYXRjaBIRLmxvY2FsdjEuV2F0Y2hSZXEaDy5sb2NhbHYxLk9wSXRlbSgBMAFiBnByb3RvMw");
+  fileDesc("ChFsb2NhbHYxL2FwaS5wcm90bxIHbG9jYWx2MSJRCghXYXRjaFJlcRIRCglub2RlX25hbWUYASABKAkSIAoKZXh0cmFfc2V0cxgCIAMoDjIMLmxvY2FsdjEuU2V0EhAKCHRpbWVsaW5lGAMgASgIIpIBCgZPcEl0ZW0SIAoEc3luYxgBIAEoCzIQLmxvY2FsdjEuRW1wdHlPcEgAEh0KA3NldBgCIAEoCzIOLmxvY2FsdjEuVmFsdWVIABIeCgZkZWxldGUYAyABKAsyDC5sb2NhbHYxLlJlZkgAEiEKBXJlc2V0GAQgASgLMhAubG9jYWx2MS5FbXB0eU9wSABCBAoCb3AiUgoHRW1wdHlPcBIiCgh0cmlnZ2VycxgBIAMoCzIQLmxvY2FsdjEuVHJpZ2dlchIjCgh0aW1lbGluZRgCIAEoCzIRLmxvY2FsdjEuVGltZWxpbmUiYwoIVGltZWxpbmUSEAoIcmV2aXNpb24YASABKAQSFgoOcmVjZWl2ZWRfYXRfbXMYAiABKAESFwoPY29tbWl0dGVkX2F0X21zGAMgASgBEhQKDHZpZXdlZF9hdF9tcxgEIAEoASIrCgdUcmlnZ2VyEg8KB3NlcnZpY2UYASABKAkSDwoHdW5peF9tcxgCIAEoAyIuCgNSZWYSGQoDc2V0GAEgASgOMgwubG9jYWx2MS5TZXQSDAoEcGF0aBgCIAEoCSIxCgVWYWx1ZRIZCgNyZWYYASABKAsyDC5sb2NhbHYxLlJlZhINCgVieXRlcxgCIAEoDCKpBAoHU2VydmljZRIRCgluYW1lc3BhY2UYASABKAkSDAoEbmFtZRgCIAEoCRIMCgR0eXBlGAMgASgJEiAKA2lwcxgEIAEoCzITLmxvY2FsdjEuU2VydmljZUlQcxIOCgZtYXBfaXAYBSABKAgSIwoFcG9ydHMYBiADKAsyFC5sb2NhbHYxLlBvcnRNYXBwaW5nEiEKGWV4dGVybmFsX3RyYWZmaWNfdG9fbG9jYWwYByABKAgSLAoGbGFiZWxzGAggAygLMhwubG9jYWx2MS5TZXJ2aWNlLkxhYmVsc0VudHJ5EjYKC2Fubm90YXRpb25zGAkgAygLMiEubG9jYWx2MS5TZXJ2aWNlLkFubm90YXRpb25zRW50cnkSJQoKaXBfZmlsdGVycxgKIAMoCzIRLmxvY2FsdjEuSVBGaWx0ZXISLgoJY2xpZW50X2lwGAsgASgLMhkubG9jYWx2MS5DbGllbnRJUEFmZmluaXR5SAASIQoZaW50ZXJuYWxfdHJhZmZpY190b19sb2NhbBgMIAEoCBIeChZoZWFsdGhfY2hlY2tfbm9kZV9wb3J0GA0gASgFGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhIKEHNlc3Npb25fYWZmaW5pdHkixQEKClNlcnZpY2VJUHMSIwoLY2x1c3Rlcl9pcHMYASABKAsyDi5sb2NhbHYxLklQU2V0EiQKDGV4dGVybmFsX2lwcxgCIAEoCzIOLmxvY2FsdjEuSVBTZXQSEAoIaGVhZGxlc3MYAyABKAgSKQoRbG9hZF9iYWxhbmNlcl9pcHMYBCABKAsyDi5sb2NhbHYxLklQU2V0Ei8KF2xvYWRfYmFsYW5jZXJfcHJveHlfaXBzGAUgASgLMg4ubG9jYWx2MS5JUFNldCIfCgVJUFNldBIKCgJ2NBgBIAMoCRIKCgJ2NhgCIAMoCSJFCghJUEZpbHRlchIiCgp0YXJnZXRfaXBzGAEgASgLMg4ubG9jYWx2MS5JUFNldBIVCg1zb3VyY2VfcmFuZ2VzGAIgAygJIr8BCgtQb3J0TWFwcGluZxIMCgRuYW1lGAEgASgJEiMKCHByb3RvY29sGAIgASgOMhEubG9jYWx2MS5Qcm90b2NvbBIMCgRwb3J0GAMgASgFEhEKCW5vZGVfcG9ydBgEIAEoBRITCgt0YXJnZXRfcG9ydBgFIAEoBRIYChB0YXJnZXRfcG9ydF9uYW1lGAYgASgJEi0KD3NlcnZlZF9mYW1pbGllcxgHIAEoCzIULmxvY2FsdjEuRmFtaWx5RmxhZ3MiJQoLRmFtaWx5RmxhZ3MSCgoCdjQYASABKAgSCgoCdjYYAiABKAgiKwoQQ2xpZW50SVBBZmZpbml0eRIXCg90aW1lb3V0X3NlY29uZHMYASABKAUizQEKCEVuZHBvaW50EhAKCGhvc3RuYW1lGAEgASgJEhsKA2lwcxgCIAEoCzIOLmxvY2FsdjEuSVBTZXQSDQoFbG9jYWwYAyABKAgSKQoOcG9ydF9vdmVycmlkZXMYBCADKAsyES5sb2NhbHYxLlBvcnROYW1lEicKBnNjb3BlcxgFIAEoCzIXLmxvY2FsdjEuRW5kcG9pbnRTY29wZXMSLwoKY29uZGl0aW9ucxgGIAEoCzIbLmxvY2FsdjEuRW5kcG9pbnRDb25kaXRpb25zIoYBCghQb3J0TmFtZRIMCgRuYW1lGAEgASgJEgwKBHBvcnQYAiABKAUSJwoGc2NvcGVzGAMgASgLMhcubG9jYWx2MS5FbmRwb2ludFNjb3BlcxIoCghwcm90b2NvbBgEIAEoDjIRLmxvY2FsdjEuUHJvdG9jb2xIAIgBAUILCglfcHJvdG9jb2wiRQoORW5kcG9pbnRTY29wZXMSEAoIaW50ZXJuYWwYASABKAgSEAoIZXh0ZXJuYWwYAiABKAgSDwoHY2x1c3RlchgDIAEoCCJJChJFbmRwb2ludENvbmRpdGlvbnMSDQoFcmVhZHkYASABKAgSDwoHc2VydmluZxgCIAEoCBITCgt0ZXJtaW5hdGluZxgDIAEoCCIqCgtTZXJ2aWNlQ0lEUhIMCgRuYW1lGAEgASgJEg0KBWNpZHJzGAIgAygJKtcBCgNTZXQSDwoLU0VUX1VOS05PV04QABIQCgxTRVRfU0VSVklDRVMQARIRCg1TRVRfRU5EUE9JTlRTEAISFQoRU0VUX1NFUlZJQ0VfQ0lEUlMQAxINCglTRVRfTk9ERVMQBBIcChhTRVRfR0xPQkFMX1NFUlZJQ0VfSU5GT1MQChIdChlTRVRfR0xPQkFMX0VORFBPSU5UX0lORk9TEAsSGQoVU0VUX0dMT0JBTF9OT0RFX0lORk9TEAwSHAoYU0VUX0dMT0JBTF9TRVJWSUNFX0NJRFJTEA0qVwoIUHJvdG9jb2wSFAoQUFJPVE9DT0xfVU5LTk9XThAAEhAKDFBST1RPQ09MX1RDUBABEhAKDFBST1RPQ09MX1VEUBACEhEKDVBST1RPQ09MX1NDVFAQAzI3CgRTZXRzEi8KBVdhdGNoEhEubG9jYWx2MS5XYXRjaFJlcRoPLmxvY2FsdjEuT3BJdGVtKAEwAWIGcHJvdG8z");
 
 /**
  * @generated from message localv1.WatchReq
  */
 export type WatchReq = Message<"localv1.WatchReq"> & {
   /**
+   * The node whose view is wanted.
+   *
    * @generated from field: string node_name = 1;
    */
   nodeName: string;
@@ -64,12 +66,16 @@ export type OpItem = Message<"localv1.OpItem"> & {
     case: "sync";
   } | {
     /**
+     * Something is new or changed.
+     *
      * @generated from field: localv1.Value set = 2;
      */
     value: Value;
     case: "set";
   } | {
     /**
+     * Something is gone.
+     *
      * @generated from field: localv1.Ref delete = 3;
      */
     value: Ref;
@@ -175,6 +181,8 @@ export type Trigger = Message<"localv1.Trigger"> & {
   service: string;
 
   /**
+   * Unix time in milliseconds.
+   *
    * @generated from field: int64 unix_ms = 2;
    */
   unixMs: bigint;
@@ -192,11 +200,15 @@ export const TriggerSchema: GenMessage<Trigger> = /*@__PURE__*/
  */
 export type Ref = Message<"localv1.Ref"> & {
   /**
+   * What kind of thing it is.
+   *
    * @generated from field: localv1.Set set = 1;
    */
   set: Set;
 
   /**
+   * Its name: "namespace/name" of a service, "namespace/name/key" of an endpoint.
+   *
    * @generated from field: string path = 2;
    */
   path: string;
@@ -214,6 +226,8 @@ export const RefSchema: GenMessage<Ref> = /*@__PURE__*/
  */
 export type Value = Message<"localv1.Value"> & {
   /**
+   * What it is.
+   *
    * @generated from field: localv1.Ref ref = 1;
    */
   ref?: Ref | undefined;
@@ -238,21 +252,29 @@ export const ValueSchema: GenMessage<Value> = /*@__PURE__*/
  */
 export type Service = Message<"localv1.Service"> & {
   /**
+   * The Service's namespace.
+   *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
 
   /**
+   * The Service's name.
+   *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
+   * spec.type: ClusterIP, NodePort, LoadBalancer. Headless Services are ClusterIP here too.
+   *
    * @generated from field: string type = 3;
    */
   type: string;
 
   /**
+   * Its addresses, all kinds. Unset: it has none.
+   *
    * @generated from field: localv1.ServiceIPs ips = 4;
    */
   ips?: ServiceIPs | undefined;
@@ -265,6 +287,8 @@ export type Service = Message<"localv1.Service"> & {
   mapIp: boolean;
 
   /**
+   * Its ports. Not used with map_ip.
+   *
    * @generated from field: repeated localv1.PortMapping ports = 6;
    */
   ports: PortMapping[];
@@ -277,16 +301,22 @@ export type Service = Message<"localv1.Service"> & {
   externalTrafficToLocal: boolean;
 
   /**
+   * Only those that the core was told to pass on. Default: none.
+   *
    * @generated from field: map<string, string> labels = 8;
    */
   labels: { [key: string]: string };
 
   /**
+   * Only those that the core was told to pass on. Default: none.
+   *
    * @generated from field: map<string, string> annotations = 9;
    */
   annotations: { [key: string]: string };
 
   /**
+   * loadBalancerSourceRanges. Empty: everybody may connect.
+   *
    * @generated from field: repeated localv1.IPFilter ip_filters = 10;
    */
   ipFilters: IPFilter[];
@@ -296,6 +326,8 @@ export type Service = Message<"localv1.Service"> & {
    */
   sessionAffinity: {
     /**
+     * sessionAffinity: ClientIP. Unset: no session affinity.
+     *
      * @generated from field: localv1.ClientIPAffinity client_ip = 11;
      */
     value: ClientIPAffinity;
@@ -310,6 +342,8 @@ export type Service = Message<"localv1.Service"> & {
   internalTrafficToLocal: boolean;
 
   /**
+   * The port on which load balancers ask whether this node has endpoints of its own. 0: none.
+   *
    * @generated from field: int32 health_check_node_port = 13;
    */
   healthCheckNodePort: number;
@@ -327,16 +361,22 @@ export const ServiceSchema: GenMessage<Service> = /*@__PURE__*/
  */
 export type ServiceIPs = Message<"localv1.ServiceIPs"> & {
   /**
+   * The cluster IPs. Unset or empty for a headless Service.
+   *
    * @generated from field: localv1.IPSet cluster_ips = 1;
    */
   clusterIps?: IPSet | undefined;
 
   /**
+   * spec.externalIPs.
+   *
    * @generated from field: localv1.IPSet external_ips = 2;
    */
   externalIps?: IPSet | undefined;
 
   /**
+   * clusterIP: None.
+   *
    * @generated from field: bool headless = 3;
    */
   headless: boolean;
@@ -368,11 +408,15 @@ export const ServiceIPsSchema: GenMessage<ServiceIPs> = /*@__PURE__*/
  */
 export type IPSet = Message<"localv1.IPSet"> & {
   /**
+   * IPv4 addresses as text.
+   *
    * @generated from field: repeated string v4 = 1;
    */
   v4: string[];
 
   /**
+   * IPv6 addresses as text.
+   *
    * @generated from field: repeated string v6 = 2;
    */
   v6: string[];
@@ -416,42 +460,55 @@ export const IPFilterSchema: GenMessage<IPFilter> = /*@__PURE__*/
  */
 export type PortMapping = Message<"localv1.PortMapping"> & {
   /**
+   * The name of the port; empty if it has none, which only the sole port of a Service may.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * TCP, UDP or SCTP. A client skips what it does not know.
+   *
    * @generated from field: localv1.Protocol protocol = 2;
    */
   protocol: Protocol;
 
   /**
+   * The port on the Service's addresses, 1-65535.
+   *
    * @generated from field: int32 port = 3;
    */
   port: number;
 
   /**
+   * The port on the nodes. 0: none.
+   *
    * @generated from field: int32 node_port = 4;
    */
   nodePort: number;
 
   /**
+   * The port on endpoints that list no ports of their own. 0: unknown.
+   *
    * @generated from field: int32 target_port = 5;
    */
   targetPort: number;
 
   /**
+   * The name of the target port, if the Service gives a name instead of a number.
+   *
    * @generated from field: string target_port_name = 6;
    */
   targetPortName: string;
 
   /**
-   * kpng: whether any endpoint in the cluster serves this port. Where a node has no endpoint to use, true means "none for
-   * you here" (drop), false "none anywhere" (reject). Unset when the server cannot tell.
+   * kpng: the families in which any endpoint in the cluster serves this port. Where a node has no endpoint to use, true means
+   * "none for you here" (drop), false "none anywhere" (reject). Unset when the server cannot tell. Clients ask the function
+   * hasEndpoints() of @kpng/client, which answers for one family.
    *
-   * @generated from field: localv1.FamilyFlags has_endpoints = 7;
+   * @generated from field: localv1.FamilyFlags served_families = 7;
    */
-  hasEndpoints?: FamilyFlags | undefined;
+  servedFamilies?: FamilyFlags | undefined;
 };
 
 /**
@@ -468,11 +525,15 @@ export const PortMappingSchema: GenMessage<PortMapping> = /*@__PURE__*/
  */
 export type FamilyFlags = Message<"localv1.FamilyFlags"> & {
   /**
+   * True for IPv4.
+   *
    * @generated from field: bool v4 = 1;
    */
   v4: boolean;
 
   /**
+   * True for IPv6.
+   *
    * @generated from field: bool v6 = 2;
    */
   v6: boolean;
@@ -490,6 +551,8 @@ export const FamilyFlagsSchema: GenMessage<FamilyFlags> = /*@__PURE__*/
  */
 export type ClientIPAffinity = Message<"localv1.ClientIPAffinity"> & {
   /**
+   * How long a client stays with its endpoint after its last connection, in seconds. 0: the default, 10800.
+   *
    * @generated from field: int32 timeout_seconds = 1;
    */
   timeoutSeconds: number;
@@ -507,11 +570,15 @@ export const ClientIPAffinitySchema: GenMessage<ClientIPAffinity> = /*@__PURE__*
  */
 export type Endpoint = Message<"localv1.Endpoint"> & {
   /**
+   * The host name of the pod, if it has one of its own.
+   *
    * @generated from field: string hostname = 1;
    */
   hostname: string;
 
   /**
+   * Its addresses. Kubernetes gives a pod with two families two endpoints, one per family.
+   *
    * @generated from field: localv1.IPSet ips = 2;
    */
   ips?: IPSet | undefined;
@@ -524,11 +591,15 @@ export type Endpoint = Message<"localv1.Endpoint"> & {
   local: boolean;
 
   /**
+   * The ports that it serves, by the names of the service's ports. Empty: it serves all of them on their target ports.
+   *
    * @generated from field: repeated localv1.PortName port_overrides = 4;
    */
   portOverrides: PortName[];
 
   /**
+   * For which traffic it may be used. Unset: the server does not say, and the client applies the traffic policies.
+   *
    * @generated from field: localv1.EndpointScopes scopes = 5;
    */
   scopes?: EndpointScopes | undefined;
@@ -553,11 +624,15 @@ export const EndpointSchema: GenMessage<Endpoint> = /*@__PURE__*/
  */
 export type PortName = Message<"localv1.PortName"> & {
   /**
+   * The name of the service's port.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * The port on the endpoint.
+   *
    * @generated from field: int32 port = 2;
    */
   port: number;
@@ -630,16 +705,22 @@ export const EndpointScopesSchema: GenMessage<EndpointScopes> = /*@__PURE__*/
  */
 export type EndpointConditions = Message<"localv1.EndpointConditions"> & {
   /**
+   * It may get new connections.
+   *
    * @generated from field: bool ready = 1;
    */
   ready: boolean;
 
   /**
+   * It answers, though it may be terminating.
+   *
    * @generated from field: bool serving = 2;
    */
   serving: boolean;
 
   /**
+   * Its pod is being deleted.
+   *
    * @generated from field: bool terminating = 3;
    */
   terminating: boolean;
@@ -659,11 +740,15 @@ export const EndpointConditionsSchema: GenMessage<EndpointConditions> = /*@__PUR
  */
 export type ServiceCIDR = Message<"localv1.ServiceCIDR"> & {
   /**
+   * The name of the object.
+   *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
+   * One per family, such as 10.96.0.0/12.
+   *
    * @generated from field: repeated string cidrs = 2;
    */
   cidrs: string[];

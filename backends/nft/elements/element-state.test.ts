@@ -266,7 +266,7 @@ const anyService = fc.record({
 function serviceFrom(any: typeof anyService extends fc.Arbitrary<infer T> ? T : never): TestService {
   const optional = (first: string, v6: string, number: number | undefined) =>
     number === undefined ? ips() : ips(`${first}.${number}`, `${v6}::${number}`)
-  const port = { nodePort: any.nodePort, hasEndpoints: { v4: any.hasEndpoints, v6: any.hasEndpoints } }
+  const port = { nodePort: any.nodePort, servedFamilies: { v4: any.hasEndpoints, v6: any.hasEndpoints } }
   return {
     name: any.name,
     ips: {

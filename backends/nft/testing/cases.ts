@@ -53,8 +53,8 @@ export const addressOf = (name: Name, family: TableFamily): string => addresses[
 const both = (...names: Name[]) => ips(...names.flatMap((name) => addresses[name]))
 const pod = (name: Name, init?: Parameters<typeof endpoint>[1]) => endpoint(addresses[name].join(' '), init)
 
-const served = { hasEndpoints: { v4: true, v6: true } }
-const unserved = { hasEndpoints: { v4: false, v6: false } }
+const served = { servedFamilies: { v4: true, v6: true } }
+const unserved = { servedFamilies: { v4: false, v6: false } }
 const a1 = pod('podA1', { local: true })
 const a2 = pod('podA2', { local: true })
 const b1 = pod('podB1')

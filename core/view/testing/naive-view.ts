@@ -32,7 +32,7 @@ export function naiveNodeView(contents: Contents, nodeName: string): Map<string,
     if (!service) continue
     // Copies: an endpoint that is listed twice is two endpoints, even if the store holds one object.
     const entry = { path, service, endpoints: [...sources.values()].flat().map((endpoint) => ({ ...endpoint })) }
-    const ports = service.ports.map((port, index) => ({ ...port, hasEndpoints: availability(entry, index) }))
+    const ports = service.ports.map((port, index) => ({ ...port, servedFamilies: availability(entry, index) }))
     known.set(`${SERVICES} ${entry.path}`, hex(localv1.ServiceSchema, { ...service, ports }))
     for (const [path, message] of naiveEndpoints(entry, nodeName, zone)) {
       known.set(`${ENDPOINTS} ${path}`, hex(localv1.EndpointSchema, message))

@@ -1,4 +1,4 @@
-import { endpointsOfPort, NodeState } from '@kpng/client'
+import { endpointsOfPort, hasEndpoints, NodeState } from '@kpng/client'
 import { onTestFinished } from 'vitest'
 import { changeSetsOf } from '../../../sinks/local/index.js'
 import { Store } from '../../../store/index.js'
@@ -71,9 +71,9 @@ export async function servedOn(nodeName: string, store: Store): Promise<string[]
   const served = [...state.services.values()].flatMap((entry) =>
     entry.service.ports.flatMap((port) => {
       const where = endpointsOfPort(entry, port)
-        .filter(({ scopes }) => scopes?.internal)
+        .filter(({ scopes }) => scopes.internal)
         .map(({ endpoint, port: number }) => `${endpoint.ips?.v4[0]}:${number}`)
-      if (!port.hasEndpoints?.v4) where.push('nowhere')
+      if (!hasEndpoints(entry, port, 'IPv4')) where.push('nowhere')
       return where.map((place) => `${entry.service.name} ${port.name}: ${place}`)
     }),
   )
