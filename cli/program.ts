@@ -154,10 +154,10 @@ function addPlayground(program: Command, makeContext: MakeContext): void {
     .option('--listen <address>', 'where kpng serves its API', 'tcp://127.0.0.1:12090')
     .option(
       '--service-cidr <cidr>',
-      'range of the cluster IPs, on loopback; a second playground needs its own',
-      '127.96.0.0/16',
+      'range of the cluster IPs, on loopback; default: 127.96.0.0/16, or the next one that no other playground has',
     )
-    .option('--pod-cidr <cidr>', 'range of the pod IPs, on loopback', '127.10.0.0/16')
+    .option('--pod-cidr <cidr>', 'range of the pod IPs, on loopback; default: 127.10.0.0/16')
+    .option('--lab <backend>', 'nft: a node and pods in network namespaces, served by the kernel (needs root)')
     .option('--demo [bool]', 'make a demo Service with three pods, and call it', 'true')
     .addHelpText('after', '\nExample:\n  $ kpng playground')
   command.action(async () => {

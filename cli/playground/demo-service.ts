@@ -1,0 +1,91 @@
+import type { EndpointSlice, Playground, Service } from '@kpng/playground'
+
+// What there is to see of the demo Service: read from the API server's objects, as plain data.
+
+export const demoName = 'web'
+
+export interface EndpointView {
+  readonly pod: string
+  /** `127.10.0.2:8080` */
+  readonly address: string
+  readonly state: 'ready' | 'not ready' | 'draining' | 'ending'
+}
+
+export interface ServiceView {
+  readonly type: string
+  /** Where to call it. Missing: it cannot be called, and `problem` says why. */
+  readonly target?: { readonly host: string; readonly port: number }
+  readonly problem?: string
+  readonly nodePort?: number
+  readonly endpoints: readonly EndpointView[]
+}
+
+type Objects = Pick<Playground['objects'], 'get' | 'list'>
+
+/** The demo Service as it is now, however it was edited. Undefined: there is none. */
+export function demoService(objects: Objects): ServiceView | undefined {
+  const service = objects.get<Service>('Service', demoName)
+  if (!service) return undefined
+  const { type = 'ClusterIP', clusterIP = '', ports = [] } = service.spec
+  const endpoints = endpointsOf(objects)
+  const port = ports.find(({ protocol = 'TCP' }) => protocol === 'TCP')
+  if (type === 'ExternalName') return { type, endpoints, problem: 'an ExternalName is only a name in DNS' }
+  if (clusterIP === 'None') return { type, endpoints, problem: 'it is headless: it has no cluster IP' }
+  if (!port) return { type, endpoints, problem: 'it has no TCP port' }
+  const nodePort = port.nodePort ? { nodePort: port.nodePort } : {}
+  return { type, endpoints, target: { host: clusterIP, port: port.port }, ...nodePort }
+}
+
+/** The proxy that the label gives the Service to, if it is not this one. */
+export const otherProxy = (objects: Objects): string | undefined =>
+  objects.get('Service', demoName)?.metadata.labels?.['service.kubernetes.io/service-proxy-name']
+
+function endpointsOf(objects: Objects): EndpointView[] {
+  const slices = objects.list<EndpointSlice>('EndpointSlice', {
+    namespace: 'default',
+    labelSelector: `kubernetes.io/service-name=${demoName}`,
+  })
+  const views = slices.flatMap(({ endpoints, ports = [] }) =>
+    (endpoints ?? []).map(({ addresses, conditions = {}, targetRef }): EndpointView => {
+      const { ready = true, serving = ready, terminating = false } = conditions
+      const state = terminating ? (serving ? 'draining' : 'ending') : ready ? 'ready' : 'not ready'
+      return { pod: targetRef?.name ?? '', address: `${addresses[0]}:${ports[0]?.port ?? 'any'}`, state }
+    }),
+  )
+  return views.sort((a, b) => (a.pod < b.pod ? -1 : a.pod > b.pod ? 1 : 0))
+}
+
+export const addressText = ({ target }: ServiceView): string => (target ? `${target.host}:${target.port}` : '')
+
+const whereabouts = (service: ServiceView): string =>
+  service.target ? `at ${addressText(service)}` : `cannot be called: ${service.problem}`
+
+/** What differs between two states of the Service, in a few words; empty if nothing does. */
+export function describeChange(before: ServiceView | undefined, after: ServiceView | undefined): string {
+  if (!after) return before ? `Service ${demoName} deleted` : ''
+  const parts: string[] = []
+  const said = (label: string, old: unknown, now: unknown) => {
+    if (old !== now) parts.push(`${label}${now ?? 'none'}`)
+  }
+  if (!before) parts.push(`Service ${demoName} ${whereabouts(after)}`)
+  else {
+    said('type ', before.type, after.type)
+    said('now ', whereabouts(before), whereabouts(after))
+    said('node port ', before.nodePort, after.nodePort)
+  }
+  return [...parts, ...endpointChanges(before?.endpoints ?? [], after.endpoints)].join(', ')
+}
+
+function endpointChanges(before: readonly EndpointView[], after: readonly EndpointView[]): string[] {
+  const old = new Map(before.map((endpoint) => [endpoint.pod, endpoint]))
+  const changed = new Map<string, string[]>()
+  const note = (state: string, pod: string) => changed.set(state, [...(changed.get(state) ?? []), pod])
+  for (const { pod, address, state } of after) {
+    const known = old.get(pod)
+    if (known?.state !== state) note(state, pod)
+    else if (known.address !== address) note('moved', pod)
+    old.delete(pod)
+  }
+  for (const pod of old.keys()) note('gone', pod)
+  return [...changed].map(([state, pods]) => `${pods.length > 1 ? `${pods.length} pods` : pods[0]} ${state}`)
+}
