@@ -45,6 +45,7 @@ export function buildProgram(name: string, version: string, makeContext: MakeCon
   for (const source of sources) addSource(program, source, makeContext)
   addLocal(program, makeContext)
   addPlayground(program, makeContext)
+  addPlaygroundAgent(program)
   addCleanup(program, makeContext)
   addConformance(program, makeContext)
   program
@@ -122,7 +123,7 @@ function addConformance(program: Command, makeContext: MakeContext): void {
   // What the kit starts in each namespace of its lab.
   program
     .command('conformance-agent <name>', { hidden: true })
-    .action(async (name: string) => (await import('@kpng/linux/testing')).runAgent(name))
+    .action(async (name: string) => (await import('@kpng/linux/lab')).runAgent(name))
 }
 
 function addCleanup(program: Command, makeContext: MakeContext): void {
@@ -166,6 +167,13 @@ function addPlayground(program: Command, makeContext: MakeContext): void {
     const { runPlayground } = await import('./playground/run.js')
     await runPlayground(flags, context)
   })
+}
+
+/** What the playground's lab starts in each of its namespaces. */
+function addPlaygroundAgent(program: Command): void {
+  program
+    .command('playground-agent <name>', { hidden: true })
+    .action(async () => (await import('./playground/lab-agent.js')).runLabAgent())
 }
 
 /** The privileged part alone: no source is asked, and nothing is served. */

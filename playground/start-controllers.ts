@@ -22,7 +22,7 @@ export function startControllers(
   log: Log,
 ): Controller {
   const context: ControllerContext = { registry, events: new EventRecorder(registry), log }
-  const { maxGracePeriodSeconds, podReadyDelayMs: readyDelayMs } = settings
+  const { maxGracePeriodSeconds, podReadyDelayMs: readyDelayMs, podServer } = settings
   const addresses = new PodAddresses(settings.podCidr, settings.podIpv6Addresses)
   const controllers: Controller[] = [
     new NamespaceController(context, maxGracePeriodSeconds),
@@ -32,7 +32,7 @@ export function startControllers(
     new EndpointsController(context),
     new EndpointMirroringController(context),
     new DeploymentController(context, maxGracePeriodSeconds),
-    ...(settings.runPods ? [new Scheduler(context), new Kubelet(context, { readyDelayMs, addresses })] : []),
+    ...(settings.runPods ? [new Scheduler(context), new Kubelet(context, { readyDelayMs, addresses, podServer })] : []),
   ]
   return {
     close: async () => {

@@ -52,7 +52,9 @@ function endpointsOf(objects: Objects): EndpointView[] {
       return { pod: targetRef?.name ?? '', address: `${addresses[0]}:${ports[0]?.port ?? 'any'}`, state }
     }),
   )
-  return views.sort((a, b) => (a.pod < b.pod ? -1 : a.pod > b.pod ? 1 : 0))
+  // Two slices may have the same endpoint while it moves from one to the other.
+  const unique = [...new Map(views.map((view) => [view.address, view])).values()]
+  return unique.sort((a, b) => (a.pod < b.pod ? -1 : a.pod > b.pod ? 1 : 0))
 }
 
 export const addressText = ({ target }: ServiceView): string => (target ? `${target.host}:${target.port}` : '')

@@ -1,3 +1,5 @@
+import { chownSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { KpngError, type Log } from '@kpng/api'
 import { wholeNumber } from '@kpng/client'
 import { type Server, serveApi } from '@kpng/core/sinks/api'
@@ -20,6 +22,7 @@ export async function runPlayground(flags: Flags, outer: Context): Promise<void>
   let server: Server | undefined
   try {
     playground = await startPlayground({ log: context.log, ...optionsFrom(flags), ...dataPlane.options })
+    giveToCaller(playground.kubeconfigPath, flags)
     const store = new Store()
     server = await serveSomewhere(store, textFlag(flags, 'listen'), context)
     if (!dataPlane.servesApiService) leaveApiServiceAlone(playground)
@@ -45,6 +48,7 @@ const quiet = (log: Log): Log => ({ ...log, info: (message, fields) => log.detai
 async function dataPlaneFor(flags: Flags, context: Context): Promise<DataPlane> {
   const lab = textFlag(flags, 'lab')
   if (lab === undefined) return loopbackDataPlane(flags, context)
+  if (lab === 'nft') return (await import('./lab.js')).labDataPlane(context)
   throw new KpngError('usage', `--lab takes nft, not "${lab}".`)
 }
 
@@ -55,12 +59,21 @@ const optionsFrom = (flags: Flags): PlaygroundOptions => ({
   ...given('kubeconfigPath', textFlag(flags, 'kubeconfig')),
 })
 
+/** With sudo, kubectl runs as the user who called it: the kubeconfig and its temporary folder are theirs. */
+function giveToCaller(kubeconfigPath: string, flags: Flags): void {
+  const { SUDO_UID, SUDO_GID } = process.env
+  if (SUDO_UID === undefined || SUDO_GID === undefined || process.getuid?.() !== 0) return
+  const isTemporary = flags.kubeconfig === undefined && flags.dataDir === undefined
+  for (const path of [kubeconfigPath, ...(isTemporary ? [dirname(kubeconfigPath)] : [])])
+    chownSync(path, Number(SUDO_UID), Number(SUDO_GID))
+}
+
 /** What stays on the terminal when the screen is gone: at most five lines. */
 function firstLines({ kubeconfigPath, objects }: Playground, { title, note, hints }: DataPlane): string[] {
   const service = demoService(objects)
   const [first] = hints(service)
   return [
-    `kpng playground: an API server, a node and ${title}. Ctrl-C ends it. In another terminal:`,
+    `kpng playground: an API server, pods, and ${title}. Ctrl-C ends it. In another terminal:`,
     ...(note === undefined ? [] : [note]),
     `  export KUBECONFIG=${kubeconfigPath}`,
     ...(service ? [`  kubectl scale deployment ${demoName} --replicas 5`] : []),
