@@ -30,8 +30,9 @@ const nodeMethods = {
   async program(api: string, nodeName: string, podCidr: string, verbosity: number): Promise<void> {
     const { nftBackend } = await import('@kpng/backend-nft')
     const { changeSetsOverGrpc, runBackend, textLog } = await import('@kpng/client')
+    const { quietLog } = await import('../log.js')
     const { demoKey } = await import('./session.js')
-    const log = textLog({ verbosity, write: (line) => tell({ line }) })
+    const log = quietLog(textLog({ verbosity, write: (line) => tell({ line }) }))
     const backend = nftBackend({ log, detectLocal: { mode: 'ClusterCIDR', cidrs: [podCidr] } })
     void runBackend(backend, {
       changeSets: changeSetsOverGrpc({ api, log }),

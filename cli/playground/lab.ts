@@ -51,7 +51,7 @@ export async function labDataPlane(context: Context): Promise<DataPlane> {
       outside: [`route add default via ${nodeAddress} dev eth0 onlink`],
     },
   })
-  const folder = mkdtempSync(join(tmpdir(), 'kpng-lab-'))
+  const folder = mkdtempSync(join(tmpdir(), `kpng-lab-${process.pid}-`))
   try {
     const node = await lab.startAgent<NodeMethods>('node', agentCommand())
     let pods = 0

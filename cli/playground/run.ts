@@ -1,14 +1,17 @@
 import { chownSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { KpngError, type Log } from '@kpng/api'
+import { KpngError } from '@kpng/api'
 import { wholeNumber } from '@kpng/client'
 import { type Server, serveApi } from '@kpng/core/sinks/api'
 import { loadConnection, watchKube } from '@kpng/core/sources/kube'
 import { Store } from '@kpng/core/store'
 import { type Playground, type PlaygroundOptions, startPlayground } from '@kpng/playground'
 import { booleanFlag, type Context, type Flags, given, textFlag } from '../context.js'
+import { exitInTime, onUnreadOutput } from '../exit.js'
+import { quietLog } from '../log.js'
 import { leaveApiServiceAlone, makeDemo } from './demo.js'
 import { demoName, demoService } from './demo-service.js'
+import { removeLeftovers } from './leftovers.js'
 import { loopbackDataPlane } from './loopback.js'
 import { render } from './screen.js'
 import { type DataPlane, Session } from './session.js'
@@ -16,7 +19,12 @@ import { LogFile, Terminal, wantsColours } from './terminal.js'
 
 /** A whole cluster in one process: API server and pods, kpng's core, a data plane, and somebody who calls. */
 export async function runPlayground(flags: Flags, outer: Context): Promise<void> {
-  const context = { ...outer, log: quiet(outer.log) }
+  const context = { ...outer, log: quietLog(outer.log) }
+  // A closed terminal window or pipe ends it as Ctrl-C does: there may be a lab to take down.
+  process.once('SIGHUP', () => context.stop())
+  onUnreadOutput(() => context.stop())
+  exitInTime(context.signal, context.log)
+  removeLeftovers()
   const dataPlane = await dataPlaneFor(flags, context)
   let playground: Playground | undefined
   let server: Server | undefined
@@ -41,9 +49,6 @@ export async function runPlayground(flags: Flags, outer: Context): Promise<void>
     await dataPlane.close()
   }
 }
-
-/** What a first look should not be bothered with is logged with `-v 1`. */
-const quiet = (log: Log): Log => ({ ...log, info: (message, fields) => log.detail(1, message, fields) })
 
 async function dataPlaneFor(flags: Flags, context: Context): Promise<DataPlane> {
   const lab = textFlag(flags, 'lab')
@@ -116,16 +121,16 @@ async function showDemo(
       terminal = new Terminal(stdout, log, draw)
     }
     let begin = () => {}
-    const firstSync = new Promise<void>((resolve) => {
+    const firstEndpoint = new Promise<void>((resolve) => {
       begin = resolve
     })
     signal.addEventListener('abort', () => begin(), { once: true })
     await Promise.all([
       dataPlane.serve(store, playground.nodeName, (times) => {
         session.synced(times)
-        begin()
+        if (session.service?.endpoints.some(({ state }) => state === 'ready')) begin()
       }),
-      firstSync.then(() => session.callUntil(signal)),
+      firstEndpoint.then(() => session.callUntil(signal)),
     ])
   } finally {
     terminal?.close()

@@ -28,8 +28,8 @@ export interface LastChange {
   readonly what: string
   /** Time of day, `11:20:24`. */
   readonly at: string
-  /** From the API server's change to the data plane's. */
-  readonly latencyMs: number
+  /** From the API server's change to the data plane's. Missing for the first one, which waited for the data plane to start. */
+  readonly latencyMs?: number
 }
 
 type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan'
@@ -51,12 +51,13 @@ export const milliseconds = (ms: number): string => (ms < 10 ? `${ms.toFixed(1)}
 export function render(state: ScreenState, columns: number, rows: number, colours = false): string {
   const top = [titleLine(state), ...summaryLines(state)]
   const bottom = footerLines(state)
-  const room = Math.max(0, rows - top.length - bottom.length - 2)
+  // For endpoints and hints, with an empty line before, between and after them.
+  const room = Math.max(0, rows - top.length - bottom.length - 3)
   const hints = hintLines(state.hints, columns)
   // Who answers matters more than what could be tried next.
-  const endpoints = endpointLines(state, Math.max(room - hints.length - 1, Math.ceil(room * 0.6)))
-  const middle = [[], ...endpoints, [], ...hints].slice(0, room + 1)
-  const lines = [...top, ...middle, [], ...bottom]
+  const endpoints = endpointLines(state, Math.max(room - hints.length, Math.ceil(room * 0.7)))
+  const left = room - endpoints.length
+  const lines = [...top, [], ...endpoints, ...(left > 1 ? [[], ...hints.slice(0, left)] : []), [], ...bottom]
   return lines
     .slice(0, rows)
     .map((line) => fit(line, columns, colours))
@@ -93,6 +94,7 @@ function answerParts(service: ServiceView | undefined, answer: Answer | undefine
 function changeParts(change: LastChange | undefined): Part[] {
   if (!change) return [['none yet', 'dim']]
   const { at, what, latencyMs } = change
+  if (latencyMs === undefined) return [`${at} `, [what, 'bold']]
   return [`${at} `, [what, 'bold'], ', in the data plane after ', [milliseconds(latencyMs), 'green']]
 }
 

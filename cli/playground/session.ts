@@ -77,11 +77,13 @@ export class Session {
     if (this.#changedAtMs === undefined || startedAtMs < this.#changedAtMs) return
     const what = describeChange(this.#synced, this.service)
     const latencyMs = endedAtMs - this.#changedAtMs
+    const isFirst = this.change === undefined
     this.#synced = this.service
     this.#changedAtMs = undefined
     if (what === '') return
-    this.change = { what, latencyMs, at: timeOfDay() }
-    this.#onNews(`${this.change.at} ${what}, in the data plane after ${milliseconds(latencyMs)}`)
+    this.change = { what, at: timeOfDay(), ...(isFirst ? {} : { latencyMs }) }
+    const after = isFirst ? '' : `, in the data plane after ${milliseconds(latencyMs)}`
+    this.#onNews(`${this.change.at} ${what}${after}`)
   }
 
   /** Calls once a second, until the signal is aborted. */

@@ -10,7 +10,7 @@ const leave = '\x1b[?25h\x1b[?1049l'
 
 /** Lines of standard error go here while the screen is up. */
 export class LogFile {
-  readonly path = join(mkdtempSync(join(tmpdir(), 'kpng-log-')), 'kpng.log')
+  readonly path = join(mkdtempSync(join(tmpdir(), `kpng-log-${process.pid}-`)), 'kpng.log')
   readonly #file = openSync(this.path, 'wx', 0o600)
   /** The last warning or error, without its time. */
   lastWarning: string | undefined

@@ -65,6 +65,35 @@ test('namespaces of labs are told from those of others', () => {
 })
 
 describe.skipIf(why !== undefined)('a lab', () => {
+  test('grows and shrinks while it runs', async () => {
+    const growing = await Lab.start<string>({ hosts: ['hub'], roles: { hub: 'router' } })
+    try {
+      for (const [place, host] of ['one', 'two'].entries()) {
+        await growing.add({
+          hosts: [host],
+          links: [
+            [
+              { host: 'hub', device: host, ips: ['10.71.0.1'] },
+              { host, device: 'eth0', ips: [`10.72.0.${place + 1}`] },
+            ],
+          ],
+          lines: { [host]: ['route add default via 10.71.0.1 dev eth0 onlink'] },
+        })
+      }
+      const [one, two] = [
+        await growing.startAgent('one', await bundledAgent()),
+        await growing.startAgent('two', await bundledAgent()),
+      ]
+      const to = { protocol: 'TCP', ip: '10.72.0.2', port: 8080 } as const
+      await two.call('serve', [to])
+      expect(await one.call('probe', { to, timeoutMs: 5000 })).toMatchObject({ outcome: 'reached', server: 'two' })
+      await growing.remove('two')
+      expect(await growing.run('hub', 'ip', ['-br', 'link'])).not.toContain('two')
+      expect((await namespacesOf(process.pid)).filter((name) => name.endsWith('-two'))).toEqual([])
+    } finally {
+      await growing.close()
+    }
+  })
   let lab: Lab<(typeof plan.hosts)[number]>
   let client: Agent
   let server: Agent
