@@ -14,6 +14,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { whySkipped } from '../linux/lab/index.js'
 // @ts-expect-error: plain JavaScript, as all scripts
 import { withoutSignature } from './package/authenticode.js'
 // @ts-expect-error: plain JavaScript, as all scripts
@@ -101,6 +102,20 @@ describe('the bundle', () => {
     const text = readFileSync(join(bundle, 'LICENSES.txt'), 'utf8')
     for (const name of ['commander', 'undici', '@grpc/grpc-js']) expect(text).toContain(`\n${name} `)
   })
+
+  test.skipIf(whySkipped('the bundle starts itself in a lab', 'nft'))(
+    'starts itself again, as labs need',
+    async () => {
+      const lab = spawn(process.execPath, [join(folder, 'kpng'), 'playground', '--lab', 'nft'])
+      let said = ''
+      for (const stream of [lab.stdout, lab.stderr]) stream.on('data', (chunk) => (said += chunk))
+      const closed = once(lab, 'close')
+      await expect.poll(() => said, { timeout: 30_000 }).toContain(' → web-')
+      lab.kill('SIGTERM')
+      expect((await closed)[0]).toBe(0)
+    },
+    60_000,
+  )
 })
 
 describe.skipIf(!hasPostject || !isLinux)('the Linux executable', () => {
