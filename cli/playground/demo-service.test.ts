@@ -24,6 +24,8 @@ describe('a change in words', () => {
     [at(80, [pod('a')]), at(80, [pod('a', 'draining'), pod('b')]), 'a draining, b ready'],
     [at(80, [pod('a'), pod('b')]), at(80), '2 pods gone'],
     [at(80, [pod('a')]), at(80, [pod('a')]), ''],
+    [at(80), at(80, [], { otherProxy: 'other' }), 'given to the proxy other'],
+    [at(80, [], { otherProxy: 'other' }), at(80), 'given to the proxy kpng'],
     [at(80), { type: 'ClusterIP', endpoints: [], problem: 'it is headless' }, 'now cannot be called: it is headless'],
   ])('%#', (before, after, expected) => expect(describeChange(before, after)).toBe(expected))
 })

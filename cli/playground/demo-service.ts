@@ -17,6 +17,8 @@ export interface ServiceView {
   readonly target?: { readonly host: string; readonly port: number }
   readonly problem?: string
   readonly nodePort?: number
+  /** The proxy that a label gives the Service to. Missing: kpng. */
+  readonly otherProxy?: string
   readonly endpoints: readonly EndpointView[]
 }
 
@@ -32,13 +34,24 @@ export function demoService(objects: Objects): ServiceView | undefined {
   if (type === 'ExternalName') return { type, endpoints, problem: 'an ExternalName is only a name in DNS' }
   if (clusterIP === 'None') return { type, endpoints, problem: 'it is headless: it has no cluster IP' }
   if (!port) return { type, endpoints, problem: 'it has no TCP port' }
-  const nodePort = port.nodePort ? { nodePort: port.nodePort } : {}
-  return { type, endpoints, target: { host: clusterIP, port: port.port }, ...nodePort }
+  const otherProxy = service.metadata.labels?.['service.kubernetes.io/service-proxy-name']
+  return {
+    type,
+    endpoints,
+    target: { host: clusterIP, port: port.port },
+    ...(port.nodePort ? { nodePort: port.nodePort } : {}),
+    ...(otherProxy === undefined ? {} : { otherProxy }),
+  }
 }
 
-/** The proxy that the label gives the Service to, if it is not this one. */
-export const otherProxy = (objects: Objects): string | undefined =>
-  objects.get('Service', demoName)?.metadata.labels?.['service.kubernetes.io/service-proxy-name']
+/** What of a Service is in the data plane: if this part is the same, there is nothing to sync. */
+export function servedPart(service: ServiceView | undefined): unknown {
+  if (!service?.target || service.otherProxy !== undefined) return undefined
+  const { target, nodePort, endpoints } = service
+  const ready = endpoints.filter(({ state }) => state === 'ready')
+  const used = ready.length > 0 ? ready : endpoints.filter(({ state }) => state === 'draining')
+  return { target, nodePort, used: used.map(({ address }) => address).sort() }
+}
 
 function endpointsOf(objects: Objects): EndpointView[] {
   const slices = objects.list<EndpointSlice>('EndpointSlice', {
@@ -74,6 +87,7 @@ export function describeChange(before: ServiceView | undefined, after: ServiceVi
     said('type ', before.type, after.type)
     said('now ', whereabouts(before), whereabouts(after))
     said('node port ', before.nodePort, after.nodePort)
+    said('given to the proxy ', before.otherProxy ?? 'kpng', after.otherProxy ?? 'kpng')
   }
   return [...parts, ...endpointChanges(before?.endpoints ?? [], after.endpoints)].join(', ')
 }

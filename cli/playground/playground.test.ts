@@ -42,7 +42,7 @@ describe.skipIf(noKubectl)('in a pipe', () => {
       '-p',
       '{"spec":{"ports":[{"port":8080,"$patch":"delete"},{"name":"http","port":9191,"targetPort":"http"}]}}',
     )
-    await run.says(/now at 127\.\d+\.1\.1:9191, in the data plane after [\d.]+ ms/, limit)
+    await run.says(/in the data plane after [\d.]+ ms: now at 127\.\d+\.1\.1:9191/, limit)
     kubectl('scale', 'deployment', 'web', '--replicas', '0')
     await run.says(/:9191 → nobody: connection refused/, limit)
     kubectl('scale', 'deployment', 'web', '--replicas', '1')
@@ -90,7 +90,7 @@ describe.skipIf(noPython)('on a terminal', () => {
     })
 
   test('a screen that is drawn again when the size changes, with the log in a file, and that leaves no trace', async () => {
-    const run = onTerminal({ NO_COLOR: '', FORCE_COLOR: undefined }, '-v', '4')
+    const run = onTerminal({ NO_COLOR: undefined, FORCE_COLOR: undefined }, '-v', '4')
     await run.says(/Answers now/, limit)
     await run.says(/web-\w+-\w{5}.* in [\d.]+ ms/, limit)
     const log = /Log: (\S+kpng\.log)/.exec(run.stdout)?.[1] ?? ''
@@ -99,7 +99,7 @@ describe.skipIf(noPython)('on a terminal', () => {
     run.child.stdin?.write('resize 41 12\n')
     await expect
       .poll(() => run.stdout.slice(drawn), { timeout: limit })
-      .toContain("kpng playground\x1b[0m · kpng's userspac…")
+      .toContain("kpng playground\x1b[0m · kpng's userspace proxy…")
     run.child.stdin?.write('type \\x03\n')
     const { code, stdout } = await run.finished
     expect(code).toBe(0)

@@ -39,7 +39,7 @@ describe('the screen', () => {
       `kpng playground · kpng's userspace proxy on loopback
 Service      default/web, ClusterIP, http://127.96.1.1:8080
 Answers now  web-1-aaaaa in 1.9 ms
-Last change  11:20:24 web-1-bbbbb not ready, in the data plane after 4.2 ms
+Last change  11:20:24 in the data plane after 4.2 ms: web-1-bbbbb not ready
 
 ENDPOINT     ADDRESS          STATE      ANSWERS
 web-1-aaaaa  127.10.0.2:8080  ready      ████████████ 24
@@ -60,7 +60,7 @@ Ctrl-C ends it. Log: /tmp/kpng-log-7-x/kpng.log`,
       `kpng playground · kpng's userspace proxy on loopb…
 Service      default/web, ClusterIP, http://127.9…
 Answers now  web-1-aaaaa in 1.9 ms
-Last change  11:20:24 web-1-bbbbb not ready, in t…
+Last change  11:20:24 in the data plane after 4.2…
 
 ENDPOINT     ADDRESS          STATE      ANSWERS
 web-1-aaaaa  127.10.0.2:8080  ready      ████████…

@@ -28,7 +28,7 @@ export interface LastChange {
   readonly what: string
   /** Time of day, `11:20:24`. */
   readonly at: string
-  /** From the API server's change to the data plane's. Missing for the first one, which waited for the data plane to start. */
+  /** From the API server's change to the data plane's. Missing if the data plane had nothing to do, and for the first one. */
   readonly latencyMs?: number
 }
 
@@ -93,10 +93,11 @@ function answerParts(service: ServiceView | undefined, answer: Answer | undefine
 
 function changeParts(change: LastChange | undefined): Part[] {
   if (!change) return [['none yet', 'dim']]
-  const { at, what, latencyMs } = change
-  if (latencyMs === undefined) return [`${at} `, [what, 'bold']]
-  return [`${at} `, [what, 'bold'], ', in the data plane after ', [milliseconds(latencyMs), 'green']]
+  return [`${change.at} `, [changeText(change), 'bold']]
 }
+
+export const changeText = ({ what, latencyMs }: LastChange): string =>
+  latencyMs === undefined ? what : `in the data plane after ${milliseconds(latencyMs)}: ${what}`
 
 function endpointLines({ service, answers }: ScreenState, room: number): Line[] {
   const endpoints = service?.endpoints ?? []

@@ -3,8 +3,8 @@ import { pause } from '@kpng/client'
 import type { Store } from '@kpng/core/store'
 import type { Playground, PlaygroundOptions } from '@kpng/playground'
 import type { Answer } from './caller.js'
-import { addressText, demoName, demoService, describeChange, otherProxy, type ServiceView } from './demo-service.js'
-import { type Hint, type LastChange, milliseconds } from './screen.js'
+import { addressText, demoName, demoService, describeChange, type ServiceView, servedPart } from './demo-service.js'
+import { changeText, type Hint, type LastChange, milliseconds } from './screen.js'
 
 /** Where the demo's Services are served, and by what. */
 export interface DataPlane {
@@ -68,22 +68,28 @@ export class Session {
     const service = demoService(this.#playground.objects)
     if (isDeepStrictEqual(service, this.service)) return
     this.service = service
-    this.#changedAtMs ??= now()
-    this.#onNews(undefined)
+    if (isDeepStrictEqual(servedPart(service), servedPart(this.#synced))) this.#settle(undefined)
+    else {
+      this.#changedAtMs ??= now()
+      this.#onNews(undefined)
+    }
   }
 
   /** The data plane has taken over what was there when the sync started. */
   synced({ startedAtMs, endedAtMs }: SyncTimes): void {
     if (this.#changedAtMs === undefined || startedAtMs < this.#changedAtMs) return
+    // The first one has waited for the data plane to start.
+    this.#settle(this.change === undefined ? undefined : endedAtMs - this.#changedAtMs)
+  }
+
+  /** The data plane is up to date. Without a latency if it had nothing to do. */
+  #settle(latencyMs: number | undefined): void {
     const what = describeChange(this.#synced, this.service)
-    const latencyMs = endedAtMs - this.#changedAtMs
-    const isFirst = this.change === undefined
     this.#synced = this.service
     this.#changedAtMs = undefined
     if (what === '') return
-    this.change = { what, at: timeOfDay(), ...(isFirst ? {} : { latencyMs }) }
-    const after = isFirst ? '' : `, in the data plane after ${milliseconds(latencyMs)}`
-    this.#onNews(`${this.change.at} ${what}${after}`)
+    this.change = { what, at: timeOfDay(), ...(latencyMs === undefined ? {} : { latencyMs }) }
+    this.#onNews(`${this.change.at} ${changeText(this.change)}`)
   }
 
   /** Calls once a second, until the signal is aborted. */
@@ -103,7 +109,7 @@ export class Session {
   /** Another playground's pods must never be taken for ours, and a Service that is given to another proxy is not a fault. */
   #checked(answer: Answer): Answer {
     if ('problem' in answer) {
-      const other = otherProxy(this.#playground.objects)
+      const other = this.service?.otherProxy
       const why = other === undefined ? '' : `; the label service-proxy-name gives the Service to "${other}"`
       return { ...answer, problem: answer.problem + why }
     }
