@@ -135,7 +135,7 @@ async function showDemo(
   } finally {
     terminal?.close()
     if (log?.lastWarning === undefined) log?.remove()
-    else console.log(`The last warning was: ${log.lastWarning}\nThe log is kept: ${log.path}`)
+    else console.log(`The last warning was: ${log.lastWarning}\nThe log is kept until the next start: ${log.path}`)
   }
 }
 

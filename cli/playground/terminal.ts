@@ -53,8 +53,8 @@ export class Terminal {
   /** Writes the lines that differ: what somebody selects with the mouse stays selected. */
   update(): void {
     if (!this.#isUp) return
-    const { columns = 80, rows = 24 } = this.#out
-    const lines = this.#draw(columns, rows).split('\n')
+    // Terminals that do not know their size say 0.
+    const lines = this.#draw(this.#out.columns || 80, this.#out.rows || 24).split('\n')
     let text = ''
     for (let row = 0; row < Math.max(lines.length, this.#shown.length); row++) {
       if (lines[row] !== this.#shown[row]) text += `\x1b[${row + 1};1H\x1b[2K${lines[row] ?? ''}`
