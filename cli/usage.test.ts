@@ -32,6 +32,8 @@ describe('usage', () => {
   test.each([
     ['playground --listen foo://bar', 2, /foo/],
     ['playground --kubeconfig /dev/null/kubeconfig', 1, /null/],
+    ['playground --lab iptables', 2, /--lab takes nft, not "iptables"/],
+    ['playground --lab nft --data-dir x', 2, /Leave out --data-dir/],
   ])('%s ends at once, with a reason', async (args, code, expected) => {
     expect(await commands.run('kpng', ...args.split(' '))).toMatchObject({
       code,

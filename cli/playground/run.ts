@@ -44,6 +44,8 @@ export async function runPlayground(flags: Flags, outer: Context): Promise<void>
         : dataPlane.serve(store, playground.nodeName, () => {}),
     ])
   } finally {
+    // If one part failed, the others must end too.
+    context.stop()
     await server?.close(500)
     await playground?.close()
     await dataPlane.close()
@@ -53,8 +55,16 @@ export async function runPlayground(flags: Flags, outer: Context): Promise<void>
 async function dataPlaneFor(flags: Flags, context: Context): Promise<DataPlane> {
   const lab = textFlag(flags, 'lab')
   if (lab === undefined) return loopbackDataPlane(flags, context)
-  if (lab === 'nft') return (await import('./lab.js')).labDataPlane(context)
-  throw new KpngError('usage', `--lab takes nft, not "${lab}".`)
+  if (lab !== 'nft') throw new KpngError('usage', `--lab takes nft, not "${lab}".`)
+  for (const [name, flag] of [
+    ['serviceCidr', '--service-cidr'],
+    ['podCidr', '--pod-cidr'],
+    ['dataDir', '--data-dir'],
+  ] as const) {
+    if (textFlag(flags, name) === undefined) continue
+    throw new KpngError('usage', `The lab has addresses of its own, made anew each time. Leave out ${flag}.`)
+  }
+  return (await import('./lab.js')).labDataPlane(context)
 }
 
 const optionsFrom = (flags: Flags): PlaygroundOptions => ({
