@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { bundleCode, bundledAgent, programPath } from '../testing/bundle.js'
 import type { Agent } from './agent.js'
 import { addressLines, Lab, type LabPlan, linkLines } from './lab.js'
-import { makerOf, namespaceName, namespacesOf, sweepLeftovers } from './leftovers.js'
+import { isAlive, makerOf, namespaceName, namespacesOf, sweepLeftovers } from './leftovers.js'
 import { whySkipped } from './requirements.js'
 
 const why = whySkipped('labs of network namespaces')
@@ -63,6 +63,20 @@ test('namespaces of labs are told from those of others', () => {
     expect(makerOf(name)).toBeUndefined()
   }
 })
+
+test.skipIf(process.platform !== 'linux')(
+  'a process that has ended is not alive, even if nobody has waited for it',
+  async () => {
+    // The shell becomes a `sleep`, which never waits for the child that the shell had.
+    const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'])
+    onTestFinished(() => void parent.kill('SIGKILL'))
+    const [line] = await once(parent.stdout, 'data')
+    const pid = Number(String(line))
+    await expect.poll(() => readFileSync(`/proc/${pid}/stat`, 'utf8'), { timeout: 30_000 }).toContain(') Z ')
+    expect(isAlive(pid)).toBe(false)
+    expect(isAlive(process.pid)).toBe(true)
+  },
+)
 
 describe.skipIf(why !== undefined)('a lab', () => {
   test('grows and shrinks while it runs', async () => {
