@@ -46,7 +46,7 @@ test("another playground's pod is never shown as one of ours", async () => {
   const session = start()
   await callOnce(session)
   expect(session.answer).toMatchObject({
-    problem: '"web-of-another" answers, which is not a pod of this playground',
+    problem: 'something answers that is not a pod of this playground',
   })
   expect(session.answers.size).toBe(0)
 })

@@ -31,6 +31,9 @@ export interface SyncTimes {
   readonly endedAtMs: number
 }
 
+/** Without the name of who it was: in a pipe each new sentence is a line. */
+const notOurs = 'something answers that is not a pod of this playground'
+
 export const demoKey = `default/${demoName}`
 
 const now = () => performance.timeOrigin + performance.now()
@@ -114,7 +117,7 @@ export class Session {
       return { ...answer, problem: answer.problem + why }
     }
     if (this.#playground.objects.get('Pod', answer.pod)) return answer
-    return { problem: `"${answer.pod}" answers, which is not a pod of this playground`, ms: answer.ms }
+    return { problem: notOurs, ms: answer.ms }
   }
 
   #record(answer: Answer): void {
