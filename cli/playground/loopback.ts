@@ -19,8 +19,14 @@ export async function loopbackDataPlane(flags: Flags, { log, signal }: Context):
     servesApiService: process.getuid?.() === 0,
     options: { serviceCidrs: range.split(',') },
     call,
-    hints: (service) =>
-      service?.target ? [{ command: `curl http://${addressText(service)}`, effect: 'a pod answers' }] : [],
+    hints: (service) => {
+      if (!service?.target) return []
+      const { nodePort } = service
+      return [
+        { command: `curl http://${addressText(service)}`, effect: 'a pod answers' },
+        ...(nodePort === undefined ? [] : [{ command: `curl http://127.0.0.1:${nodePort}`, effect: 'the node port' }]),
+      ]
+    },
     serve: (store, nodeName, onSync) =>
       runBackend(
         // The pods are on loopback, where a real proxy must not lead to. Node ports are on loopback too: nothing of a playground is
