@@ -19,6 +19,9 @@ export async function logFrom(flags: Flags): Promise<{ log: Log; verbosity: Verb
   return { log: format === 'json' ? await jsonLog(verbosity.get) : textLog({ verbosity: verbosity.get }), verbosity }
 }
 
+/** What a first look should not be bothered with is logged with `-v 1`. */
+export const quietLog = (log: Log): Log => ({ ...log, info: (message, fields) => log.detail(1, message, fields) })
+
 /** Lines for programs. Written synchronously, so that no line is lost if the process dies. */
 async function jsonLog(verbosity: () => number): Promise<Log> {
   const { pino } = await import('pino')

@@ -76,6 +76,7 @@ function addCommands(program: Command, version: string, makeContext: MakeContext
   addQuestions(program, makeContext)
   program.commandsGroup('Other commands:')
   addPlayground(program, makeContext)
+  addPlaygroundAgent(program)
   addCleanup(program, makeContext)
   addConformance(program, makeContext)
   addCompletion(program)
@@ -204,7 +205,7 @@ function addConformance(program: Command, makeContext: MakeContext): void {
   // The kit starts this in each namespace of its lab.
   program
     .command('conformance-agent <name>', { hidden: true })
-    .action(async (name: string) => (await import('@kpng/linux/testing')).runAgent(name))
+    .action(async (name: string) => (await import('@kpng/linux/lab')).runAgent(name))
 }
 
 function addCleanup(program: Command, makeContext: MakeContext): void {
@@ -240,10 +241,10 @@ function addPlayground(program: Command, makeContext: MakeContext): void {
     .option('--listen <address>', 'where to serve the kpng API', '127.0.0.1:12090')
     .option(
       '--service-cidr <cidr>',
-      'range of the cluster IPs, on loopback; a second playground needs its own',
-      '127.96.0.0/16',
+      'range of the cluster IPs, on loopback (default: 127.96.0.0/16, or the next one that no other playground has)',
     )
-    .option('--pod-cidr <cidr>', 'range of the pod IPs, on loopback', '127.10.0.0/16')
+    .option('--pod-cidr <cidr>', 'range of the pod IPs, on loopback (default: 127.10.0.0/16)')
+    .option('--lab <backend>', 'nft: a node and pods in network namespaces, served by the kernel (needs root)')
     .addOption(booleanOption('--demo', 'create a demo Service with three pods, and call it', true))
   addExamples(command, 'kpng playground', 'kpng playground --data-dir ./objects --demo=false')
   command.action(async () => {
@@ -264,6 +265,13 @@ function addCompletion(program: Command): void {
     const { completionScripts } = await import('./completion-scripts.js')
     process.stdout.write(completionScripts[shell] as string)
   })
+}
+
+/** What the playground's lab starts in each of its namespaces. */
+function addPlaygroundAgent(program: Command): void {
+  program
+    .command('playground-agent <name>', { hidden: true })
+    .action(async () => (await import('./playground/lab-agent.js')).runLabAgent())
 }
 
 export function everyCommand(command: Command): Command[] {

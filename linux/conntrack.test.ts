@@ -6,10 +6,10 @@ import type { Family } from '@kpng/api'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { deleteFlows, type Flow, type FlowSelection, listFlows } from './conntrack.js'
 import * as messages from './conntrack-messages.js'
+import { whySkipped } from './lab/requirements.js'
 import * as libc from './libc.js'
 import { MessageBuffer } from './netlink/buffer.js'
 import { enterNewNamespace } from './testing/namespace.js'
-import { whySkipped } from './testing/requirements.js'
 
 const why = whySkipped('connections in the kernel', 'conntrack')
 

@@ -1,4 +1,5 @@
 import { KpngError, type Log, silentLog } from '@kpng/api'
+import { type EchoIdentity, EchoServer, type PodServer } from './pods/echo-server.js'
 import type { StreamingLists } from './server/open-watch.js'
 import { parseCidr } from './services/cidr.js'
 
@@ -19,12 +20,16 @@ export interface PlaygroundOptions {
   zones?: Readonly<Record<string, string>>
   /** Ranges of cluster IPs, one of each IP family at most; the first family is the default one. Default 127.96.0.0/16. */
   serviceCidrs?: readonly string[]
-  /** Range of pod addresses, on loopback so that pods can listen there. Default 127.10.0.0/16. */
+  /** Range of pod addresses. Default 127.10.0.0/16, on loopback so that pods in this process can listen there. */
   podCidr?: string
   /** IPv6 addresses of this machine that pods may use, one each, besides their IPv4 one. Default none: loopback has only ::1. */
   podIpv6Addresses?: readonly string[]
   /** Node ports, both included. Default 30000-32767. */
   nodePorts?: { readonly first: number; readonly last: number }
+  /** The address of the nodes. Default 127.0.0.1. */
+  nodeAddress?: string
+  /** What runs in a pod. Default: an echo server in this process. */
+  podServer?: (identity: EchoIdentity) => PodServer
   /** Whether pods are scheduled and listen. Default true; false: Pods are only objects, for tests that set their status. */
   runPods?: boolean
   /** Milliseconds between a pod's start and its readiness. Default 0. */
@@ -59,6 +64,8 @@ const defaults: Settings = {
   podCidr: '127.10.0.0/16',
   podIpv6Addresses: [],
   nodePorts: { first: 30000, last: 32767 },
+  nodeAddress: '127.0.0.1',
+  podServer: (identity) => new EchoServer(identity),
   runPods: true,
   podReadyDelayMs: 0,
   maxGracePeriodSeconds: 5,

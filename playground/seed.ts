@@ -44,7 +44,7 @@ function nodeFields(name: string, settings: Settings): object {
       allocatable: { cpu: '2', memory: '4Gi', pods: '110' },
       conditions: [readyCondition('the playground is running')],
       addresses: [
-        { type: 'InternalIP', address: '127.0.0.1' },
+        { type: 'InternalIP', address: settings.nodeAddress },
         { type: 'Hostname', address: name },
       ],
       nodeInfo: {

@@ -21,7 +21,7 @@ export function startControllers(
   settings: Settings,
   log: Log,
 ): Controller {
-  const { maxGracePeriodSeconds, podReadyDelayMs: readyDelayMs } = settings
+  const { maxGracePeriodSeconds, podReadyDelayMs: readyDelayMs, podServer } = settings
   const context: ControllerContext = { registry, events: new EventRecorder(registry), log, maxGracePeriodSeconds }
   const addresses = new PodAddresses(settings.podCidr, settings.podIpv6Addresses)
   const controllers: Controller[] = [
@@ -32,7 +32,7 @@ export function startControllers(
     endpointsController(context),
     endpointMirroringController(context),
     deploymentController(context),
-    ...(settings.runPods ? [new Scheduler(context), new Kubelet(context, { readyDelayMs, addresses })] : []),
+    ...(settings.runPods ? [new Scheduler(context), new Kubelet(context, { readyDelayMs, addresses, podServer })] : []),
   ]
   return {
     close: async () => {

@@ -79,7 +79,7 @@ export async function startPlayground(options: PlaygroundOptions = {}): Promise<
   if (settings.failFraction > 0) faults.failFraction(settings.failFraction)
   const url = `https://${address}:${server.port}`
   const needsFolder = settings.kubeconfigPath === undefined && dataDir === undefined
-  const folder = needsFolder ? mkdtempSync(join(tmpdir(), 'kpng-playground-')) : undefined
+  const folder = needsFolder ? mkdtempSync(join(tmpdir(), `kpng-playground-${process.pid}-`)) : undefined
   const kubeconfigPath = settings.kubeconfigPath ?? join(folder ?? dataDir ?? '', 'kubeconfig')
   try {
     writeKubeconfig(kubeconfigPath, { url, caPem, token })

@@ -14,6 +14,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { whySkipped } from '../linux/lab/index.js'
 // @ts-expect-error: plain JavaScript, as all scripts
 import { withoutSignature } from './package/authenticode.js'
 // @ts-expect-error: plain JavaScript, as all scripts
@@ -110,6 +111,20 @@ describe('the bundle', () => {
     expect(components.filter((one) => !one.startsWith('@koromix/'))).toEqual(licensed)
     expect(components.filter((one) => /^(node-|esbuild|vitest|typescript)/.test(one))).toEqual([])
   })
+
+  test.skipIf(whySkipped('the bundle starts itself in a lab', 'nft'))(
+    'starts itself again, as labs need',
+    async () => {
+      const lab = spawn(process.execPath, [join(folder, 'kpng'), 'playground', '--lab', 'nft'])
+      let said = ''
+      for (const stream of [lab.stdout, lab.stderr]) stream.on('data', (chunk) => (said += chunk))
+      const closed = once(lab, 'close')
+      await expect.poll(() => said, { timeout: 30_000 }).toContain(' → web-')
+      lab.kill('SIGTERM')
+      expect((await closed)[0]).toBe(0)
+    },
+    60_000,
+  )
 })
 
 /** The packages that a CycloneDX document names, as `name version`. */

@@ -1,41 +1,40 @@
 import { get } from 'node:http'
-import type { Playground } from '@kpng/playground'
-import { demoPort } from './demo.js'
 
-interface ServiceObject {
-  readonly spec: { readonly clusterIP?: string }
+/** What came of one call: the pod that answered, or why nobody did. */
+export type Answer = { readonly pod: string; readonly ms: number } | { readonly problem: string; readonly ms: number }
+
+const words: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset',
+  EHOSTUNREACH: 'no route to the address',
 }
 
-/** The address of the demo Service, while there is one. */
-export const demoAddress = ({ objects }: Playground): string | undefined =>
-  (objects.get('Service', 'web') as unknown as ServiceObject | undefined)?.spec.clusterIP
-
-/** One call, and what came of it in one line. A new connection each time, so that each is balanced anew. */
-export function call(address: string, timeoutMs = 2000): Promise<string> {
+/** One call over a connection of its own, so that each is balanced anew. */
+export function call(host: string, port: number, timeoutMs = 2000): Promise<Answer> {
+  const began = performance.now()
   return new Promise((resolve) => {
-    const request = get({ host: address, port: demoPort, path: '/', agent: false, timeout: timeoutMs }, (response) => {
+    const end = (what: { pod: string } | { problem: string }) => resolve({ ...what, ms: performance.now() - began })
+    const headers = { accept: 'application/json' }
+    const request = get({ host, port, path: '/', agent: false, timeout: timeoutMs, headers }, (response) => {
       let body = ''
       response.setEncoding('utf8')
       response.on('data', (chunk) => {
         body += chunk
       })
-      response.on('end', () => resolve(body.trim().replaceAll('\n', ' ')))
+      response.on('end', () => end(podIn(body)))
+      response.on('error', (error) => end({ problem: error.message }))
     })
-    request.on('timeout', () => request.destroy(new Error(`no answer within ${timeoutMs} ms`)))
-    request.on('error', (error: NodeJS.ErrnoException) => resolve(`nobody: ${error.code ?? error.message}`))
+    request.on('timeout', () => request.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)))
+    request.on('error', ({ code = '', message }: NodeJS.ErrnoException) => end({ problem: words[code] ?? message }))
   })
 }
 
-/** Calls the demo Service once a second and prints who answered, until the signal is aborted. */
-export async function keepCalling(
-  playground: Playground,
-  signal: AbortSignal,
-  print: (line: string) => void,
-  pause: (ms: number, signal: AbortSignal) => Promise<void>,
-): Promise<void> {
-  while (!signal.aborted) {
-    const address = demoAddress(playground)
-    if (address !== undefined) print(`${address}:${demoPort} → ${await call(address)}`)
-    await pause(1000, signal)
+function podIn(body: string): { pod: string } | { problem: string } {
+  try {
+    const { pod } = JSON.parse(body)
+    if (typeof pod === 'string') return { pod }
+  } catch {
+    // Not an echo server.
   }
+  return { problem: 'something answers that is not a pod of this playground' }
 }

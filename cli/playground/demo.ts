@@ -1,54 +1,44 @@
-import type { Playground } from '@kpng/playground'
+import type { Playground, Service } from '@kpng/playground'
+import { demoName } from './demo-service.js'
 
 /** The port of the demo Service: above 1023, so that nobody needs to be root. */
-export const demoPort = 8080
+const demoPort = 8080
 
 /** A Service with three pods. Objects that a data folder kept from the last time are left as they are. */
 export function makeDemo({ objects }: Playground): void {
-  if (!objects.get('Deployment', 'web')) {
+  if (!objects.get('Deployment', demoName)) {
     objects.apply({
       apiVersion: 'apps/v1',
       kind: 'Deployment',
-      metadata: { name: 'web' },
+      metadata: { name: demoName },
       spec: {
         replicas: 3,
-        selector: { matchLabels: { app: 'web' } },
+        selector: { matchLabels: { app: demoName } },
         template: {
-          metadata: { labels: { app: 'web' } },
+          metadata: { labels: { app: demoName } },
           spec: { containers: [{ name: 'echo', image: 'echo', ports: [{ name: 'http', containerPort: 8080 }] }] },
         },
       },
     })
   }
-  if (!objects.get('Service', 'web')) {
+  if (!objects.get('Service', demoName)) {
     objects.apply({
       apiVersion: 'v1',
       kind: 'Service',
-      metadata: { name: 'web' },
-      spec: { selector: { app: 'web' }, ports: [{ name: 'http', port: demoPort, targetPort: 'http' }] },
+      metadata: { name: demoName },
+      spec: { selector: { app: demoName }, ports: [{ name: 'http', port: demoPort, targetPort: 'http' }] },
     })
   }
 }
 
-const isRoot = process.getuid?.() === 0
-
-/** What there is to try. */
-export function guide(kubeconfig: string, api: string, address: string): string {
-  return `
-A cluster on this machine: an API server, a node "playground", and a Service "web" with three pods.
-kpng watches it, proxies ${address}:${demoPort}, and calls it once a second. In another terminal:
-
-  export KUBECONFIG=${kubeconfig}
-  kubectl get nodes,services,endpointslices,pods -o wide
-  curl http://${address}:${demoPort}
-
-  kubectl scale deployment web --replicas 5                         more pods answer
-  kubectl label pod <name> playground.kpng.io/ready=false           one gets no more calls
-  kubectl delete pod <name>                                         it drains, another takes its place
-  kubectl label service web service.kubernetes.io/service-proxy-name=other
-                                                                    kpng leaves it alone; "…proxy-name-" takes that back
-  npx kpng-json --node-name playground${api === 'tcp://127.0.0.1:12090' ? '' : ` --api ${api.replace('tcp://', '')}`}                              what kpng tells the node
-
-${isRoot ? '' : "Without root, ports below 1024 cannot be opened: the API server's own Service, 127.96.0.1:443, is reported as failed.\n"}Ctrl-C stops everything.
-`
+/**
+ * The Service of the API server itself is left alone where it cannot be served: without root its port 443 cannot be opened, and no
+ * packet comes from the lab's node to the API server on the machine's loopback. Otherwise the first thing to be seen is a warning.
+ */
+export function leaveApiServiceAlone({ objects }: Playground): void {
+  const service = objects.get<Service>('Service', 'kubernetes')
+  if (!service) return
+  const { name, labels } = service.metadata
+  const others = { ...labels, 'service.kubernetes.io/service-proxy-name': 'none' }
+  objects.apply({ ...service, apiVersion: 'v1', kind: 'Service', metadata: { name, labels: others } })
 }

@@ -1,57 +1,161 @@
-import { once } from 'node:events'
+import { chownSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { KpngError, type Log } from '@kpng/api'
-import { userspaceBackend } from '@kpng/backend-userspace'
-import { pause, runBackend, wholeNumber } from '@kpng/client'
+import { KpngError } from '@kpng/api'
+import { wholeNumber } from '@kpng/client'
 import { type Server, serveApi } from '@kpng/core/sinks/api'
-import { changeSetsOf } from '@kpng/core/sinks/local'
 import { loadConnection, watchKube } from '@kpng/core/sources/kube'
 import { Store } from '@kpng/core/store'
-import { type Playground, startPlayground } from '@kpng/playground'
+import { type Playground, type PlaygroundOptions, startPlayground } from '@kpng/playground'
 import { booleanFlag, type Context, type Flags, given, textFlag } from '../context.js'
+import { exitInTime, onUnreadOutput } from '../exit.js'
 import { checkFolder } from '../files.js'
-import { demoAddress, keepCalling } from './caller.js'
-import { guide, makeDemo } from './demo.js'
+import { quietLog } from '../log.js'
+import { leaveApiServiceAlone, makeDemo } from './demo.js'
+import { demoName, demoService } from './demo-service.js'
+import { removeLeftovers } from './leftovers.js'
+import { loopbackDataPlane } from './loopback.js'
+import { render } from './screen.js'
+import { type DataPlane, Session } from './session.js'
+import { LogFile, Terminal, wantsColours } from './terminal.js'
 
-/** A whole cluster in one process: API server and pods, kpng's core, a userspace proxy, and somebody who calls. */
-export async function runPlayground(flags: Flags, context: Context): Promise<void> {
-  const { log, signal } = context
-  const dataDir = textFlag(flags, 'dataDir')
-  const kubeconfigPath = textFlag(flags, 'kubeconfig')
-  if (dataDir !== undefined) await checkFolder('--data-dir', dataDir)
-  if (kubeconfigPath !== undefined) await checkFolder('--kubeconfig', dirname(kubeconfigPath))
-  const playground = await startPlayground({
-    log,
-    port: wholeNumber('--port', textFlag(flags, 'port') ?? '0'),
-    ...given('serviceCidrs', textFlag(flags, 'serviceCidr')?.split(',')),
-    ...given('podCidr', textFlag(flags, 'podCidr')),
-    ...given('dataDir', dataDir),
-    ...given('kubeconfigPath', kubeconfigPath),
-  })
-  const store = new Store()
+/** A whole cluster in one process: API server and pods, kpng's core, a data plane, and somebody who calls. */
+export async function runPlayground(flags: Flags, outer: Context): Promise<void> {
+  const context = { ...outer, log: quietLog(outer.log) }
+  // A closed terminal window or pipe ends it as Ctrl-C does: there may be a lab to take down.
+  process.once('SIGHUP', () => context.stop())
+  onUnreadOutput(() => context.stop())
+  exitInTime(context.signal, context.log)
+  await checkPaths(flags)
+  removeLeftovers()
+  const dataPlane = await dataPlaneFor(flags, context)
+  let playground: Playground | undefined
   let server: Server | undefined
   try {
+    playground = await startPlayground({ log: context.log, ...optionsFrom(flags), ...dataPlane.options })
+    giveToCaller(playground.kubeconfigPath, flags)
+    const store = new Store()
     server = await serveSomewhere(store, textFlag(flags, 'listen'), context)
+    if (!dataPlane.servesApiService) leaveApiServiceAlone(playground)
     const demo = booleanFlag(flags, 'demo', true)
     if (demo) makeDemo(playground)
-    const address = demoAddress(playground)
-    if (demo && address !== undefined) console.log(guide(playground.kubeconfigPath, server.address, address))
-    else console.log(`\nexport KUBECONFIG=${playground.kubeconfigPath}\n`)
-    let proxying = () => {}
-    const firstSync = new Promise<void>((resolve) => {
-      proxying = resolve
-    })
+    for (const line of firstLines(playground, dataPlane)) console.log(line)
     await Promise.all([
       watch(playground, store, context),
-      proxy(playground, store, log, signal, proxying),
-      demo &&
-        Promise.race([firstSync, once(signal, 'abort')]).then(() =>
-          keepCalling(playground, signal, console.log, pause),
-        ),
+      demo
+        ? showDemo(playground, dataPlane, store, context.signal, textFlag(flags, 'logFormat') === 'json')
+        : dataPlane.serve(store, playground.nodeName, () => {}),
     ])
   } finally {
+    // If one part failed, the others must end too.
+    context.stop()
     await server?.close(500)
-    await playground.close()
+    await playground?.close()
+    await dataPlane.close()
+  }
+}
+
+async function dataPlaneFor(flags: Flags, context: Context): Promise<DataPlane> {
+  const lab = textFlag(flags, 'lab')
+  if (lab === undefined) return loopbackDataPlane(flags, context)
+  if (lab !== 'nft') throw new KpngError('usage', `--lab takes nft, not "${lab}".`)
+  for (const [name, flag] of [
+    ['serviceCidr', '--service-cidr'],
+    ['podCidr', '--pod-cidr'],
+    ['dataDir', '--data-dir'],
+  ] as const) {
+    if (textFlag(flags, name) === undefined) continue
+    throw new KpngError('usage', `The lab has addresses of its own, made anew each time. Leave out ${flag}.`)
+  }
+  return (await import('./lab.js')).labDataPlane(context)
+}
+
+/** Before anything is started. */
+async function checkPaths(flags: Flags): Promise<void> {
+  const dataDir = textFlag(flags, 'dataDir')
+  const kubeconfig = textFlag(flags, 'kubeconfig')
+  if (dataDir !== undefined) await checkFolder('--data-dir', dataDir)
+  if (kubeconfig !== undefined) await checkFolder('--kubeconfig', dirname(kubeconfig))
+}
+
+const optionsFrom = (flags: Flags): PlaygroundOptions => ({
+  port: wholeNumber('--port', textFlag(flags, 'port') ?? '0'),
+  ...given('podCidr', textFlag(flags, 'podCidr')),
+  ...given('dataDir', textFlag(flags, 'dataDir')),
+  ...given('kubeconfigPath', textFlag(flags, 'kubeconfig')),
+})
+
+/** With sudo, kubectl runs as the user who called it: the kubeconfig and its temporary folder are theirs. */
+function giveToCaller(kubeconfigPath: string, flags: Flags): void {
+  const { SUDO_UID, SUDO_GID } = process.env
+  if (SUDO_UID === undefined || SUDO_GID === undefined || process.getuid?.() !== 0) return
+  const isTemporary = flags.kubeconfig === undefined && flags.dataDir === undefined
+  for (const path of [kubeconfigPath, ...(isTemporary ? [dirname(kubeconfigPath)] : [])])
+    chownSync(path, Number(SUDO_UID), Number(SUDO_GID))
+}
+
+/** What stays on the terminal when the screen is gone: at most five lines. */
+function firstLines({ kubeconfigPath, objects }: Playground, { title, note, hints }: DataPlane): string[] {
+  const service = demoService(objects)
+  const [first] = hints(service)
+  return [
+    `kpng playground: an API server, pods, and ${title}. Ctrl-C ends it. In another terminal:`,
+    ...(note === undefined ? [] : [note]),
+    `  export KUBECONFIG=${kubeconfigPath}`,
+    ...(service ? [`  kubectl scale deployment ${demoName} --replicas 5`] : []),
+    ...(first ? [`  ${first.command}`] : []),
+  ]
+}
+
+/** On a terminal a screen that follows what happens, else a line for each thing that does. */
+async function showDemo(
+  playground: Playground,
+  dataPlane: DataPlane,
+  store: Store,
+  signal: AbortSignal,
+  // The JSON log does not go through the stream that the screen takes over.
+  logsJson: boolean,
+): Promise<void> {
+  const { stdout, stderr } = process
+  const hasScreen = stdout.isTTY && !(stderr.isTTY && logsJson)
+  const log = hasScreen ? new LogFile() : undefined
+  let terminal: Terminal | undefined
+  const session = new Session(playground, dataPlane, (line) => {
+    if (terminal) terminal.update()
+    else if (line !== undefined) console.log(line)
+  })
+  try {
+    if (log) {
+      const draw = (columns: number, rows: number) =>
+        render(
+          {
+            ...session,
+            dataPlane: dataPlane.title,
+            hints: session.hints(),
+            logPath: log.path,
+            warning: log.lastWarning,
+          },
+          columns,
+          rows,
+          wantsColours(stdout),
+        )
+      terminal = new Terminal(stdout, log, draw)
+    }
+    let begin = () => {}
+    const firstEndpoint = new Promise<void>((resolve) => {
+      begin = resolve
+    })
+    signal.addEventListener('abort', () => begin(), { once: true })
+    await Promise.all([
+      dataPlane.serve(store, playground.nodeName, (times) => {
+        session.synced(times)
+        if (session.service?.endpoints.some(({ state }) => state === 'ready')) begin()
+      }),
+      firstEndpoint.then(() => session.callUntil(signal)),
+    ])
+  } finally {
+    terminal?.close()
+    if (log?.lastWarning === undefined) log?.remove()
+    else console.log(`The last warning was: ${log.lastWarning}\nThe log is kept until the next start: ${log.path}`)
   }
 }
 
@@ -64,19 +168,6 @@ async function watch(playground: Playground, store: Store, { log, signal, events
   }
 }
 
-async function proxy(
-  playground: Playground,
-  store: Store,
-  log: Log,
-  signal: AbortSignal,
-  onSync: () => void,
-): Promise<void> {
-  // The pods are on loopback, where a real proxy must not lead to. Node ports are on loopback too: nothing of a playground is
-  // reachable from another machine.
-  const backend = userspaceBackend({ log, allowLoopback: true, nodePortAddresses: ['localhost'] })
-  await runBackend(backend, { changeSets: changeSetsOf(store), nodeName: playground.nodeName, log, signal, onSync })
-}
-
 /** The usual address when it is free; a first try should not fail because something else runs there. */
 async function serveSomewhere(store: Store, listen: string | undefined, { log, events }: Context): Promise<Server> {
   const onSent = (items: number) => events.countNodeLocalEvents(items)
@@ -84,7 +175,7 @@ async function serveSomewhere(store: Store, listen: string | undefined, { log, e
     return await serveApi({ store, log, onSent, ...given('listen', listen) })
   } catch (error) {
     if (!(error instanceof KpngError) || error.code !== 'unavailable') throw error
-    log.warn('The kpng API is served elsewhere', { reason: error.message })
+    log.info('The kpng API is served elsewhere', { reason: error.message })
     return await serveApi({ store, log, onSent, listen: 'tcp://127.0.0.1:0' })
   }
 }

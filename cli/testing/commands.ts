@@ -21,10 +21,15 @@ export class Running {
   stdout = ''
   stderr = ''
 
-  constructor(name: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-    this.child = spawn(process.execPath, [bin(name), ...args], {
+  constructor(
+    program: string,
+    args: readonly string[],
+    env: NodeJS.ProcessEnv = {},
+    input: 'ignore' | 'pipe' = 'ignore',
+  ) {
+    this.child = spawn(program, args, {
       env: { ...process.env, ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: [input, 'pipe', 'pipe'],
     })
     this.child.stdout?.on('data', (chunk) => {
       this.stdout += chunk
@@ -63,13 +68,19 @@ export class Commands {
   readonly #folders: string[] = []
 
   start(name: string, ...args: string[]): Running {
-    const running = new Running(name, args)
-    this.#running.push(running)
-    return running
+    return this.startWith({}, name, ...args)
   }
 
   startWith(env: NodeJS.ProcessEnv, name: string, ...args: string[]): Running {
-    const running = new Running(name, args, env)
+    return this.#keep(new Running(process.execPath, [bin(name), ...args], env))
+  }
+
+  /** Another program, with a standard input to write to. */
+  startProgram(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Running {
+    return this.#keep(new Running(program, args, env, 'pipe'))
+  }
+
+  #keep(running: Running): Running {
     this.#running.push(running)
     return running
   }

@@ -38,7 +38,7 @@ let agent: Promise<string> | undefined
 export async function bundledAgent(): Promise<readonly string[]> {
   agent ??= (async () => {
     const path = programPath('agent')
-    await bundle(new URL('agent/main.ts', import.meta.url), path)
+    await bundle(new URL('../lab/agent/main.ts', import.meta.url), path)
     // One file for all runs, replaced as a whole: another run may be starting agents from it.
     renameSync(path, `${folder}agent.mjs`)
     return `${folder}agent.mjs`

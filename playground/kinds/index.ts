@@ -1,4 +1,5 @@
 import type { ServiceNetwork } from '../services/network.js'
+import { configMapKind, secretKind, serviceAccountKind } from './config.js'
 import { deploymentKind } from './deployment.js'
 import { endpointSliceKind, endpointsKind } from './endpoints.js'
 import { eventKind, newEventKind } from './event.js'
@@ -14,11 +15,14 @@ export class Kinds {
 
   constructor(network: ServiceNetwork) {
     this.all = [
+      configMapKind,
       endpointsKind,
       eventKind,
       namespaceKind,
       nodeKind,
       podKind,
+      secretKind,
+      serviceAccountKind,
       serviceKind(network),
       deploymentKind,
       endpointSliceKind,

@@ -197,6 +197,25 @@ export interface KubeEvent extends KubeObject {
   reportingInstance?: string
 }
 
+export interface ConfigMap extends KubeObject {
+  data?: Record<string, string>
+  /** In base64. */
+  binaryData?: Record<string, string>
+  immutable?: boolean
+}
+
+export interface Secret extends KubeObject {
+  /** In base64. */
+  data?: Record<string, string>
+  stringData?: Record<string, string>
+  type?: string
+  immutable?: boolean
+}
+
+export interface ServiceAccount extends KubeObject {
+  secrets?: ObjectReference[]
+}
+
 export interface Deployment extends KubeObject {
   spec: Optional<{
     replicas: number

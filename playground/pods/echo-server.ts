@@ -19,6 +19,13 @@ export interface EchoPort {
   port: number
 }
 
+/** What runs in a pod. */
+export interface PodServer {
+  /** Opens every port on every address, or none. */
+  listen(addresses: readonly string[], ports: readonly EchoPort[]): Promise<void>
+  close(): Promise<void>
+}
+
 /** A connection is raw TCP unless it starts like an HTTP request; seven letters and a space are enough to tell. */
 const httpStart = /^(GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|TRACE) /
 const shortestDecision = 8
@@ -27,7 +34,7 @@ const shortestDecision = 8
  * The program in every sample pod: says its name and who asked. One TCP port speaks HTTP and plain lines, told apart by
  * the first bytes; UDP answers each datagram.
  */
-export class EchoServer {
+export class EchoServer implements PodServer {
   readonly #http: HttpServer
   readonly #tcp: Server[] = []
   readonly #udp: UdpSocket[] = []

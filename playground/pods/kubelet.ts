@@ -4,7 +4,7 @@ import { WorkQueue } from '../controllers/work-queue.js'
 import { clone, equal } from '../objects/json.js'
 import type { Node, Pod, PodStatus } from '../objects/kinds.js'
 import type { Store } from '../storage/store.js'
-import { type EchoPort, EchoServer } from './echo-server.js'
+import type { EchoIdentity, EchoPort, PodServer } from './echo-server.js'
 import type { PodAddresses } from './pod-addresses.js'
 import { failedStatus, runningStatus } from './pod-status.js'
 
@@ -12,7 +12,7 @@ import { failedStatus, runningStatus } from './pod-status.js'
 interface Sandbox {
   uid: string
   addresses: string[]
-  echo: EchoServer
+  echo: PodServer
   state: 'starting' | 'running' | 'stopped'
   readyAt: number
   stopAt?: number
@@ -21,6 +21,7 @@ interface Sandbox {
 export interface KubeletOptions {
   readyDelayMs: number
   addresses: PodAddresses
+  podServer: (identity: EchoIdentity) => PodServer
 }
 
 const component = 'kubelet'
@@ -100,7 +101,7 @@ export class Kubelet implements Controller {
     const { name, namespace } = splitKey(key)
     const had = (pod.status?.podIPs ?? []).map(({ ip }) => ip)
     const addresses = this.#options.addresses.take(key, had)
-    const echo = new EchoServer({ pod: name, namespace, node: pod.spec.nodeName ?? '' })
+    const echo = this.#options.podServer({ pod: name, namespace, node: pod.spec.nodeName ?? '' })
     const readyAt = Date.now() + this.#options.readyDelayMs
     const sandbox: Sandbox = { uid: pod.metadata.uid ?? '', addresses, echo, state: 'starting', readyAt }
     this.#sandboxes.set(key, sandbox)

@@ -79,6 +79,11 @@ export class Objects {
     return true
   }
 
+  /** Calls back after each change to an object of this kind. Returns the function that ends it. */
+  onChange(kind: string, listener: () => void): () => void {
+    return this.#registry.store.subscribe(resourceOf(this.#kindCalled(kind)), listener)
+  }
+
   /** Waits until the object (undefined: gone) is as wanted. Rejects after `timeoutMs` (default 10000) with its last state. */
   waitFor<T extends KubeObject = KubeObject>(
     kind: string,

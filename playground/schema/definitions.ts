@@ -1,3 +1,4 @@
+import { configTypes } from './config-types.js'
 import { appsTypes, autoscalingTypes, discoveryTypes, eventsTypes, networkingTypes } from './group-types.js'
 import { metaTypes } from './meta-types.js'
 import { nodeTypes } from './node-types.js'
@@ -10,7 +11,7 @@ const corePrefix = 'io.k8s.api.core.v1.'
 
 const packages: readonly [string, string][] = [
   [metaPrefix, metaTypes],
-  [corePrefix, serviceTypes + nodeTypes + podTypes],
+  [corePrefix, serviceTypes + nodeTypes + podTypes + configTypes],
   ['io.k8s.api.discovery.v1.', discoveryTypes],
   ['io.k8s.api.networking.v1.', networkingTypes],
   ['io.k8s.api.events.v1.', eventsTypes],
@@ -27,6 +28,7 @@ export const definitions: ReadonlyMap<string, Definition> = new Map(
 
 const scalars: Readonly<Record<string, { type: string; format?: string }>> = {
   string: { type: 'string' },
+  bytes: { type: 'string', format: 'byte' },
   boolean: { type: 'boolean' },
   int32: { type: 'integer', format: 'int32' },
   int64: { type: 'integer', format: 'int64' },

@@ -96,6 +96,8 @@ function decodeOne(wire: WireValue, owner: Definition, field: Field): unknown {
     case 'int32':
     case 'int64':
       return wire
+    case 'bytes':
+      return Buffer.isBuffer(wire) ? wire.toString('base64') : ''
     case 'Quantity':
       return textOf(messageOf(wire).get(1))
     case 'IntOrString': {

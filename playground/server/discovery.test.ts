@@ -44,6 +44,8 @@ describe('discovery', () => {
         scope: 'Namespaced',
         subresources: [{ subresource: 'status' }, { subresource: 'scale' }],
       },
+      // Known by name only.
+      ...['statefulsets', 'daemonsets', 'replicasets'].map((resource) => ({ resource, verbs: [] })),
     ])
   })
   it('knows what is none of it', () => {

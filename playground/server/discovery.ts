@@ -1,5 +1,6 @@
 import type { Kinds } from '../kinds/index.js'
 import { allVerbs, apiVersionOf, type Kind } from '../kinds/kind.js'
+import { type MissingKind, missingKinds } from '../kinds/missing.js'
 
 /** Kinds that answer a question and are not stored. */
 export const reviewKinds = [
@@ -58,6 +59,15 @@ const reviewsOf = (group: string): Resource[] =>
       verbs: ['create'],
     }))
 
+/** Without verbs: known by name, and nothing can be done with it. */
+const missingResource = ({ plural, kind, ...rest }: MissingKind): Resource => ({
+  ...rest,
+  name: plural,
+  singularName: kind.toLowerCase(),
+  kind,
+  verbs: [],
+})
+
 /** What this server has, in the three ways clients ask for it. */
 export class Discovery {
   readonly #groupVersions: (GroupVersion & { resources: Resource[] })[]
@@ -74,6 +84,12 @@ export class Discovery {
       resources: reviewsOf(group),
     }))
     this.#groupVersions = [...stored, ...reviews]
+    for (const missing of missingKinds) {
+      const { group, version } = missing
+      const found = this.#groupVersions.find((item) => item.group === group && item.version === version)
+      if (found) found.resources.push(missingResource(missing))
+      else this.#groupVersions.push({ group, version, resources: [missingResource(missing)] })
+    }
   }
 
   /** The answer to a discovery path; undefined when it is none. */

@@ -1,12 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Kinds } from '../kinds/index.js'
+import { onlyTheseKinds } from '../kinds/missing.js'
 import { openApiV3, openApiV3Index } from '../schema/openapi.js'
 import { openApiV2, openApiV2Protobuf } from '../schema/openapi-v2.js'
 import { methodNotAllowed, unknownResource } from '../status/status.js'
 import { Discovery, reviewKinds } from './discovery.js'
 import { readBody, sendJson, sendText } from './respond.js'
 
-export const serverVersion = { major: '1', minor: '34', gitVersion: 'v1.34.0+kpng' }
+/** The release whose API the playground follows, and the newest whose kubectl its tests have run. kubectl warns if it is two minor versions away. */
+export const serverVersion = { major: '1', minor: '33', gitVersion: 'v1.33.0+kpng' }
 
 const publicPaths = /^\/(healthz|livez|readyz|version)(\/.*)?$/
 const openApiV2Type = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
@@ -48,6 +50,17 @@ export class Documents {
       const document = rest.length === 0 ? openApiV3Index(this.#kinds) : openApiV3(this.#kinds, group, groupVersion)
       if (!document) throw unknownResource()
       sendJson(response, 200, document)
+      return true
+    }
+    if (url.pathname === '/apis/apiextensions.k8s.io/v1/customresourcedefinitions') {
+      // kubectl asks for them when a file has a kind that it cannot find, and stops if it gets no list.
+      const list = {
+        kind: 'CustomResourceDefinitionList',
+        apiVersion: 'apiextensions.k8s.io/v1',
+        metadata: {},
+        items: [],
+      }
+      sendJson(response, 200, list, [onlyTheseKinds(this.#kinds)])
       return true
     }
     const answer = this.#discovery.answer(url.pathname.replace(/\/$/, ''), accept, request.headers.host ?? '')

@@ -3,6 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Log } from '@kpng/api'
 import type { Faults } from '../faults.js'
 import { apiVersionOf, resourceOf } from '../kinds/kind.js'
+import { missingKindAt, noSuchFeature, noSuchKind } from '../kinds/missing.js'
+import type { Pod } from '../objects/kinds.js'
 import { keyOf } from '../objects/types.js'
 import { patchTypes } from '../registry/patch.js'
 import type { Registry } from '../registry/registry.js'
@@ -63,8 +65,12 @@ export class Handler {
 
   async #answer(request: IncomingMessage, url: URL, response: ServerResponse): Promise<void> {
     const route = routeOf(url.pathname, this.#options.registry.kinds)
-    if (!route) return this.#documents.answerReview(request, url, response)
-    checkSubresource(route)
+    if (!route) {
+      const missing = missingKindAt(url.pathname)
+      if (missing) throw noSuchKind(missing, this.#options.registry.kinds)
+      return this.#documents.answerReview(request, url, response)
+    }
+    this.#checkSubresource(route)
     const query = url.searchParams
     const include = (query.get('includeObject') || 'Metadata') as IncludeObject
     const form = representationFor(route.kind, request.headers.accept ?? '', include)
@@ -81,6 +87,14 @@ export class Handler {
       body: body.length === 0 ? undefined : parseBody(body, bodyDefinition(request.method, route)),
     }
     this.#write(request.method ?? '', write, form, response)
+  }
+
+  #checkSubresource({ kind, namespace, name = '', subresource }: Route): void {
+    const status = subresource === 'status' && kind.hasStatus
+    const scale = subresource === 'scale' && kind.hasScale
+    if (subresource === '' || status || scale) return
+    const pod = kind.plural === 'pods' && (this.#options.registry.get(kind, namespace, name) as Pod)
+    throw (pod && noSuchFeature(subresource, pod)) || unknownResource()
   }
 
   async #read(route: Route, query: URLSearchParams, form: Representation, response: ServerResponse): Promise<void> {
@@ -141,10 +155,4 @@ function sendWritten({ code, object, warnings }: Written, form: Representation, 
 function bodyDefinition(method: string | undefined, { kind, subresource }: Route): Definition | undefined {
   if (method === 'DELETE') return definitions.get('io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions')
   return definitions.get(subresource === 'scale' ? 'io.k8s.api.autoscaling.v1.Scale' : kind.type)
-}
-
-function checkSubresource({ kind, subresource }: Route): void {
-  const status = subresource === 'status' && kind.hasStatus
-  const scale = subresource === 'scale' && kind.hasScale
-  if (subresource !== '' && !status && !scale) throw unknownResource()
 }

@@ -9,7 +9,7 @@ const read = /readFileSync\(\s*new URL\(\s*'([^']+)'\s*,\s*import\.meta\.url\s*\
  * Sources that may look beside themselves for what is not there. Labs are told how to start their agents, and look for the agents'
  * program only if they are not; whether tests can use koffi is asked in tests only.
  */
-export const mayLookInVain = ['linux/testing/agent.ts', 'linux/testing/requirements.ts']
+export const mayLookInVain = ['linux/lab/agent.ts', 'linux/lab/requirements.ts']
 
 /** Where the single file is. */
 const ownUrl = "require('node:url').pathToFileURL(__filename).href"

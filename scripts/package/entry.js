@@ -8,7 +8,8 @@ const names = ['kpng', 'kpng-json', 'kpng-callout']
 const name = basename((process.argv[1] ?? '').replaceAll('\\', '/')).replace(/\.(exe|cjs)$/i, '')
 const known = names.includes(name) ? name : 'kpng'
 
-isSingleFile()
+// The bundle of the container image is run by a Node beside it, and is started again with its own path.
+if (process.getBuiltinModule?.('node:sea').isSea()) isSingleFile()
 main(process.argv.slice(2), known).then((code) => {
   process.exitCode = code
 })

@@ -22,9 +22,10 @@ export interface LinkEnd<Host extends string> {
 
 export type Link<Host extends string> = readonly [near: LinkEnd<Host>, far: LinkEnd<Host>]
 
-/** A lab as data: network namespaces ("hosts") and the links between them. */
+/** A lab, or a part of one, as data: network namespaces ("hosts") and the links between them. */
 export interface LabPlan<Host extends string> {
   readonly hosts: readonly Host[]
+  /** Between these hosts, or from them to hosts that the lab has already. */
   readonly links?: readonly Link<Host>[]
   /** Default `host`. */
   readonly roles?: Readonly<Partial<Record<Host, Role>>>
@@ -39,13 +40,13 @@ let count = 0
  * a kill; what a killed process left is removed by the next lab.
  */
 export class Lab<Host extends string> {
-  readonly #plan: LabPlan<Host>
+  readonly #hosts = new Set<Host>()
   readonly #number = ++count
   readonly #agents = new Set<Agent<Methods>>()
+  #links = 0
   #isClosed = false
 
-  private constructor(plan: LabPlan<Host>) {
-    this.#plan = plan
+  private constructor() {
     process.once('exit', this.#removeNow)
   }
 
@@ -53,9 +54,9 @@ export class Lab<Host extends string> {
   static async start<Host extends string>(plan: LabPlan<Host>): Promise<Lab<Host>> {
     requireLab()
     await sweepLeftovers()
-    const lab = new Lab(plan)
+    const lab = new Lab<Host>()
     try {
-      await lab.#build()
+      await lab.add(plan)
       return lab
     } catch (error) {
       await lab.close()
@@ -95,43 +96,61 @@ export class Lab<Host extends string> {
     return agent
   }
 
+  /** Adds hosts and links to a lab that runs. */
+  async add({ hosts, links = [], roles, lines }: LabPlan<Host>): Promise<void> {
+    const firstLink = this.#links
+    this.#links += links.length
+    for (const host of hosts) this.#hosts.add(host)
+    const touched = new Set([...hosts, ...links.flat().map(({ host }) => host)])
+    const each = (work: (host: Host) => Promise<unknown>) => Promise.all([...touched].map(work))
+    await ipBatch(
+      undefined,
+      hosts.map((host) => `netns add ${this.namespaceOf(host)}`),
+    )
+    await Promise.all(
+      hosts.map((host) => this.run(host, 'sh', ['-s'], { input: settingsScript(roles?.[host] ?? 'host') })),
+    )
+    if (links.length > 0)
+      await ipBatch(
+        undefined,
+        linkLines(links, (host) => this.namespaceOf(host), firstLink),
+      )
+    await each((host) => this.ip(host, addressLines(links, host, firstLink)))
+    await each(async (host) => lines?.[host] && this.ip(host, lines[host] ?? []))
+  }
+
+  /** Removes one host with its agents and its links. */
+  async remove(host: Host): Promise<void> {
+    if (!this.#hosts.has(host) || this.#isClosed) return
+    const agents = [...this.#agents].filter(({ name }) => name === host)
+    for (const agent of agents) this.#agents.delete(agent)
+    await Promise.all(agents.map((agent) => agent.stop()))
+    await endProcessesIn(this.namespaceOf(host))
+    await ipBatch(undefined, [`netns delete ${this.namespaceOf(host)}`])
+    this.#hosts.delete(host)
+  }
+
   /** Ends the agents and everything else in the namespaces, and removes them. May be called twice. */
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
     await Promise.all([...this.#agents].map((agent) => agent.stop()))
-    await Promise.all(this.#plan.hosts.map((host) => endProcessesIn(this.namespaceOf(host))))
+    await Promise.all([...this.#hosts].map((host) => endProcessesIn(this.namespaceOf(host))))
     process.off('exit', this.#removeNow)
     this.#removeNow()
   }
 
   readonly #removeNow = (): void => {
-    const namespaces = this.#plan.hosts.map((host) => this.namespaceOf(host))
+    const namespaces = [...this.#hosts].map((host) => this.namespaceOf(host))
     // A namespace without a name lives on with whatever runs in it, and nobody finds that again.
     for (const namespace of namespaces) endProcessesInNow(namespace)
     ipBatchNow(namespaces.map((namespace) => `netns delete ${namespace}`))
   }
-
-  async #build(): Promise<void> {
-    const { hosts, links = [], roles, lines } = this.#plan
-    const each = (work: (host: Host) => Promise<unknown>) => Promise.all(hosts.map(work))
-    await ipBatch(
-      undefined,
-      hosts.map((host) => `netns add ${this.namespaceOf(host)}`),
-    )
-    await each((host) => this.run(host, 'sh', ['-s'], { input: settingsScript(roles?.[host] ?? 'host') }))
-    if (links.length > 0)
-      await ipBatch(
-        undefined,
-        linkLines(links, (host) => this.namespaceOf(host)),
-      )
-    await each((host) => this.ip(host, addressLines(links, host)))
-    await each(async (host) => lines?.[host] && this.ip(host, lines[host] ?? []))
-  }
 }
 
 /** The hardware address of one end of a link: known before the link exists. */
-const hardwareAddress = (link: number, end: 0 | 1): string => `02:00:00:00:${twoDigits(link)}:${twoDigits(end)}`
+const hardwareAddress = (link: number, end: 0 | 1): string =>
+  `02:00:00:${twoDigits(link >> 8)}:${twoDigits(link & 0xff)}:${twoDigits(end)}`
 
 const twoDigits = (number: number): string => number.toString(16).padStart(2, '0')
 
@@ -143,8 +162,10 @@ const twoDigits = (number: number): string => number.toString(16).padStart(2, '0
 export function linkLines<Host extends string>(
   links: readonly Link<Host>[],
   namespaceOf: (host: Host) => string,
+  firstLink = 0,
 ): string[] {
-  return links.map(([near, far], number) => {
+  return links.map(([near, far], place) => {
+    const number = firstLink + place
     const end = ({ device, host }: LinkEnd<Host>, index: number, which: 0 | 1) =>
       `name ${device} index ${index + number} address ${hardwareAddress(number, which)} netns ${namespaceOf(host)}`
     return `link add ${end(near, 100, 0)} type veth peer ${end(far, 200, 1)}`
@@ -152,9 +173,10 @@ export function linkLines<Host extends string>(
 }
 
 /** Lines for `ip -batch` in the namespace of a host: its interfaces come up and get their addresses. */
-export function addressLines<Host extends string>(links: readonly Link<Host>[], host: Host): string[] {
+export function addressLines<Host extends string>(links: readonly Link<Host>[], host: Host, firstLink = 0): string[] {
   const lines = ['link set lo up']
-  for (const [number, [near, far]] of links.entries()) {
+  for (const [place, [near, far]] of links.entries()) {
+    const number = firstLink + place
     if (near.host === host) lines.push(...endLines(near, far, hardwareAddress(number, 1)))
     if (far.host === host) lines.push(...endLines(far, near, hardwareAddress(number, 0)))
   }

@@ -97,7 +97,7 @@ export class Agent<M extends Methods = AgentMethods> {
 
 /** The agent of this package. From the sources the compiled one is taken, since Node must be able to run it. */
 export function agentCommand(): readonly string[] {
-  const places = ['agent/main.js', '../dist/testing/agent/main.js'].map((path) =>
+  const places = ['agent/main.js', '../dist/lab/agent/main.js'].map((path) =>
     fileURLToPath(new URL(path, import.meta.url)),
   )
   const found = places.find((path) => existsSync(path))

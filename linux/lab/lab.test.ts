@@ -5,10 +5,10 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { bundleCode, bundledAgent, programPath } from '../testing/bundle.js'
 import type { Agent } from './agent.js'
-import { bundleCode, bundledAgent, programPath } from './bundle.js'
 import { addressLines, Lab, type LabPlan, linkLines } from './lab.js'
-import { makerOf, namespaceName, namespacesOf, sweepLeftovers } from './leftovers.js'
+import { isAlive, makerOf, namespaceName, namespacesOf, sweepLeftovers } from './leftovers.js'
 import { whySkipped } from './requirements.js'
 
 const why = whySkipped('labs of network namespaces')
@@ -64,7 +64,50 @@ test('namespaces of labs are told from those of others', () => {
   }
 })
 
+test.skipIf(process.platform !== 'linux')(
+  'a process that has ended is not alive, even if nobody has waited for it',
+  async () => {
+    // The shell becomes a `sleep`, which never waits for the child that the shell had.
+    const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'])
+    onTestFinished(() => void parent.kill('SIGKILL'))
+    const [line] = await once(parent.stdout, 'data')
+    const pid = Number(String(line))
+    await expect.poll(() => readFileSync(`/proc/${pid}/stat`, 'utf8'), { timeout: 30_000 }).toContain(') Z ')
+    expect(isAlive(pid)).toBe(false)
+    expect(isAlive(process.pid)).toBe(true)
+  },
+)
+
 describe.skipIf(why !== undefined)('a lab', () => {
+  test('grows and shrinks while it runs', async () => {
+    const growing = await Lab.start<string>({ hosts: ['hub'], roles: { hub: 'router' } })
+    try {
+      for (const [place, host] of ['one', 'two'].entries()) {
+        await growing.add({
+          hosts: [host],
+          links: [
+            [
+              { host: 'hub', device: host, ips: ['10.71.0.1'] },
+              { host, device: 'eth0', ips: [`10.72.0.${place + 1}`] },
+            ],
+          ],
+          lines: { [host]: ['route add default via 10.71.0.1 dev eth0 onlink'] },
+        })
+      }
+      const [one, two] = [
+        await growing.startAgent('one', await bundledAgent()),
+        await growing.startAgent('two', await bundledAgent()),
+      ]
+      const to = { protocol: 'TCP', ip: '10.72.0.2', port: 8080 } as const
+      await two.call('serve', [to])
+      expect(await one.call('probe', { to, timeoutMs: 5000 })).toMatchObject({ outcome: 'reached', server: 'two' })
+      await growing.remove('two')
+      expect(await growing.run('hub', 'ip', ['-br', 'link'])).not.toContain('two')
+      expect((await namespacesOf(process.pid)).filter((name) => name.endsWith('-two'))).toEqual([])
+    } finally {
+      await growing.close()
+    }
+  })
   let lab: Lab<(typeof plan.hosts)[number]>
   let client: Agent
   let server: Agent

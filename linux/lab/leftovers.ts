@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { outputOf } from '../program.js'
 import { ipBatchNow } from './ip.js'
@@ -16,12 +17,17 @@ export function makerOf(namespace: string): number | undefined {
 export const namespacesOf = async (pid: number): Promise<string[]> =>
   (await readdir('/run/netns').catch(() => [])).filter((name) => makerOf(name) === pid)
 
-const isAlive = (pid: number): boolean => {
+/** A process that has ended but that nobody has waited for is not alive: in containers without an init it stays for ever. */
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
-    return true
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return process.platform !== 'linux'
   }
 }
 
