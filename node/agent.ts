@@ -5,7 +5,7 @@ import { configz, flagz, type ResolvedSettings } from './config/index.js'
 import { HealthCheckNodePorts, healthHandler, ProxyHealth } from './health/index.js'
 import { countObservations, type MetricsMode, ProxyMetrics, type Readings } from './metrics/index.js'
 import { NodeObserver } from './observer.js'
-import { listen, statusHandler, type Verbosity } from './server/index.js'
+import { listen, refuseUnknownHosts, statusHandler, type Verbosity } from './server/index.js'
 import { EventRecorder } from './system/index.js'
 
 export interface NodeAgentOptions {
@@ -89,6 +89,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     ...common,
     name: 'metrics',
     address: settings.metricsBindAddress,
+    refuse: refuseUnknownHosts(nodeName),
     handler: statusHandler({
       mode,
       registry: metrics.registry,
