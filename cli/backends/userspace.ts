@@ -47,6 +47,10 @@ export const userspaceLinuxCommand: BackendCommand = {
     addFlags(
       command
         .option('--capture <how>', 'nft, iptables, or none: listen on the addresses of the Services', 'nft')
+        .option(
+          '--table <name>',
+          'name of the nftables tables, or what iptables chains are named after; default: kpng-userspace, or kpng-userspace-<service-proxy-name>',
+        )
         .option('--bind-address <addresses>', 'where proxy ports are opened; default: every address')
         .option('--port-range <range>', 'proxy ports, such as 30000-30999; default: any free port'),
     ),
@@ -60,6 +64,7 @@ export const userspaceLinuxCommand: BackendCommand = {
     const range = textFlag(flags, 'portRange')
     const portals = {
       log,
+      table: textFlag(flags, 'table') ?? defaultTable(textFlag(flags, 'serviceProxyName')),
       bindAddresses: listFlag(flags, 'bindAddress'),
       ...given('portRange', range === undefined ? undefined : parsePortRange(range)),
     }
@@ -73,6 +78,12 @@ export const userspaceLinuxCommand: BackendCommand = {
     return userspaceBackend({ ...(await optionsFrom(flags, context)), log, capture: capture() })
   },
 }
+
+/** A specialised proxier runs beside the main one, with tables of its own. */
+const defaultTable = (serviceProxyName: string | undefined): string =>
+  ['kpng-userspace', ...(serviceProxyName === undefined ? [] : [serviceProxyName])]
+    .join('-')
+    .replace(/[^a-zA-Z0-9._-]/g, '-')
 
 export const userspaceWindowsCommand: BackendCommand = {
   name: 'to-winuserspace',
