@@ -1,6 +1,7 @@
 import type { Family, Log } from '@kpng/api'
 import type { Backend } from '@kpng/client'
 import { type FrontendBackend, FrontendTable } from '@kpng/dataplane'
+import { watchOpenFiles } from '@kpng/linux'
 import { configz, flagz, type ResolvedSettings } from './config/index.js'
 import { HealthCheckNodePorts, healthHandler, ProxyHealth } from './health/index.js'
 import { countObservations, type MetricsMode, ProxyMetrics, type Readings } from './metrics/index.js'
@@ -106,6 +107,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     throw error
   })
   void events?.starting()
+  watchOpenFiles({ log, signal })
   const close = async () => {
     await Promise.all([healthServer.close(), statusServer.close(), healthCheckNodePorts.close()])
   }

@@ -1,5 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import type { Log } from '@kpng/api'
+import { openFiles, openFilesLimit } from '@kpng/linux'
+
+/** Where the limit cannot be read there is none that we know of. Infinity has no eighth. */
+const noLimit = Number.MAX_SAFE_INTEGER
 
 const codes = new Set(['EMFILE', 'ENFILE'])
 
@@ -32,7 +35,7 @@ export class Descriptors {
   #timer: NodeJS.Timeout | undefined
   #usedUp = false
 
-  constructor(log: Log, limit = openFilesLimit(), openNow = openFiles()) {
+  constructor(log: Log, limit = openFilesLimit() ?? noLimit, openNow = openFiles() ?? 0) {
     this.#log = log
     const eighth = Math.max(16, Math.floor(limit / 8))
     this.#forClients = limit - Math.min(largestReserve, eighth)
@@ -99,23 +102,5 @@ export class Descriptors {
     this.#usedUp = false
     clearInterval(this.#timer)
     this.#log.info('Open files are below the limit again: connections are accepted as usual')
-  }
-}
-
-/** The limit of this process. Where it cannot be read there is none that we know of; infinity has no eighth. */
-function openFilesLimit(): number {
-  try {
-    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
-    return soft === undefined ? Number.MAX_SAFE_INTEGER : Number(soft)
-  } catch {
-    return Number.MAX_SAFE_INTEGER
-  }
-}
-
-function openFiles(): number {
-  try {
-    return readdirSync('/proc/self/fd').length
-  } catch {
-    return 0
   }
 }

@@ -26,9 +26,11 @@ export async function startCoreAgentFrom(
   if (profiling && metrics === undefined) {
     throw new KpngError('usage', '--profiling serves profiles beside the metrics. Give --metrics-bind-address too.')
   }
+  const { log, signal, version, verbosity, kube } = context
+  const { watchOpenFiles } = await import('@kpng/linux')
+  watchOpenFiles({ log, signal })
   if (healthz === undefined && metrics === undefined) return undefined
   const { settingsFromFlags, startCoreAgent } = await import('@kpng/node')
-  const { log, signal, version, verbosity, kube } = context
   const { healthzBindAddress, metricsBindAddress } = settingsFromFlags({
     healthzBindAddress: healthz,
     metricsBindAddress: metrics,
