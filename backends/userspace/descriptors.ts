@@ -24,21 +24,28 @@ const largestReserve = 64
  * Keeps the process below its limit of open files. Every connection needs two: the client's and the endpoint's. States:
  * *free*; *used up*: clients that were accepted wait unread, in order, until others end; *full*: clients are turned away. An eighth
  * of the limit is for those who wait. Some more is never given to clients: whoever programs the machine opens sockets and starts
- * programs, and must be able to however many clients there are.
+ * programs, and must be able to however many clients there are. Proxy sockets may have half of the limit: without a descriptor for a
+ * client they would be of no use, and without one for a program no packet would be steered to any of them.
  */
 export class Descriptors {
   readonly #log: Log
   readonly #forClients: number
   readonly #forConnections: number
+  readonly #forListening: number
+  readonly #forPrograms: number
   readonly #waiting: Waiter[] = []
   #open: number
+  #listening = 0
   #timer: NodeJS.Timeout | undefined
   #usedUp = false
 
   constructor(log: Log, limit = openFilesLimit() ?? noLimit, openNow = openFiles() ?? 0) {
     this.#log = log
     const eighth = Math.max(16, Math.floor(limit / 8))
-    this.#forClients = limit - Math.min(largestReserve, eighth)
+    const reserve = Math.min(largestReserve, eighth)
+    this.#forClients = limit - reserve
+    this.#forListening = Math.floor(limit / 2)
+    this.#forPrograms = limit - Math.floor(reserve / 2)
     this.#forConnections = this.#forClients - eighth
     this.#open = openNow
   }
@@ -60,6 +67,21 @@ export class Descriptors {
     return () => {
       this.#open--
       if (this.#usedUp && this.#open < this.#forConnections) this.#resumeOne()
+    }
+  }
+
+  /** Whether another proxy socket can be opened. */
+  get canListen(): boolean {
+    return this.#listening < this.#forListening && this.#open < this.#forPrograms
+  }
+
+  /** The same as `opened` for a proxy socket. */
+  listening(): () => void {
+    this.#listening++
+    const closed = this.opened()
+    return () => {
+      this.#listening--
+      closed()
     }
   }
 
