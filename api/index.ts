@@ -24,6 +24,8 @@ export * as globalv1 from './gen/globalv1/api_pb.js'
 export * as health from './gen/grpc/health/v1/health_pb.js'
 export * as localv1 from './gen/localv1/api_pb.js'
 export { toGoJson } from './go-json.js'
+export { HttpConnections, type HttpLimits, httpServerOptions } from './http-limits.js'
+export { hostProblem, originProblem } from './http-origin.js'
 export {
   addressBits,
   boundsOf,

@@ -32,6 +32,7 @@ export {
   textOf,
 } from './netlink/messages.js'
 export { AnswersLost, NetlinkSocket } from './netlink/socket.js'
+export { type OpenFilesOptions, openFiles, openFilesLimit, watchOpenFiles } from './open-files.js'
 export {
   isMissingProgram,
   outputOf,

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { lockName } from './name-lock.js'
 
@@ -18,6 +19,19 @@ describe.skipIf(process.platform !== 'linux')('lockName', () => {
   it('gives different names to different holders', async () => {
     const locks = [await lockName(`${name}-a`, 'a'), await lockName(`${name}-b`, 'b')]
     for (const lock of locks) await lock.release()
+  })
+
+  it('keeps no connection of whoever asks who has it', async () => {
+    const lock = await lockName(name, 'holder')
+    const asking = connect({ path: `\0kpng/${name}`.padEnd(108, '\0'), allowHalfOpen: true })
+    const failed = once(asking, 'error')
+    asking.resume()
+    await once(asking, 'end')
+    // The holder's end is gone, though this one is still open.
+    const knock = setInterval(() => asking.write('still here'), 5)
+    expect((await failed)[0]).toMatchObject({ code: 'EPIPE' })
+    clearInterval(knock)
+    await lock.release()
   })
 
   it('is free again when its holder is killed', async () => {

@@ -21,7 +21,8 @@ export async function lockName(name: string, holder: string): Promise<NameLock> 
   const path = `\0kpng/${name}`.padEnd(nameBytes, '\0')
   const server = createServer((socket) => {
     socket.on('error', () => {})
-    socket.end(holder)
+    // Whoever asks may keep its end open; this end must not stay open with it.
+    socket.end(holder, () => socket.destroy())
   })
   try {
     await listen(server, path)
@@ -33,6 +34,8 @@ export async function lockName(name: string, holder: string): Promise<NameLock> 
       `"${name}" is in use on this node by ${other}. Stop it first, or give this one another name.`,
     )
   }
+  // Without a listener, a connection that cannot be accepted would end the process.
+  server.on('error', () => {})
   server.unref()
   return { release: () => new Promise((resolve) => void server.close(() => resolve())) }
 }

@@ -11,6 +11,8 @@ export interface ProgramOptions {
   readonly limitMs: number
   /** A program that prints more is ended, and the call fails. Default 256 MiB. */
   readonly maxOutputBytes?: number
+  /** `inherit`: what the program says on standard error is seen at once, as if this process said it. Default: it is part of the result. */
+  readonly stderr?: 'inherit' | 'pipe'
   /** The whole environment of the program. Default: that of this process. */
   readonly env?: NodeJS.ProcessEnv
 }
@@ -20,7 +22,7 @@ export interface ProgramResult {
   readonly code: number
   /** What it printed on standard output. */
   readonly output: string
-  /** What it printed on standard error, without the spaces around it. */
+  /** What it printed on standard error, without the spaces around it. Empty if it was passed on. */
   readonly errors: string
 }
 
@@ -111,9 +113,13 @@ export function isMissingProgram(error: unknown): boolean {
 }
 
 /** Throws for what Node does not emit as an 'error' event: ENOMEM, arguments that are too long or hold a zero byte. */
-function start(command: string, args: readonly string[], { env = process.env }: ProgramOptions): ChildProcess {
+function start(
+  command: string,
+  args: readonly string[],
+  { env = process.env, stderr = 'pipe' }: ProgramOptions,
+): ChildProcess {
   try {
-    return spawn(command, args, { env, stdio: ['pipe', 'pipe', 'pipe'], windowsHide: true })
+    return spawn(command, args, { env, stdio: ['pipe', 'pipe', stderr], windowsHide: true })
   } catch (error) {
     throw cannotStart(command, error)
   }

@@ -1,11 +1,12 @@
 import type { Family, Log } from '@kpng/api'
 import type { Backend } from '@kpng/client'
 import { type FrontendBackend, FrontendTable } from '@kpng/dataplane'
+import { watchOpenFiles } from '@kpng/linux'
 import { configz, flagz, type ResolvedSettings } from './config/index.js'
 import { HealthCheckNodePorts, healthHandler, ProxyHealth } from './health/index.js'
 import { countObservations, type MetricsMode, ProxyMetrics, type Readings } from './metrics/index.js'
 import { NodeObserver } from './observer.js'
-import { listen, statusHandler, type Verbosity } from './server/index.js'
+import { listen, refuseUnknownHosts, statusHandler, type Verbosity } from './server/index.js'
 import { EventRecorder } from './system/index.js'
 
 export interface NodeAgentOptions {
@@ -89,6 +90,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     ...common,
     name: 'metrics',
     address: settings.metricsBindAddress,
+    refuse: refuseUnknownHosts(nodeName),
     handler: statusHandler({
       mode,
       registry: metrics.registry,
@@ -105,6 +107,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     throw error
   })
   void events?.starting()
+  watchOpenFiles({ log, signal })
   const close = async () => {
     await Promise.all([healthServer.close(), statusServer.close(), healthCheckNodePorts.close()])
   }

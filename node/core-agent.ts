@@ -1,7 +1,14 @@
 import type { Log } from '@kpng/api'
 import { coreHealthHandler } from './core-agent-health.js'
 import { type ApiRequest, apiClientMetrics, type CoreCounters, coreMetrics, type Readings } from './metrics/index.js'
-import { type HttpHandler, listen, statusHandler, type Verbosity } from './server/index.js'
+import {
+  type HttpHandler,
+  type ListenOptions,
+  listen,
+  refuseUnknownHosts,
+  statusHandler,
+  type Verbosity,
+} from './server/index.js'
 
 export interface CoreAgentOptions {
   /** Of kpng. */
@@ -38,11 +45,15 @@ export interface CoreAgent {
  */
 export async function startCoreAgent(options: CoreAgentOptions): Promise<CoreAgent> {
   const { log, signal, state, healthzBindAddress, metricsBindAddress } = options
-  const serve = async (name: string, address: string | undefined, handler: () => HttpHandler) =>
-    address === undefined ? undefined : await listen({ name, address, handler: handler(), log, signal })
+  const serve = async (
+    name: string,
+    address: string | undefined,
+    handler: () => HttpHandler,
+    refuse?: Pick<ListenOptions, 'refuse'>,
+  ) => (address === undefined ? undefined : await listen({ name, address, handler: handler(), log, signal, ...refuse }))
   const [health, status] = await Promise.all([
     serve('health', healthzBindAddress, () => coreHealthHandler(state)),
-    serve('metrics', metricsBindAddress, () => pagesOf(options)),
+    serve('metrics', metricsBindAddress, () => pagesOf(options), { refuse: refuseUnknownHosts() }),
   ])
   return {
     ports: {

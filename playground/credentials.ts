@@ -10,7 +10,8 @@ export interface Credentials {
   token: string
 }
 
-const names = [
+/** The names by which the server is known, beside its address. */
+export const serverNames = [
   'localhost',
   'kubernetes',
   'kubernetes.default',
@@ -21,7 +22,7 @@ const leastValidMs = 30 * 24 * 60 * 60 * 1000
 
 function create(address: string, token: string | undefined): Credentials {
   const authority = createAuthority('kpng-playground')
-  const server = authority.issue('kube-apiserver', [...names, address])
+  const server = authority.issue('kube-apiserver', [...serverNames, address])
   return { caPem: authority.certPem, server, token: token ?? randomBytes(24).toString('base64url') }
 }
 

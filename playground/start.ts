@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { KpngError, messageOf } from '@kpng/api'
 import { credentialsFor } from './credentials.js'
 import { Faults } from './faults.js'
 import { Kinds } from './kinds/index.js'
@@ -50,16 +51,32 @@ function watchSettingsOf({ streamingLists, bookmarks, bookmarkIntervalMs }: Sett
   return { streamingLists, bookmarks, bookmarkIntervalMs, expiredWatch: 'event', hang: false }
 }
 
+/** Writes something, or fails with a sentence: the disk may be read-only. */
+function writing<T>(what: string, write: () => T): T {
+  try {
+    return write()
+  } catch (cause) {
+    if (cause instanceof KpngError) throw cause
+    throw new KpngError(
+      'unavailable',
+      `The playground cannot write its ${what}: ${messageOf(cause)}. Choose a place that can be written: TMPDIR, or --kubeconfig and --data-dir.`,
+      { cause },
+    )
+  }
+}
+
 /** Starts an API server with its controllers and sample nodes on loopback, and writes a kubeconfig for it. */
 export async function startPlayground(options: PlaygroundOptions = {}): Promise<Playground> {
   const settings = settingsOf(options)
   const { log, address, maxGracePeriodSeconds, dataDir } = settings
-  const { store, dataFile, network, registry } = prepare(settings)
+  const { store, dataFile, network, registry } = writing('data', () => prepare(settings))
   const {
     caPem,
     server: certificate,
     token,
-  } = credentialsFor(address, settings.token, dataDir && join(dataDir, 'credentials.json'))
+  } = writing('credentials', () =>
+    credentialsFor(address, settings.token, dataDir && join(dataDir, 'credentials.json')),
+  )
   const watchSettings = watchSettingsOf(settings)
   const faults = new Faults(store, watchSettings, (downMs) => server.restart(downMs))
   const handler = new Handler({ registry, faults, watchSettings, token, maxGracePeriodSeconds, log })
@@ -79,10 +96,13 @@ export async function startPlayground(options: PlaygroundOptions = {}): Promise<
   if (settings.failFraction > 0) faults.failFraction(settings.failFraction)
   const url = `https://${address}:${server.port}`
   const needsFolder = settings.kubeconfigPath === undefined && dataDir === undefined
-  const folder = needsFolder ? mkdtempSync(join(tmpdir(), `kpng-playground-${process.pid}-`)) : undefined
-  const kubeconfigPath = settings.kubeconfigPath ?? join(folder ?? dataDir ?? '', 'kubeconfig')
+  let folder: string | undefined
+  let kubeconfigPath: string
   try {
-    writeKubeconfig(kubeconfigPath, { url, caPem, token })
+    if (needsFolder)
+      folder = writing('kubeconfig', () => mkdtempSync(join(tmpdir(), `kpng-playground-${process.pid}-`)))
+    kubeconfigPath = settings.kubeconfigPath ?? join(folder ?? dataDir ?? '', 'kubeconfig')
+    writing('kubeconfig', () => writeKubeconfig(kubeconfigPath, { url, caPem, token }))
   } catch (error) {
     await end()
     throw error

@@ -67,8 +67,13 @@ test('something that it leaves running does not hold up the next call', async ()
 
 test.each([
   ['a failure', 'exit 3', 10_000, /ended with code 3/],
-  ['one that does not end, whatever it is asked', "trap '' TERM; sleep 3", 100, /was ended by SIGKILL/],
-  ['one that is not there', '/no/such/program', 10_000, /cannot be started.*or CALLOUT of the environment/],
+  [
+    'one that does not end, whatever it is asked',
+    "trap '' TERM; sleep 3",
+    100,
+    /did not end within 0.1 s and was killed/,
+  ],
+  ['one that is not there', '/no/such/program', 10_000, /CALLOUT: \/no\/such\/program is not installed/],
 ])('%s is an error that says so', async (_, script, timeoutMs, expected) => {
   await expect(call(script, timeoutMs).done).rejects.toThrow(expected)
 })
@@ -86,7 +91,7 @@ test('a process without file descriptors goes on, and says what to do', async ()
     new URL(import.meta.url),
   )
   const sentence =
-    'The program true cannot be started: spawn true EMFILE. No file descriptors are left. Raise the limit'
+    'CALLOUT: The program "true" cannot be started: spawn true EMFILE. This process has no file descriptors left. Raise its limit'
   expect(printed.split('\n').map((line) => line.slice(0, sentence.length))).toEqual([sentence, sentence, 'goes on', ''])
   expect(status).toBe(0)
 })

@@ -1,7 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import type { Readable } from 'node:stream'
-import { KpngError, messageOf } from '@kpng/api'
+import { KpngError } from '@kpng/api'
 import { type Backend, jsonLines, type NodeView } from '@kpng/client'
+import { runProgram } from '@kpng/linux'
 
 export interface CalloutOptions {
   /** The program, looked up in PATH. Default: CALLOUT of the environment, else `/bin/cat`. */
@@ -23,66 +22,22 @@ export function calloutBackend(options: CalloutOptions = {}): Backend {
   }
 }
 
-function callOut(view: NodeView, options: CalloutOptions): Promise<void> {
+async function callOut(view: NodeView, options: CalloutOptions): Promise<void> {
   const program = options.program ?? (process.env.CALLOUT || '/bin/cat')
   const { args = [], timeoutMs = 60_000, write = (text) => void process.stdout.write(text) } = options
-  return new Promise((resolve, reject) => {
-    const child = start(program, args)
-    const limitTimer = setTimeout(() => child.kill('SIGKILL'), timeoutMs).unref()
-    // Attached before anything else can fail: after EMFILE there are no streams, and an 'error' that nobody hears ends kpng.
-    child.on('error', (error) => {
-      if (child.pid !== undefined) return
-      clearTimeout(limitTimer)
-      reject(cannotStart(program, error))
-    })
-    const output: Buffer[] = []
-    child.stdout?.on('data', (chunk: Buffer) => output.push(chunk))
-    child.on('exit', async (code, signal) => {
-      clearTimeout(limitTimer)
-      if (child.stdout) await endOf(child.stdout)
-      write(Buffer.concat(output).toString())
-      if (code === 0) return resolve()
-      const how = signal ? `was ended by ${signal} (it may take ${timeoutMs} ms)` : `ended with code ${code}`
-      reject(new KpngError('refused', `The program ${program} ${how}. What it printed on standard error says why.`))
-    })
-    // A program that does not read its input to the end closes the pipe, which is not a failure.
-    child.stdin?.on('error', () => {})
-    child.stdin?.end(jsonLines(view))
+  const { code, output } = await runProgram(program, args, {
+    input: jsonLines(view),
+    limitMs: timeoutMs,
+    stderr: 'inherit',
+  }).catch((error: unknown) => {
+    throw error instanceof KpngError
+      ? new KpngError(error.code, `CALLOUT: ${error.message}`, { cause: error.cause })
+      : error
   })
-}
-
-/** Standard error is that of kpng: what the program says there is seen at once. */
-function start(program: string, args: readonly string[]): ChildProcess {
-  try {
-    return spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
-  } catch (error) {
-    // Node throws some failures, such as ENOMEM, and emits others.
-    throw cannotStart(program, error)
-  }
-}
-
-function cannotStart(program: string, error: unknown): KpngError {
-  const { code } = error as NodeJS.ErrnoException
-  const advice =
-    code === 'EMFILE' || code === 'ENFILE'
-      ? 'No file descriptors are left. Raise the limit of kpng (LimitNOFILE= of a systemd unit, `ulimit -n`).'
-      : 'Check the path of the program: --program, or CALLOUT of the environment.'
-  return new KpngError('unavailable', `The program ${program} cannot be started: ${messageOf(error)}. ${advice}`, {
-    cause: error,
-  })
-}
-
-/** How long what a program printed may still be on its way when it has ended. */
-const outputGraceMs = 200
-
-/** Ends with the stream, but never waits for long: something that the program left running may hold it open for ever. */
-async function endOf(stream: Readable): Promise<void> {
-  if (stream.readableEnded) return
-  let timer: NodeJS.Timeout | undefined
-  const grace = new Promise((resolve) => {
-    timer = setTimeout(resolve, outputGraceMs)
-  })
-  await Promise.race([new Promise((resolve) => stream.once('end', resolve)), grace])
-  clearTimeout(timer)
-  stream.destroy()
+  write(output)
+  if (code === 0) return
+  throw new KpngError(
+    'refused',
+    `The program ${program} ended with code ${code}. What it printed on standard error says why.`,
+  )
 }

@@ -1,6 +1,6 @@
 import { KpngError, type Log, silentLog } from '@kpng/api'
 import { type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from '@kpng/dataplane'
-import { defaultTableName, foreignTableName } from './rules/names.js'
+import { defaultTableName, isForeignTable } from './rules/names.js'
 import type { RuleSettings } from './rules/skeleton.js'
 
 /** Addresses of the loopback never serve node ports. */
@@ -55,7 +55,7 @@ export function settingsOf(options: NftOptions = {}): Settings {
     )
   }
   // The name becomes part of rules.
-  if (!/^kpng(-[a-zA-Z0-9._-]{1,50})?$/.test(tableName) || tableName === foreignTableName) {
+  if (!/^kpng(-[a-zA-Z0-9._-]{1,50})?$/.test(tableName) || isForeignTable(tableName)) {
     throw new KpngError(
       'usage',
       `"${tableName}" is not a name for kpng's tables. Use kpng, or kpng- and letters, digits, ".", "_" or "-".`,

@@ -139,4 +139,26 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
     for (const client of clients) client.destroy()
     await pod.close()
   })
+
+  it('serves as many services as it can, if there are more than it may open files', async () => {
+    await bundleAgent(join(folder, 'agent.mjs'))
+    await proxy?.kill()
+    proxy = await startAgent(['prlimit', '--nofile=128'], join(folder, 'agent.mjs'))
+    const pod = await tcpServer('127.20.0.9', 'pod')
+    await proxy.startProxy({ capture: 'none', allowLoopback: true })
+    for (let last = 1; last <= 130; last++) {
+      await proxy.setService(`s${last}`, { ips: { clusterIps: { v4: [`127.41.0.${last}`] } } }, [
+        ['127.20.0.9', pod.port],
+      ])
+    }
+    expect(await outcome('127.41.0.1', 8080)).toBe('pod')
+    expect(await proxy.run('echo', ['a program can be started'])).toBe('a program can be started\n')
+    const failures = await proxy.failures()
+    expect(failures.length).toBeGreaterThanOrEqual(130 - 64)
+    for (const [, reason] of failures) expect(reason).toMatch(/^Too many files are open to serve another port/)
+    // Once others go there is room again.
+    for (let last = 1; last <= 60; last++) await proxy.setService(`s${last}`, null)
+    expect((await proxy.failures()).length).toBeLessThan(failures.length)
+    await pod.close()
+  })
 })

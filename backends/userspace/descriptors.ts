@@ -1,5 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import type { Log } from '@kpng/api'
+import { openFiles, openFilesLimit } from '@kpng/linux'
+
+/** Where the limit cannot be read there is none that we know of. Infinity has no eighth. */
+const noLimit = Number.MAX_SAFE_INTEGER
 
 const codes = new Set(['EMFILE', 'ENFILE'])
 
@@ -21,21 +24,28 @@ const largestReserve = 64
  * Keeps the process below its limit of open files. Every connection needs two: the client's and the endpoint's. States:
  * *free*; *used up*: clients that were accepted wait unread, in order, until others end; *full*: clients are turned away. An eighth
  * of the limit is for those who wait. Some more is never given to clients: whoever programs the machine opens sockets and starts
- * programs, and must be able to however many clients there are.
+ * programs, and must be able to however many clients there are. Proxy sockets may have half of the limit: without a descriptor for a
+ * client they would be of no use, and without one for a program no packet would be steered to any of them.
  */
 export class Descriptors {
   readonly #log: Log
   readonly #forClients: number
   readonly #forConnections: number
+  readonly #forListening: number
+  readonly #forPrograms: number
   readonly #waiting: Waiter[] = []
   #open: number
+  #listening = 0
   #timer: NodeJS.Timeout | undefined
   #usedUp = false
 
-  constructor(log: Log, limit = openFilesLimit(), openNow = openFiles()) {
+  constructor(log: Log, limit = openFilesLimit() ?? noLimit, openNow = openFiles() ?? 0) {
     this.#log = log
     const eighth = Math.max(16, Math.floor(limit / 8))
-    this.#forClients = limit - Math.min(largestReserve, eighth)
+    const reserve = Math.min(largestReserve, eighth)
+    this.#forClients = limit - reserve
+    this.#forListening = Math.floor(limit / 2)
+    this.#forPrograms = limit - Math.floor(reserve / 2)
     this.#forConnections = this.#forClients - eighth
     this.#open = openNow
   }
@@ -57,6 +67,21 @@ export class Descriptors {
     return () => {
       this.#open--
       if (this.#usedUp && this.#open < this.#forConnections) this.#resumeOne()
+    }
+  }
+
+  /** Whether another proxy socket can be opened. */
+  get canListen(): boolean {
+    return this.#listening < this.#forListening && this.#open < this.#forPrograms
+  }
+
+  /** The same as `opened` for a proxy socket. */
+  listening(): () => void {
+    this.#listening++
+    const closed = this.opened()
+    return () => {
+      this.#listening--
+      closed()
     }
   }
 
@@ -99,23 +124,5 @@ export class Descriptors {
     this.#usedUp = false
     clearInterval(this.#timer)
     this.#log.info('Open files are below the limit again: connections are accepted as usual')
-  }
-}
-
-/** The limit of this process. Where it cannot be read there is none that we know of; infinity has no eighth. */
-function openFilesLimit(): number {
-  try {
-    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
-    return soft === undefined ? Number.MAX_SAFE_INTEGER : Number(soft)
-  } catch {
-    return Number.MAX_SAFE_INTEGER
-  }
-}
-
-function openFiles(): number {
-  try {
-    return readdirSync('/proc/self/fd').length
-  } catch {
-    return 0
   }
 }

@@ -355,10 +355,53 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
     expect(await lab['pod-c'].udpAsk('bound', '10.244.1.10', '10.96.0.25', 53, 'x')).toBe('pod-a:x')
   })
 
+  it('a forwarded answer to a client whose port is a proxy port arrives', async () => {
+    await lab.node.stopProxy()
+    await lab.node.startProxy({ capture, portRange: '20053' })
+    const udp = { ...port, name: 'dns', protocol: UDP, port: 53, targetPort: 8053 }
+    await lab.client.serveUdp('10.70.0.2', 8053, 'client')
+    for (const endpoints of [[a], []]) {
+      await lab.node.setService('same-port', { ips: { clusterIps: { v4: ['10.96.0.27'] } }, ports: [udp] }, endpoints)
+      expect(await lab['pod-c'].udpAsk('same-port', '10.244.1.10', '10.70.0.2', 8053, 'x', 20_053)).toBe('client:x')
+    }
+    // Who asks the proxy port itself has bypassed the Service.
+    expect(await lab['pod-c'].udpAsk('direct', '10.244.1.10', '10.70.0.1', 20_053, 'x')).toBe('silence')
+  })
+
+  it('a specialised proxy works beside the main one, and each takes only its own away', async () => {
+    await lab.node.stopProxy()
+    const second = await lab.secondOnNode()
+    const serve = (machine: typeof second, name: string, ip: string) =>
+      machine.setService(name, { ips: { clusterIps: { v4: [ip] } }, ports: [port] }, [a])
+    const answers = async () => [
+      (await lab.client.outcome('10.96.0.28', 80)).split(' ')[0],
+      (await lab.client.outcome('10.96.0.29', 80)).split(' ')[0],
+    ]
+    await lab.node.startProxy({ capture, table: 'kpng-userspace', syncPeriodMs: 100 })
+    await second.startProxy({ capture, table: 'kpng-userspace-special', syncPeriodMs: 100 })
+    await serve(lab.node, 'main', '10.96.0.28')
+    await serve(second, 'special', '10.96.0.29')
+    // Several periods, in which each looks whether somebody has changed its rules.
+    await pause(500)
+    expect(await answers()).toEqual(['pod-a', 'pod-a'])
+    await second.stopProxy()
+    expect((await answers())[0]).toBe('pod-a')
+    await second.startProxy({ capture, table: 'kpng-userspace-special' })
+    await serve(second, 'special', '10.96.0.29')
+    await lab.node.stopProxy()
+    expect((await answers())[1]).toBe('pod-a')
+    // What `kpng cleanup` does takes everything away, whatever its name.
+    await second.kill()
+    await lab.node.cleanup({ capture })
+    expect(await lab.node.run('nft', ['list', 'ruleset'])).not.toMatch(/kpng-userspace|KPNG-/)
+    await lab.node.startProxy({ capture })
+  })
+
   it('foreign rules stay, a crash is taken over and cleaned up', async () => {
     const list = async () => lab.node.run('nft', ['list', 'ruleset'])
     const ours = capture === 'nft' ? 'kpng-userspace' : 'KPNG-PORTALS'
     await lab.node.run('nft', ['add', 'table', 'inet', 'foreign'])
+    await lab.node.setService('before', { ips: { clusterIps: { v4: ['10.96.1.2'] } }, ports: [port] }, [a])
     expect(await list()).toContain(ours)
     await lab.crashNode()
     expect(await list()).toContain(ours)

@@ -1,4 +1,4 @@
-import { type Log, messageOf } from '@kpng/api'
+import { KpngError, type Log, messageOf } from '@kpng/api'
 import { frontendId } from '@kpng/dataplane'
 import type { Capture, OpenPortal, Place, Steering } from './capture/capture.js'
 import { Entrance } from './entrance.js'
@@ -14,6 +14,12 @@ interface Listening {
   /** As the capture was last told. Undefined: not yet. */
   steered: OpenPortal | undefined
 }
+
+const tooManyFiles = (): KpngError =>
+  new KpngError(
+    'unavailable',
+    'Too many files are open to serve another port of a service. Raise the limit (ulimit -n, LimitNOFILE=) to at least twice the number of service ports.',
+  )
 
 /** A port of the range may be taken by another program; so many others are tried. */
 const maxPlaces = 8
@@ -159,6 +165,7 @@ export class PortalTable {
   }
 
   async #listen(entrance: Entrance, ip: string): Promise<ProxySocket> {
+    if (!this.#surroundings.descriptors.canListen) throw tooManyFiles()
     const { portal } = entrance
     const busy: Place[] = []
     try {

@@ -59,6 +59,10 @@ export const userspaceLinuxCommand: BackendCommand = {
             .choices(['nft', 'iptables', 'none'])
             .default('nft'),
         )
+        .option(
+          '--table <name>',
+          'name of the nftables tables, or what iptables chains are named after (default: kpng-userspace, or kpng-userspace-<service-proxy-name>)',
+        )
         .option('--bind-address <addresses>', 'where to open proxy ports (default: every address)')
         .option('--port-range <range>', 'proxy ports, such as 30000-30999 (default: any free port)'),
     ),
@@ -71,6 +75,7 @@ export const userspaceLinuxCommand: BackendCommand = {
     const range = textFlag(flags, 'portRange')
     const portals = {
       log,
+      table: textFlag(flags, 'table') ?? defaultTable(textFlag(flags, 'serviceProxyName')),
       bindAddresses: listFlag(flags, 'bindAddress'),
       ...given('portRange', range === undefined ? undefined : parsePortRange(range)),
     }
@@ -82,6 +87,12 @@ export const userspaceLinuxCommand: BackendCommand = {
     return userspaceBackend({ ...(await optionsFrom(flags, context)), log, capture: captures[how]() })
   },
 }
+
+/** A specialised proxier runs beside the main one, with tables of its own. */
+const defaultTable = (serviceProxyName: string | undefined): string =>
+  ['kpng-userspace', ...(serviceProxyName === undefined ? [] : [serviceProxyName])]
+    .join('-')
+    .replace(/[^a-zA-Z0-9._-]/g, '-')
 
 export const userspaceWindowsCommand: BackendCommand = {
   name: 'to-winuserspace',

@@ -41,6 +41,8 @@ export const apiSink: SinkCommand = {
     if (listen !== undefined) await checked('--listen', () => parseAddress(listen))
     const tlsFiles = tlsFilesOf(tls)
     if (tlsFiles) await loadTls(tlsFiles)
+    const { watchOpenFiles } = await import('@kpng/linux')
+    watchOpenFiles({ log, signal })
     const agent = await startAgent?.(store, counters, context)
     try {
       const server = await serveApi({

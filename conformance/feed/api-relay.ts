@@ -22,6 +22,8 @@ export async function relayApiServer(lab: Lab, { server, address }: KubeconfigCo
     exit.once('error', reject)
     exit.listen(path, resolve)
   })
+  // Without a listener, a connection that cannot be accepted would end the process.
+  exit.on('error', () => {})
   if (!address.startsWith('127.') && address !== '::1') {
     await lab.ip('node-a', [addressLine(address, 'lo')])
   }

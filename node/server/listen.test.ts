@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import type { KpngError } from '@kpng/api'
 import { afterEach, describe, expect, test } from 'vitest'
 import { recordingLog, until } from '../../core/testing/until.js'
@@ -62,6 +62,21 @@ describe('a port in use', () => {
     await new Promise((resolve) => setTimeout(resolve, 60))
     await expect(get(port)).rejects.toThrow()
   })
+})
+
+test('clients that say nothing do not keep others out', async () => {
+  const { listening } = start('127.0.0.1:0')
+  const { port = 0 } = await listening
+  const clients = Array.from({ length: 300 }, () => connect({ host: '127.0.0.1', port }))
+  let open = 0
+  for (const client of clients) {
+    client.on('connect', () => open++)
+    client.on('close', () => open--)
+    client.on('error', () => {})
+  }
+  await until('most are closed', () => open > 0 && open <= 64)
+  expect(await get(port)).toBe('here')
+  for (const client of clients) client.destroy()
 })
 
 test('the signal ends it, and what was tried', async () => {

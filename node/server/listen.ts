@@ -1,6 +1,22 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { KpngError, type Log, messageOf } from '@kpng/api'
+import { HttpConnections, type HttpLimits, httpServerOptions, KpngError, type Log, messageOf } from '@kpng/api'
+import { type Refusal, refuseOtherSites } from './refusal.js'
+import { sendText } from './respond.js'
+
+/** Probes and scrapes are short and rare. All HTTP servers of a process share the connections. */
+const limits: HttpLimits = {
+  maxConnections: 512,
+  maxConnectionsPerClient: 64,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 10_000,
+  idleTimeoutMs: 5000,
+  answerTimeoutMs: 30_000,
+  maxBodyBytes: 1024,
+  // However many clients do not read their answers, a load balancer still gets its own.
+  mayCutAnswers: true,
+}
+const connections = new HttpConnections(limits)
 
 export type HttpHandler = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -10,6 +26,8 @@ export interface ListenOptions {
   /** `address:port` or `[address]:port`. A wildcard of either family means both, as in Go. */
   readonly address: string
   readonly handler: HttpHandler
+  /** Which requests are not answered. Default: those that pages of other sites send. */
+  readonly refuse?: Refusal
   readonly log: Log
   /** Ends it. */
   readonly signal: AbortSignal
@@ -68,9 +86,9 @@ class Listener implements Listening {
 
   async #try(): Promise<KpngError | undefined> {
     if (this.#closed) return undefined
-    const { name, address, handler, log, hardFail, retryIntervalMs = 5000, onFailed } = this.#options
+    const { name, address, handler, refuse, log, hardFail, retryIntervalMs = 5000, onFailed } = this.#options
     try {
-      const server = await openServer(hostAndPort(address), handler)
+      const server = await openServer(hostAndPort(address), handler, refuse)
       if (this.#closed) await closeServer(server)
       else this.#server = server
       if (this.#failed) log.info('A port could be opened at last', { name, address })
@@ -122,8 +140,17 @@ export interface OpenOptions {
 }
 
 /** Opens a server, or rejects with the system's error. */
-export async function openServer({ host, port, ipv6Only }: OpenOptions, handler: HttpHandler): Promise<Server> {
-  const server = createServer(handler)
+export async function openServer(
+  { host, port, ipv6Only }: OpenOptions,
+  handler: HttpHandler,
+  refuse: Refusal = refuseOtherSites,
+): Promise<Server> {
+  const server = createServer(httpServerOptions(limits))
+  connections.serve(server, (request, response) => {
+    const problem = refuse(request)
+    if (problem === undefined) handler(request, response)
+    else sendText(response, 403, `${problem}\n`)
+  })
   // Without a host Node takes both families, or IPv4 alone where there is no IPv6.
   const where = isWildcard(host) && ipv6Only === undefined ? { port } : { host, port, ipv6Only: ipv6Only ?? false }
   await new Promise<void>((resolve, reject) => {

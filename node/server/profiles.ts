@@ -5,6 +5,9 @@ import { getHeapSnapshot } from 'node:v8'
 import { sendText } from './respond.js'
 
 const mostSeconds = 300
+
+/** A connection may be silent for as long while a snapshot is taken or a profile is written. */
+const downloadMs = 300_000
 let busy = false
 
 /** `?seconds=5`: a .cpuprofile for Chrome's DevTools, VS Code or speedscope. One at a time: they would be in each other's. */
@@ -19,6 +22,7 @@ export async function sendCpuProfile(
     return sendText(response, 400, `seconds is "${text}". Give a number up to ${mostSeconds}.\n`)
   }
   await alone(response, async () => {
+    response.setTimeout(seconds * 1000 + downloadMs)
     const session = new Session()
     session.connect()
     try {
@@ -36,6 +40,7 @@ export async function sendCpuProfile(
 /** A .heapsnapshot for Chrome's DevTools. The process stands still while it is taken, and needs as much memory again. */
 export async function sendHeapSnapshot(_: IncomingMessage, response: ServerResponse): Promise<void> {
   await alone(response, async () => {
+    response.setTimeout(downloadMs)
     response.writeHead(200, download('heapsnapshot'))
     await pipeline(getHeapSnapshot(), response)
   })

@@ -1,4 +1,4 @@
-import { request } from 'node:http'
+import { type OutgoingHttpHeaders, request } from 'node:http'
 import { silentLog } from '@kpng/api'
 import { Registry } from 'prom-client'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -6,6 +6,7 @@ import { recordingLog } from '../../core/testing/until.js'
 import { resolveSettings } from '../config/resolve.js'
 import { configz, flagz } from '../config/show.js'
 import { listen } from './listen.js'
+import { knownNames, refuseUnknownHosts } from './refusal.js'
 import { type StatusHandlerOptions, statusHandler } from './status-server.js'
 
 const stops: AbortController[] = []
@@ -33,7 +34,14 @@ async function start(options: Partial<StatusHandlerOptions> = {}) {
     log: silentLog,
     ...options,
   })
-  const server = await listen({ name: 'metrics', address: '127.0.0.1:0', handler, log: silentLog, signal: stop.signal })
+  const server = await listen({
+    name: 'metrics',
+    address: '127.0.0.1:0',
+    handler,
+    refuse: refuseUnknownHosts('worker-1'),
+    log: silentLog,
+    signal: stop.signal,
+  })
   const base = `http://127.0.0.1:${server.port}`
   const get = async (path: string, init?: RequestInit) => {
     const response = await fetch(`${base}${path}`, init)
@@ -92,9 +100,15 @@ describe('the verbosity', () => {
     expect(level()).toBe(4)
   })
 
-  test.each(['', 'loud', '-1', '4.5', '9'.repeat(10_000)])('%j is refused', async (body) => {
+  test.each(['', 'loud', '-1', '4.5', '9'.repeat(100)])('%j is refused', async (body) => {
     const { get, level } = await start()
     expect((await get('/debug/flags/v', { method: 'PUT', body })).status).toBe(400)
+    expect(level()).toBe(2)
+  })
+
+  test('a body that is much too long is not read', async () => {
+    const { get, level } = await start()
+    expect((await get('/debug/flags/v', { method: 'PUT', body: '9'.repeat(10_000) })).status).toBe(413)
     expect(level()).toBe(2)
   })
 
@@ -145,4 +159,57 @@ describe('profiles', () => {
     expect(text.startsWith('{"snapshot":')).toBe(true)
     expect(text.trimEnd().endsWith('}')).toBe(true)
   })
+})
+
+describe('a page in a browser', () => {
+  const asked = (base: string, path: string, headers: OutgoingHttpHeaders, method = 'GET', body = '') =>
+    new Promise<number | undefined>((resolve, reject) => {
+      const asking = request(`${base}${path}`, { method, headers }, (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      })
+      asking.on('error', reject)
+      asking.end(body)
+    })
+
+  test('whose name was made to resolve to this node learns and changes nothing', async () => {
+    const { base, level } = await start({ profiling: true })
+    const headers = { host: 'evil.example:10249', origin: 'http://evil.example:10249', 'sec-fetch-site': 'same-origin' }
+    for (const path of ['/metrics', '/configz', '/debug/heap', '/debug/profile?seconds=0.1', '/nothing']) {
+      expect(await asked(base, path, headers)).toBe(403)
+    }
+    expect(await asked(base, '/debug/flags/v', headers, 'PUT', '9')).toBe(403)
+    expect(level()).toBe(2)
+  })
+
+  test('of another site cannot change the verbosity or take a profile', async () => {
+    const { base, level } = await start({ profiling: true })
+    const headers = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }
+    expect(await asked(base, '/debug/profile?seconds=0.1', headers)).toBe(403)
+    expect(await asked(base, '/debug/flags/v', { origin: 'http://evil.example' }, 'PUT', '9')).toBe(403)
+    expect(level()).toBe(2)
+    // A link shows the page to whoever follows it, and to nobody else.
+    expect(await asked(base, '/statusz', headers)).toBe(200)
+  })
+
+  test.each(['worker-1:10249', 'localhost:8080', '10.0.0.5:10249', 'kpng.kube-system.svc.cluster.local:10249'])(
+    'and Prometheus may call this node %s',
+    async (host) => expect(await asked((await start()).base, '/metrics', { host })).toBe(200),
+  )
+})
+
+test('the names of a node', () => {
+  const resolvConf =
+    'nameserver 10.96.0.10\nsearch kube-system.svc.k8s.corp svc.k8s.corp corp.example\noptions ndots:5\n'
+  expect(
+    knownNames('worker-1', { hostname: 'Host-1', resolvConf, allowed: ' .metrics.example, node.example,,.' }),
+  ).toEqual([
+    ...['host-1', 'host-1.kube-system.svc.k8s.corp', 'host-1.svc.k8s.corp', 'host-1.corp.example'],
+    ...['worker-1', 'worker-1.kube-system.svc.k8s.corp', 'worker-1.svc.k8s.corp', 'worker-1.corp.example'],
+    ...['.svc', '.svc.cluster.local', '.svc.k8s.corp', '.metrics.example', 'node.example'],
+  ])
+  expect(knownNames(undefined, { hostname: '', resolvConf: 'search .', allowed: '' })).toEqual([
+    '.svc',
+    '.svc.cluster.local',
+  ])
 })

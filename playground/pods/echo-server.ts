@@ -66,6 +66,8 @@ export class EchoServer implements PodServer {
     this.#tcp.push(server)
     server.listen(port, address)
     await once(server, 'listening')
+    // Without a listener, a connection that cannot be accepted would end the process.
+    server.on('error', () => {})
   }
 
   async #listenUdp(address: string, port: number): Promise<void> {

@@ -2,8 +2,24 @@ import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
-import { KpngError } from '@kpng/api'
+import { HttpConnections, type HttpLimits, hostProblem, httpServerOptions, KpngError, originProblem } from '@kpng/api'
+import { serverNames } from '../credentials.js'
+import { StatusError } from '../status/status.js'
 import type { Certificate } from '../tls/certificates.js'
+import { sendError } from './respond.js'
+
+const limits: HttpLimits = {
+  maxConnections: 4096,
+  // Everybody is on this machine.
+  maxConnectionsPerClient: 4096,
+  headersTimeoutMs: 30_000,
+  requestTimeoutMs: 60_000,
+  idleTimeoutMs: 65_000,
+  // A watch may be silent for an hour; only the client decides when it has waited long enough.
+  answerTimeoutMs: 0,
+  maxBodyBytes: 16 * 1024 * 1024,
+  mayCutAnswers: false,
+}
 
 /** The HTTPS listener. It can go away and come back on the same port, with the same certificate. */
 export class ApiServer {
@@ -27,10 +43,13 @@ export class ApiServer {
 
   async listen(): Promise<void> {
     const { certPem: cert, keyPem: key } = this.#certificate
-    const server = createServer({ cert, key }, this.#handle)
-    // A watch may be silent for an hour; only the client decides when it has waited long enough.
-    server.requestTimeout = 0
-    server.keepAliveTimeout = 65_000
+    const server = createServer({ cert, key, ...httpServerOptions(limits) })
+    new HttpConnections(limits).serve(server, (request, response) => {
+      const problem =
+        hostProblem(request, [...serverNames, this.#address]) ?? originProblem(request, request.method !== 'GET')
+      if (problem === undefined) this.#handle(request, response)
+      else sendError(response, new StatusError(403, 'Forbidden', problem))
+    })
     server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket)
       socket.on('close', () => this.#sockets.delete(socket))
@@ -51,6 +70,8 @@ export class ApiServer {
         })
       }),
     ])
+    // Without a listener, a connection that cannot be accepted would end the process.
+    server.on('error', () => {})
     this.#boundPort = (server.address() as AddressInfo).port
     this.#server = server
   }

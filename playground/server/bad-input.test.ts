@@ -1,3 +1,4 @@
+import { get } from 'node:https'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Playground, startPlayground } from '../index.js'
 import { call } from '../testing/client.js'
@@ -107,5 +108,27 @@ describe('bad input is refused in a sentence, and loses nothing', () => {
     expect(code).toBe(415)
     expect(body.message).toContain('accepted media types include: application/json')
     expect((await call(playground, 'GET', '/api/v1/nodes', undefined, { accept: 'text/html' })).code).toBe(406)
+  })
+})
+
+describe('a page in a browser', () => {
+  it.each([
+    ['of another site', { origin: 'https://evil.example' }],
+    ['of another site, as its browser says', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'cors' }],
+  ])('%s is refused', async (_, headers) => {
+    const { code, body } = await call(playground, 'GET', '/version', undefined, headers)
+    expect([code, body.reason]).toEqual([403, 'Forbidden'])
+  })
+
+  it('whose name was made to resolve here is refused, if its browser takes the certificate', async () => {
+    const options = { ca: playground.caPem, servername: 'localhost', headers: { host: 'evil.example:6443' } }
+    const code = await new Promise((resolve, reject) => {
+      get(`${playground.url}/version`, options, (response) => resolve(response.resume().statusCode)).on('error', reject)
+    })
+    expect(code).toBe(403)
+  })
+
+  it.each(['localhost:6443', 'kubernetes.default.svc', '127.0.0.1'])('and the server is known as %s', async (host) => {
+    expect((await call(playground, 'GET', '/version', undefined, { host })).code).toBe(200)
   })
 })

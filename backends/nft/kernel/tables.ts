@@ -1,7 +1,7 @@
 import type { ChainPath, Elements } from '../elements/element.js'
 import { elementCommands } from '../elements/element-text.js'
 import type { TableFamily } from '../rules/family.js'
-import { defaultTableName, foreignTableName, names, sealSet, splitSetPath } from '../rules/names.js'
+import { defaultTableName, isForeignTable, names, sealSet, splitSetPath } from '../rules/names.js'
 import { type RuleSettings, skeletonText, skeletonVersion } from '../rules/skeleton.js'
 import type { NetlinkWriter } from './netlink-writer.js'
 import type { NftCommand } from './nft-command.js'
@@ -97,7 +97,7 @@ export function elementsToReplace(elements: Elements, families: readonly TableFa
 export async function removeTables(nft: NftCommand, tableName: string | undefined): Promise<void> {
   const isOurs = (name: string) => {
     if (tableName !== undefined) return name === tableName
-    return name === defaultTableName || (name.startsWith(`${defaultTableName}-`) && name !== foreignTableName)
+    return name === defaultTableName || (name.startsWith(`${defaultTableName}-`) && !isForeignTable(name))
   }
   const ours = (await nft.tables()).filter(({ family, name }) => isTableFamily(family) && isOurs(name))
   if (ours.length > 0) await nft.apply(ours.map(({ family, name }) => `delete table ${family} ${name}\n`).join(''))

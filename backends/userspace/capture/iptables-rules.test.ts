@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { nodeAddresses, openPortal, type PortalInit } from '../testing/open-portal.js'
 import type { NodeAddresses, OpenPortal } from './capture.js'
-import { areRules, jumps, ourLines, restoreInput, rulesOf } from './iptables-rules.js'
+import { areRules, chainsFound, chainsOf, jumpsTo, ourLines, restoreInput, rulesOf } from './iptables-rules.js'
 
 const open = (init: PortalInit, port: number) =>
   openPortal({ service: 'default/nginx-deployment', portName: '', address: '10.96.232.82', ...init }, { port })
+
+const chains = chainsOf('kpng-userspace')
+const jumps = jumpsTo(chains)
 
 const node = nodeAddresses({
   insideCidrs: ['10.244.0.0/24', 'fd44::/64'],
@@ -13,7 +16,7 @@ const node = nodeAddresses({
 
 const rules = (portals: OpenPortal[], bindIp?: string, at: NodeAddresses = node) => {
   const family = portals[0]?.portal.family ?? 'IPv4'
-  const { nat, filter } = rulesOf(family, portals, at, { tcp: bindIp, udp: bindIp ?? at.nodeIps[family] })
+  const { nat, filter } = rulesOf(family, portals, at, { tcp: bindIp, udp: bindIp ?? at.nodeIps[family] }, chains)
   return [...nat, ...filter].filter((line) => !line.includes('! --ctstate DNAT'))
 }
 
@@ -57,7 +60,7 @@ describe('iptables rules, as `iptables-save | grep` shows them', () => {
       { protocol: 'udp', address: '', port: 30_053, kind: 'nodePort' },
       ['refuse', 'refuse'],
       [
-        '-A KPNG-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 33059 -j REJECT --reject-with icmp-port-unreachable',
+        '-A KPNG-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 33059 -m addrtype --dst-type LOCAL -j REJECT --reject-with icmp-port-unreachable',
         '-A KPNG-PORTALS-FILTER -p udp -m comment --comment "default/nginx-deployment" -m udp --dport 30053 -m addrtype --dst-type LOCAL -m conntrack --ctstate NEW -j REJECT --reject-with icmp-port-unreachable',
       ],
     ],
@@ -91,27 +94,28 @@ describe('iptables rules, as `iptables-save | grep` shows them', () => {
   })
 
   it('are found again in what iptables-save prints, and so is a change of them', () => {
-    const { nat, filter } = rulesOf('IPv4', [open({}, 33_059)], node, { tcp: undefined, udp: undefined })
+    const { nat, filter } = rulesOf('IPv4', [open({}, 33_059)], node, { tcp: undefined, udp: undefined }, chains)
     const jumpLines = jumps.map(({ from, to, match }) => {
       const words = match.map((word) => (word.includes(' ') ? `"${word}"` : word))
       return `-A ${from} ${words.join(' ')} -j ${to}`
     })
     const saved = [...jumpLines, '-A INPUT -j ACCEPT', ':KPNG-PORTALS-HOST - [0:0]', ...[...nat].reverse(), ...filter]
-    const found = ourLines(saved.join('\n'))
+    const found = ourLines(saved.join('\n'), chains)
     expect(found).toHaveLength(jumps.length + nat.length + filter.length)
-    expect(areRules(found, { nat, filter })).toBe(true)
+    expect(areRules(found, { nat, filter }, chains)).toBe(true)
     for (const gone of found) {
       expect(
         areRules(
           found.filter((line) => line !== gone),
           { nat, filter },
+          chains,
         ),
       ).toBe(false)
     }
   })
 
   it('declares our chains whole and touches no other', () => {
-    expect(restoreInput({ nat: [], filter: [] })).toBe(`*nat
+    expect(restoreInput({ nat: [], filter: [] }, chains)).toBe(`*nat
 :KPNG-PORTALS-CONTAINER - [0:0]
 :KPNG-PORTALS-HOST - [0:0]
 :KPNG-NODEPORT-CONTAINER - [0:0]
@@ -121,5 +125,27 @@ COMMIT
 :KPNG-PORTALS-FILTER - [0:0]
 COMMIT
 `)
+  })
+
+  it('a proxy port is closed at this node only: a forwarded packet may have the same port', () => {
+    for (const protocol of ['tcp', 'udp'] as const) {
+      const { filter } = rulesOf('IPv4', [open({ protocol }, 33_059)], node, { tcp: undefined, udp: undefined }, chains)
+      expect(filter).toHaveLength(1)
+      expect(filter[0]).toContain('--dport 33059 -m addrtype --dst-type LOCAL -m conntrack ! --ctstate DNAT -j REJECT')
+    }
+  })
+
+  it('a specialised proxy has chains of its own, with names that iptables takes', () => {
+    const special = chainsOf('kpng-userspace-special')
+    const main: string[] = Object.values(chains)
+    for (const chain of Object.values(special)) {
+      expect(main).not.toContain(chain)
+      expect(chain.length).toBeLessThanOrEqual(28)
+    }
+    expect(chainsOf('kpng-userspace-other').filter).not.toBe(special.filter)
+    const { nat, filter } = rulesOf('IPv4', [open({}, 33_059)], node, { tcp: undefined, udp: undefined }, special)
+    expect(ourLines([...nat, ...filter].join('\n'), chains)).toEqual([])
+    const listed = [...Object.values(special), chains.filter, 'KPNG-FOREIGN'].map((chain) => `-N ${chain}`).join('\n')
+    expect(chainsFound(listed)).toEqual([special, chains])
   })
 })

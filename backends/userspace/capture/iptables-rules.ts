@@ -1,29 +1,50 @@
+import { createHash } from 'node:crypto'
 import { type Family, hostPort } from '@kpng/api'
 import { type Fate, fateOf, isServed, type Portal, servicePortName } from '../portal.js'
 import type { NodeAddresses, OpenPortal } from './capture.js'
 import { commentOf } from './portal-text.js'
-import type { BoundIps } from './portals.js'
+import { type BoundIps, defaultTable } from './portals.js'
 
 // The chains that people know from kube-proxy's userspace mode, by names of our own: what kube-proxy left is not ours to write to or to
 // take away. "Container" is everything that comes in over an interface, "host" what this node's own programs send.
 
-/** iptables takes names of 28 characters at most. */
-export const chains = {
-  portalsContainer: 'KPNG-PORTALS-CONTAINER',
-  portalsHost: 'KPNG-PORTALS-HOST',
-  nodePortContainer: 'KPNG-NODEPORT-CONTAINER',
-  nodePortHost: 'KPNG-NODEPORT-HOST',
+export interface Chains {
+  readonly portalsContainer: string
+  readonly portalsHost: string
+  readonly nodePortContainer: string
+  readonly nodePortHost: string
   /** What is refused or dropped because there is no endpoint. kube-proxy left such connections to be closed. */
-  filter: 'KPNG-PORTALS-FILTER',
-} as const
+  readonly filter: string
+}
+
+/** The chains of one proxy. iptables takes names of 28 characters at most, so there is room for four beside the longest. */
+const chainsWith = (suffix: string): Chains => ({
+  portalsContainer: `KPNG-PORTALS-CONTAINER${suffix}`,
+  portalsHost: `KPNG-PORTALS-HOST${suffix}`,
+  nodePortContainer: `KPNG-NODEPORT-CONTAINER${suffix}`,
+  nodePortHost: `KPNG-NODEPORT-HOST${suffix}`,
+  filter: `KPNG-PORTALS-FILTER${suffix}`,
+})
+
+/** The chains of the proxy that has this name. The main one's have the plain names. */
+export const chainsOf = (table: string): Chains =>
+  chainsWith(table === defaultTable ? '' : `-${createHash('sha256').update(table).digest('hex').slice(0, 4)}`)
+
+/** The chains of every kpng that `iptables -S` shows. */
+export function chainsFound(listed: string): Chains[] {
+  const suffixes = [...listed.matchAll(/^-N KPNG-(?:PORTALS|NODEPORT)-[A-Z]+(|-[0-9a-f]{4})$/gm)].map(
+    ([, suffix = '']) => suffix,
+  )
+  return [...new Set(suffixes)].map(chainsWith)
+}
 
 export const tables = ['nat', 'filter'] as const
 export type Table = (typeof tables)[number]
 
-export const chainsIn: Readonly<Record<Table, readonly string[]>> = {
-  nat: [chains.portalsContainer, chains.portalsHost, chains.nodePortContainer, chains.nodePortHost],
-  filter: [chains.filter],
-}
+export const chainsIn = ({ filter, ...nat }: Chains): Readonly<Record<Table, readonly string[]>> => ({
+  nat: Object.values(nat),
+  filter: [filter],
+})
 
 export interface Jump {
   readonly table: Table
@@ -41,7 +62,7 @@ const nodePorts = [
 ]
 
 /** From the system's chains to ours. Portals come first: a load-balancer IP may be a local address too. */
-export const jumps: readonly Jump[] = [
+export const jumpsTo = (chains: Chains): readonly Jump[] => [
   { table: 'nat', from: 'PREROUTING', to: chains.portalsContainer, first: true, match: clusterIps },
   { table: 'nat', from: 'OUTPUT', to: chains.portalsHost, first: true, match: clusterIps },
   { table: 'nat', from: 'PREROUTING', to: chains.nodePortContainer, first: false, match: nodePorts },
@@ -66,36 +87,46 @@ export function rulesOf(
   allOpen: readonly OpenPortal[],
   node: NodeAddresses,
   boundIps: BoundIps,
+  chains: Chains,
 ): Rules {
   const open = allOpen.filter(({ portal }) => portal.family === family)
   // A portal that refuses everybody has no rule in nat: its packets reach the filter chain with the service's address.
   const served = open.filter(({ portal }) => isServed(portal))
   return {
-    nat: served.flatMap((each) => natRules(each, node, boundIps)),
-    filter: open.flatMap((each) => filterRules(each, node)),
+    nat: served.flatMap((each) => natRules(each, node, boundIps, chains)),
+    filter: open.flatMap((each) => filterRules(each, node, chains)),
   }
 }
 
 /** The input of `iptables-restore --noflush`: all of our chains, whole, and nothing else. */
-export function restoreInput({ nat, filter }: Rules): string {
+export function restoreInput({ nat, filter }: Rules, chains: Chains): string {
+  const own = chainsIn(chains)
   const declare = (names: readonly string[]) => names.map((name) => `:${name} - [0:0]`)
   return [
-    ...['*nat', ...declare(chainsIn.nat), ...nat, 'COMMIT'],
-    ...['*filter', ...declare(chainsIn.filter), ...filter, 'COMMIT'],
+    ...['*nat', ...declare(own.nat), ...nat, 'COMMIT'],
+    ...['*filter', ...declare(own.filter), ...filter, 'COMMIT'],
     '',
   ].join('\n')
 }
 
 /** Of what iptables-save printed, the lines that are ours. */
-export const ourLines = (saved: string): string[] =>
-  saved.split('\n').filter((line) => line.startsWith('-A ') && / (?:-j )?KPNG-/.test(line))
+export function ourLines(saved: string, chains: Chains): string[] {
+  const own = new Set<string>(Object.values(chains))
+  return saved.split('\n').filter((line) => {
+    const [, chain = '', target = ''] = /^-A (\S+) (?:.* )?-j (\S+)/.exec(line) ?? []
+    return own.has(chain) || own.has(target)
+  })
+}
 
 /** Whether these lines are the rules and the jumps to our chains. The system's chains may hold more between the jumps. */
-export function areRules(lines: readonly string[], { nat, filter }: Rules): boolean {
-  const isJump = (line: string) => !line.startsWith('-A KPNG-')
-  const expectedJumps = jumps.map(({ from, match, to }) => `-A ${from} ${match.map(quoted).join(' ')} -j ${to}`)
+export function areRules(lines: readonly string[], { nat, filter }: Rules, chains: Chains): boolean {
+  const own = Object.values(chains)
+  const isJump = (line: string) => !own.some((chain) => line.startsWith(`-A ${chain} `))
+  const expectedJumps = jumpsTo(chains).map(
+    ({ from, match, to }) => `-A ${from} ${match.map(quoted).join(' ')} -j ${to}`,
+  )
   const byChain = (rules: readonly string[]) =>
-    Object.values(chains).flatMap((chain) => rules.filter((rule) => rule.startsWith(`-A ${chain} `)))
+    own.flatMap((chain) => rules.filter((rule) => rule.startsWith(`-A ${chain} `)))
   return (
     lines.filter(isJump).sort().join('\n') === expectedJumps.sort().join('\n') &&
     byChain(lines).join('\n') === byChain([...nat, ...filter]).join('\n')
@@ -116,7 +147,7 @@ function matchesOf(portal: Portal, { nodePortCidrs }: NodeAddresses): string[] {
 
 const commentMatch = (portal: Portal): string => `-m comment --comment "${commentOf(servicePortName(portal))}"`
 
-function natRules({ portal, place }: OpenPortal, node: NodeAddresses, boundIps: BoundIps): string[] {
+function natRules({ portal, place }: OpenPortal, node: NodeAddresses, boundIps: BoundIps, chains: Chains): string[] {
   const bindIp = boundIps[portal.protocol]
   const nodeIp = node.nodeIps[portal.family]
   const redirect = `-j REDIRECT --to-ports ${place.port}`
@@ -135,10 +166,11 @@ function natRules({ portal, place }: OpenPortal, node: NodeAddresses, boundIps: 
   ])
 }
 
-function filterRules({ portal, place }: OpenPortal, node: NodeAddresses): string[] {
+function filterRules({ portal, place }: OpenPortal, node: NodeAddresses, chains: Chains): string[] {
   const { protocol, family, kind } = portal
   const [inside, outside] = [fateOf(portal.inside), fateOf(portal.outside)]
-  const toProxyPort = `-A ${chains.filter} -p ${protocol} ${commentMatch(portal)} -m ${protocol} --dport ${place.port}`
+  // Only at this node: a forwarded packet may have the same port by chance, such as the answer to a client that uses it.
+  const toProxyPort = `-A ${chains.filter} -p ${protocol} ${commentMatch(portal)} -m ${protocol} --dport ${place.port} -m addrtype --dst-type LOCAL`
   // The proxy port itself is no way in: whoever did not come through a portal has bypassed the service's policies.
   const rules = [`${toProxyPort} -m conntrack ! --ctstate DNAT ${target('refuse', portal)}`]
   if (isServed(portal)) return rules

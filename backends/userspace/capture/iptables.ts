@@ -2,8 +2,8 @@ import { type Family, families, KpngError, type Log, messageOf } from '@kpng/api
 import { isMissingProgram } from '@kpng/linux'
 import type { Capture, Steering } from './capture.js'
 import { listRules, removeRules } from './iptables-removal.js'
-import { areRules, jumps, ourLines, type Rules, restoreInput, rulesOf, tables } from './iptables-rules.js'
-import { type PortalOptions, portalPlaces } from './portals.js'
+import { areRules, chainsOf, jumpsTo, ourLines, type Rules, restoreInput, rulesOf, tables } from './iptables-rules.js'
+import { defaultTable, type PortalOptions, portalPlaces } from './portals.js'
 import { type RunProgram, runProgram } from './program.js'
 import { staleFlowRemoval } from './stale-flows.js'
 
@@ -17,6 +17,7 @@ const programs: Record<Family, string> = { IPv4: 'iptables', IPv6: 'ip6tables' }
 /** Portals by iptables, in chains like those of kube-proxy's userspace mode. Other chains are never touched, but for the jumps to ours. */
 export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesOptions): Capture {
   const { boundIps, ...places } = portalPlaces(portals)
+  const chains = chainsOf(portals.table ?? defaultTable)
   const removeStaleFlows = staleFlowRemoval({ log })
   let usable = families
   /** What of the node is in the rules. */
@@ -34,22 +35,22 @@ export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesO
     }
   }
   const ensureJumps = async (family: Family) => {
-    for (const { table, from, to, first, match } of jumps) {
+    for (const { table, from, to, first, match } of jumpsTo(chains)) {
       const rule = [...match, '-j', to]
       if (await succeeds(family, ['-t', table, '-C', from, ...rule])) continue
       await run(programs[family], ['-w', '-t', table, first ? '-I' : '-A', from, ...rule])
     }
   }
   const write = (family: Family, rules: Rules) =>
-    run(`${programs[family]}-restore`, ['-w', '--noflush'], restoreInput(rules))
+    run(`${programs[family]}-restore`, ['-w', '--noflush'], restoreInput(rules, chains))
   const list = async (family: Family): Promise<string[]> => {
     const saved: string[] = []
     for (const table of tables) saved.push(await run(`${programs[family]}-save`, ['-t', table]))
-    return ourLines(saved.join('\n'))
+    return ourLines(saved.join('\n'), chains)
   }
   const repair = async (family: Family, rules: Rules) => {
     const lines = await list(family)
-    if (areRules(lines, rules) || lines.join('\n') === repaired.get(family)) return
+    if (areRules(lines, rules, chains) || lines.join('\n') === repaired.get(family)) return
     log.warn('Somebody else changed the rules of the portals; they are written again', { program: programs[family] })
     await write(family, rules)
     await ensureJumps(family)
@@ -58,7 +59,7 @@ export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesO
   const steer = async ({ extent, open, added, removed, node }: Steering) => {
     const differs = extent === 'full' || added.length + removed.length > 0 || JSON.stringify(node) !== writtenNode
     for (const family of usable) {
-      const rules = rulesOf(family, open, node, boundIps(family, node))
+      const rules = rulesOf(family, open, node, boundIps(family, node), chains)
       if (differs) {
         await write(family, rules)
         repaired.delete(family)
@@ -89,10 +90,12 @@ export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesO
     steer,
     async cleanup() {
       for (const family of usable) {
-        await removeRules(run, programs[family]).catch((error: unknown) => {
-          if (family === 'IPv4' || !isMissingProgram(error)) throw error
-          log.info('ip6tables is not installed: IPv6 was not looked at')
-        })
+        await removeRules(run, programs[family], portals.table === undefined ? undefined : chains).catch(
+          (error: unknown) => {
+            if (family === 'IPv4' || !isMissingProgram(error)) throw error
+            log.info('ip6tables is not installed: IPv6 was not looked at')
+          },
+        )
       }
     },
   }

@@ -10,13 +10,11 @@ import {
   skeleton,
   tableName,
 } from './nft-ruleset.js'
-import { type PortalOptions, portalPlaces } from './portals.js'
+import { defaultTable, type PortalOptions, portalPlaces } from './portals.js'
 import { type RunProgram, runProgram } from './program.js'
 import { staleFlowRemoval } from './stale-flows.js'
 
 export interface NftOptions extends PortalOptions {
-  /** The name of our table in the families ip and ip6. Default `kpng-userspace`. */
-  readonly table?: string
   readonly log: Log
   readonly run?: RunProgram
 }
@@ -29,6 +27,7 @@ class NftCapture implements Capture {
   readonly listensOnPortals = false
   families: readonly Family[] = families
   readonly #table: string
+  readonly #isNamed: boolean
   readonly #log: Log
   readonly #run: RunProgram
   readonly #places: ReturnType<typeof portalPlaces>
@@ -41,8 +40,9 @@ class NftCapture implements Capture {
   /** The tables as listed after they were last written as a whole, or last found right. */
   readonly #listed = new Map<Family, string>()
 
-  constructor({ table = 'kpng-userspace', log, run = runProgram, ...portals }: NftOptions) {
-    this.#table = table
+  constructor({ log, run = runProgram, ...portals }: NftOptions) {
+    this.#table = portals.table ?? defaultTable
+    this.#isNamed = portals.table !== undefined
     this.#log = log
     this.#run = run
     this.#places = portalPlaces(portals)
@@ -78,8 +78,10 @@ class NftCapture implements Capture {
 
   async cleanup(): Promise<void> {
     const present = await listTables(this.#run)
-    const ours = families.map((family) => tableName(this.#layout(family)))
-    await this.#write(ours.filter((name) => present.includes(`table ${name}\n`)).map((name) => `delete table ${name}`))
+    const found = [...present.matchAll(/^table (ip6? (\S+))$/gm)].filter(([, , name = '']) =>
+      this.#isNamed ? name === this.#table : name === defaultTable || name.startsWith(`${defaultTable}-`),
+    )
+    await this.#write(found.map(([, name]) => `delete table ${name}`))
   }
 
   async #writeAll({ open, node }: Steering): Promise<void> {

@@ -4,7 +4,15 @@ import type { Portal } from '../portal.js'
 import type { NodeAddresses, Place } from './capture.js'
 import { type PortRange, proxyPorts } from './proxy-ports.js'
 
+/** The name of the main proxy's tables. */
+export const defaultTable = 'kpng-userspace'
+
 export interface PortalOptions {
+  /**
+   * The name of our nftables tables; the names of our iptables chains are made from it. Two proxies on one node, such as the main one and a
+   * specialised one, need two names. `cleanup` takes away what has this name; without a name, what any kpng left. Default `kpng-userspace`.
+   */
+  readonly table?: string
   /** Where proxy sockets listen, one address per family. Default: all addresses (`0.0.0.0`, `::`), the node's own for UDP. */
   readonly bindAddresses?: readonly string[]
   /** Proxy ports come from here. Default: any free port. */
@@ -15,7 +23,14 @@ export interface PortalOptions {
 export type BoundIps = Readonly<Record<Portal['protocol'], string | undefined>>
 
 /** Where the proxy sockets behind Linux portals listen. */
-export function portalPlaces({ bindAddresses = [], portRange }: PortalOptions) {
+export function portalPlaces({ bindAddresses = [], portRange, table = defaultTable }: PortalOptions) {
+  // The name becomes part of rules.
+  if (table !== defaultTable && !/^kpng-userspace-[a-zA-Z0-9._-]{1,63}$/.test(table)) {
+    throw new KpngError(
+      'usage',
+      `"${table}" is not a name for the tables of this proxy. Give ${defaultTable}, or ${defaultTable}- and letters, digits, dots and dashes.`,
+    )
+  }
   const ports = proxyPorts(portRange)
   const bound = new Map<Family, string>()
   for (const text of bindAddresses) {

@@ -23,6 +23,7 @@ export class TcpConnection implements Flow {
   readonly #tried = new Set<string>()
   #attempts = 0
   #stopDialing: () => void = () => {}
+  #endpoint: Socket | undefined
   #drainTimer: NodeJS.Timeout | undefined
   #addressGone = false
 
@@ -61,10 +62,11 @@ export class TcpConnection implements Flow {
     this.#drain()
   }
 
-  /** The byte mover passes the reset on to the endpoint. */
+  /** Resets both sides: one of them may be closed already while the other still waits for its peer to read. */
   abort(): void {
     this.#notes?.failed('the proxy ended it: its endpoint, its service or the proxy itself is gone')
     this.#client.resetAndDestroy()
+    this.#endpoint?.resetAndDestroy()
   }
 
   #drain(): void {
@@ -130,6 +132,7 @@ export class TcpConnection implements Flow {
       this.#dialNext()
       return
     }
+    this.#endpoint = socket
     const { flows, counters } = servicePort
     const { log, byteMover } = surroundings
     this.#client.off('close', this.#clientGone)

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { type ByteMover, keepAlive } from './byte-mover.js'
 import { ReadBuffer } from './read-buffer.js'
+import { UnreadSockets } from './unread-sockets.js'
 
 /** Takes what was read from an endpoint. False: no more for now. */
 type Reader = (bytes: Uint8Array, memory: ReadBuffer) => boolean
@@ -12,6 +13,7 @@ type Reader = (bytes: Uint8Array, memory: ReadBuffer) => boolean
  */
 export function portableByteMover(): ByteMover {
   const readers = new WeakMap<Socket, { read: Reader }>()
+  const unread = new UnreadSockets()
   return {
     connect({ ip, port }) {
       const reader: { read: Reader } = { read: () => false }
@@ -36,7 +38,9 @@ export function portableByteMover(): ByteMover {
       client.on('data', (chunk: Buffer) => {
         toEndpoint += chunk.length
         counters.bytesToEndpoint += chunk.length
-        if (!endpoint.write(chunk)) client.pause()
+        if (endpoint.write(chunk)) return
+        client.pause()
+        unread.add(client)
       })
       const reader = readers.get(endpoint)
       if (!reader) throw new TypeError('The endpoint socket was not made by this mover.')
@@ -45,25 +49,32 @@ export function portableByteMover(): ByteMover {
         counters.bytesToClient += bytes.length
         const more = client.write(bytes)
         memory.passedOn(bytes.length, client.writableLength > 0)
+        if (!more) unread.add(endpoint)
         return more
       }
-      join(client, endpoint, closed)
-      join(endpoint, client, closed)
+      join(client, endpoint, unread, closed)
+      join(endpoint, client, unread, closed)
       client.resume()
       endpoint.resume()
     },
   }
 }
 
-function join(from: Socket, to: Socket, closed: () => void): void {
-  to.on('drain', () => from.resume())
-  from.on('end', () => to.end())
+function join(from: Socket, to: Socket, unread: UnreadSockets, closed: () => void): void {
+  to.on('drain', () => {
+    if (from.readableEnded) return
+    unread.delete(from)
+    from.resume()
+  })
+  from.on('end', () => {
+    unread.add(from)
+    to.end()
+  })
   from.on('close', (hadError: boolean) => {
-    // Whoever waits for an answer shall learn that it will not come, and how: a reset is passed on as a reset.
-    if (!to.destroyed) {
-      if (hadError || !from.readableEnded) to.resetAndDestroy()
-      else if (!to.writableEnded) to.destroy()
-    }
+    unread.delete(from)
+    // A reset, by the peer or by this proxy, is passed on as a reset. After a normal end the rest is still written to the other side.
+    const isComplete = !hadError && from.readableEnded && from.writableFinished
+    if (!isComplete && !to.destroyed) to.resetAndDestroy()
     closed()
   })
 }

@@ -39,7 +39,7 @@ export class TcpProxySocket {
     })
     const address = server.address()
     const bound = { ip, port: typeof address === 'object' && address ? address.port : port }
-    return new TcpProxySocket(server, bound, descriptors.opened())
+    return new TcpProxySocket(server, bound, descriptors.listening())
   }
 
   close(): void {

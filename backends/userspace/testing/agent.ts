@@ -16,6 +16,7 @@ import { ask, outcome, type TestServer, tcpServer, udpClient, udpServer } from '
 
 export interface ProxySettings {
   readonly capture: 'nft' | 'iptables' | 'none'
+  readonly table?: string
   readonly portRange?: string
   readonly bindAddresses?: string[]
   readonly syncPeriodMs?: number
@@ -31,16 +32,21 @@ let cluster: Cluster | undefined
 const servers = new Map<string, TestServer>()
 const clients = new Map<string, Awaited<ReturnType<typeof udpClient>>>()
 
-function captureOf({ capture, portRange, bindAddresses }: ProxySettings, verbosity: number): Capture {
+function captureOf({ capture, table, portRange, bindAddresses }: ProxySettings, verbosity: number): Capture {
   const log = textLog({ verbosity })
   const range = portRange === undefined ? undefined : parsePortRange(portRange)
-  const options = { log, ...(range ? { portRange: range } : {}), ...(bindAddresses ? { bindAddresses } : {}) }
+  const options = {
+    log,
+    ...(table ? { table } : {}),
+    ...(range ? { portRange: range } : {}),
+    ...(bindAddresses ? { bindAddresses } : {}),
+  }
   return capture === 'nft' ? nftCapture(options) : capture === 'iptables' ? iptablesCapture(options) : noCapture()
 }
 
 const methods = {
   async startProxy(settings: ProxySettings): Promise<void> {
-    const { verbosity = 0, capture: _capture, portRange: _range, bindAddresses: _bind, ...options } = settings
+    const { verbosity = 0, capture: _, table: _table, portRange: _range, bindAddresses: _bind, ...options } = settings
     backend = userspaceBackend({
       log: textLog({ verbosity }),
       capture: captureOf(settings, verbosity),
@@ -87,8 +93,15 @@ const methods = {
   outcome: (ip: string, port: number, timeoutMs = 1500): Promise<string> =>
     Promise.race([outcome(ip, port), new Promise<string>((resolve) => setTimeout(resolve, timeoutMs, 'timeout'))]),
   /** `client` names a socket that keeps its port from question to question. */
-  async udpAsk(client: string, localIp: string, ip: string, port: number, text: string): Promise<string> {
-    const socket = clients.get(client) ?? (await udpClient(localIp))
+  async udpAsk(
+    client: string,
+    localIp: string,
+    ip: string,
+    port: number,
+    text: string,
+    localPort = 0,
+  ): Promise<string> {
+    const socket = clients.get(client) ?? (await udpClient(localIp, localPort))
     clients.set(client, socket)
     return socket.ask(ip, port, text)
   },

@@ -25,6 +25,8 @@ export const podIps = {
 export interface Lab extends Record<MachineName, Machine> {
   /** Starts the node's agent again, as a crash would leave it: nothing is cleaned up. */
   crashNode(): Promise<void>
+  /** Another agent on the node. It ends with the lab. */
+  secondOnNode(): Promise<Machine>
   remove(): Promise<void>
 }
 
@@ -81,6 +83,7 @@ export async function makeLab(): Promise<Lab> {
       await machines.node.kill()
       machines.node = await start('node')
     },
+    secondOnNode: () => start('node'),
     async remove() {
       await lab.close()
       rmSync(program, { force: true })

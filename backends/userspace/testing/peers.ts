@@ -77,11 +77,11 @@ export function ask(ip: string, port: number, say = '', localAddress?: string): 
 export const outcome = (ip: string, port: number, localAddress?: string): Promise<string> =>
   ask(ip, port, '', localAddress).catch((error: NodeJS.ErrnoException) => error.code ?? error.message)
 
-/** A UDP client that keeps its port. */
-export async function udpClient(localAddress: string) {
+/** A UDP client that keeps its port. 0: any. */
+export async function udpClient(localAddress: string, localPort = 0) {
   const socket = createSocket(localAddress.includes(':') ? 'udp6' : 'udp4')
   socket.on('error', () => {})
-  socket.bind(0, localAddress)
+  socket.bind(localPort, localAddress)
   await once(socket, 'listening')
   return {
     /** The answer, or "silence". `answers`: whence one is taken for an answer. */

@@ -42,7 +42,7 @@ export class UdpProxySocket {
         resolve()
       })
     })
-    socket.once('close', entrance.surroundings.descriptors.opened())
+    socket.once('close', entrance.surroundings.descriptors.listening())
     return new UdpProxySocket(socket, { ip, port: socket.address().port }, entrance)
   }
 

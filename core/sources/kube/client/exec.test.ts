@@ -136,6 +136,11 @@ describe('explains', () => {
     )
   })
 
+  it('a plugin whose start Node refuses with an exception, as it does when memory is short', async () => {
+    const { command } = plugin('')
+    expect(await fails({ command, args: ['x'.repeat(300_000)] })).toMatch(/cannot be started: spawn E2BIG/)
+  })
+
   it('a plugin that fails, in its own words and without secrets', async () => {
     const secret = `eyJ${'hidden'.repeat(10)}`
     const { command } = plugin(`echo "first line" >&2; echo "please log in: ${secret}" >&2; echo ${secret}; exit 3`)

@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process'
-import { KpngError } from '@kpng/api'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { KpngError, messageOf } from '@kpng/api'
 import * as v from 'valibot'
 import { type ClusterConfig, type ExecConfig, readText } from './config.js'
 
@@ -68,15 +68,8 @@ async function clusterInfo(exec: ExecConfig, cluster: ClusterConfig): Promise<Re
 
 function outputOf(exec: ExecConfig, env: NodeJS.ProcessEnv, interactive: boolean, timeoutMs: number): Promise<string> {
   return new Promise((resolve, reject) => {
-    const child = spawn(exec.command, exec.args, {
-      env,
-      stdio: [interactive ? 'inherit' : 'ignore', 'pipe', 'pipe'],
-      windowsHide: true,
-    })
     const out: Buffer[] = []
     const err: Buffer[] = []
-    child.stdout?.on('data', (chunk: Buffer) => out.push(chunk))
-    child.stderr?.on('data', (chunk: Buffer) => err.push(chunk))
     const fail = (why: string, cause?: unknown) => {
       const hint = exec.installHint ? ` Hint: ${exec.installHint}` : ''
       const said = lastLine(Buffer.concat(err).toString('utf8'))
@@ -84,6 +77,19 @@ function outputOf(exec: ExecConfig, env: NodeJS.ProcessEnv, interactive: boolean
       const sentence = `The credential plugin ${exec.command} (${exec.field}) ${why}.${quote}${hint}`
       reject(new KpngError('unavailable', sentence, { cause }))
     }
+    let child: ChildProcess
+    try {
+      child = spawn(exec.command, exec.args, {
+        env,
+        stdio: [interactive ? 'inherit' : 'ignore', 'pipe', 'pipe'],
+        windowsHide: true,
+      })
+    } catch (error) {
+      // Node throws some failures, such as ENOMEM, and emits others.
+      return fail(`cannot be started: ${messageOf(error)}`, error)
+    }
+    child.stdout?.on('data', (chunk: Buffer) => out.push(chunk))
+    child.stderr?.on('data', (chunk: Buffer) => err.push(chunk))
     // SIGKILL: a plugin that waits for its own child process may ignore SIGTERM, and it has nothing to save.
     const timer = setTimeout(() => {
       child.kill('SIGKILL')
