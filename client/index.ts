@@ -55,5 +55,6 @@ export {
 export { endpointsOfPort, type PortEndpoint } from './ports.js'
 export { type RunOptions, run, watch } from './run.js'
 export { type Clock, type RunnerOptions, runBackend, type SyncReport } from './runner.js'
+export { SourceStatus, WatchStatus } from './source-status.js'
 export { pause, stopOnSignals } from './stop.js'
 export { readTlsFiles, type TlsFiles, type TlsMaterial } from './tls.js'

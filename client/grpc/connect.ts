@@ -9,7 +9,8 @@ import { explainFailure } from './connection-failure.js'
 import { ConnectionLog } from './connection-log.js'
 import { type Operations, WatchCall } from './stream.js'
 
-export interface StreamOptions extends Pick<ClientOptions, 'api' | 'tls' | 'errorDelayMs' | 'maxMessageBytes'> {
+export interface StreamOptions
+  extends Pick<ClientOptions, 'api' | 'tls' | 'errorDelayMs' | 'maxMessageBytes' | 'status'> {
   readonly log: Log
   readonly signal: AbortSignal
   /** `/localv1.Sets/Watch` or `/globalv1.Sets/Watch`. */
@@ -34,7 +35,7 @@ export const patienceAfter = (roundsInVain: number): number =>
  * there are several. The first change set after each connection is a reset.
  */
 export async function* operationsOf(options: StreamOptions): AsyncGenerator<Operations> {
-  const { signal, errorDelayMs = 1000 } = options
+  const { signal, status, errorDelayMs = 1000 } = options
   const log = new ConnectionLog(options.log)
   const targets = parseAddresses(options.api ?? defaultApi)
   // What the user must mend is said at once, not retried for ever.
@@ -48,6 +49,7 @@ export async function* operationsOf(options: StreamOptions): AsyncGenerator<Oper
       const patienceMs = targets.length > 1 ? patienceAfter(failures / targets.length) : undefined
       for await (const operations of oneConnection(target, options, patienceMs)) {
         if (received++ === 0) log.connected(target)
+        status?.connected()
         failures = 0
         // A server that the Go kpng lineage wrote sends no Reset when it has nothing: a new stream is one all the same.
         yield received === 1 ? { ...operations, reset: true } : operations
@@ -56,6 +58,7 @@ export async function* operationsOf(options: StreamOptions): AsyncGenerator<Oper
       if (signal.aborted) return
       const reason = explainFailure(error, options.tls)
       failures++
+      status?.lost()
       if (received > 0) log.lost(target, reason)
       else log.failed(target, reason)
     }
