@@ -1,4 +1,5 @@
 import type { KpngError, Log } from '@kpng/api'
+import type { SourceStatus } from '@kpng/client'
 import type { Skips } from '@kpng/core/sources/skips'
 import type { Store } from '@kpng/core/store'
 import type { ResolvedSettings } from '@kpng/node'
@@ -23,6 +24,8 @@ export interface Context {
   readonly resolved: ResolvedSettings | undefined
   /** The API server, where the source is one. */
   readonly kube: KubeRequests | undefined
+  /** How up to date the state is: the source writes it, the agents show it. */
+  readonly source: SourceStatus
   /** The state goes to a backend on this node and nowhere else: a source may leave out what only other nodes need. */
   readonly onlyThisNode?: boolean
   /** What the source fills, where there is one in this process. */

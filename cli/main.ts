@@ -36,7 +36,7 @@ async function addCompletion(program: import('commander').Command): Promise<void
 
 async function contextFrom(flags: Flags, version: string): Promise<Context> {
   const { logFrom } = await import('./log.js')
-  const { defaultNodeName, stopOnSignals } = await import('@kpng/client')
+  const { defaultNodeName, SourceStatus, stopOnSignals } = await import('@kpng/client')
   const { EventCounts } = await import('./events.js')
   const warnings: string[] = []
   const resolved = flags.agent
@@ -58,6 +58,7 @@ async function contextFrom(flags: Flags, version: string): Promise<Context> {
     version,
     resolved,
     kube: undefined,
+    source: new SourceStatus(),
     stop: (reason) => ended.abort(reason),
   }
 }

@@ -95,7 +95,9 @@ function addLocal(program: Command, makeContext: MakeContext): void {
     const context = await makeContext(flags)
     const { changeSetsOverGrpc } = await import('@kpng/client')
     const { runOn } = await import('./backends/run.js')
-    await runOn(changeSetsOverGrpc({ ...(await clientOptions(flags, '')), log: context.log }), backend, flags, context)
+    const { log, source } = context
+    const options = { ...(await clientOptions(flags, '')), log, status: source.watch('core') }
+    await runOn(changeSetsOverGrpc(options), backend, flags, context)
   })
 }
 

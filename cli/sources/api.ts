@@ -6,9 +6,9 @@ export const apiSource: SourceCommand = {
   summary: "relay another kpng's state",
   example: 'kpng api --api 10.0.0.5:12090 to-api --listen unix:///run/kpng/kpng.sock',
   addFlags: (command) => addClientFlags(command, 'api-client-'),
-  run: async (flags, state, { log, signal }) => {
+  run: async (flags, state, { log, signal, source }) => {
     const options = await clientOptions(flags, 'apiClient')
     const { relayApi } = await import('@kpng/core/sources/api')
-    await relayApi({ ...options, ...state, log, signal })
+    await relayApi({ ...options, ...state, log, signal, status: source.watch('core') })
   },
 }

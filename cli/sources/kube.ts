@@ -18,7 +18,7 @@ export const kubeSource: SourceCommand = {
         '--service-proxy-name <name>',
         'take only Services with this service-proxy-name label; default: those without one',
       ),
-  run: async (flags, state, { log, signal, events, kube, resolved, nodeName, onlyThisNode }) => {
+  run: async (flags, state, { log, signal, events, kube, source, resolved, nodeName, onlyThisNode }) => {
     const { loadConnection, watchKube } = await import('@kpng/core/sources/kube')
     const connection = await loadConnection({
       ...given('kubeconfig', textFlag(flags, 'kubeconfig') ?? (resolved?.settings.kubeconfig || undefined)),
@@ -37,6 +37,7 @@ export const kubeSource: SourceCommand = {
         ...given('serviceProxyName', textFlag(flags, 'serviceProxyName')),
         ...labelOptions(flags),
         onEvent: () => events.countApiEvents(1),
+        status: source,
       })
     } finally {
       await connection.close()

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { SourceStatus } from '@kpng/client'
 import { load } from 'js-yaml'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { apiClientMetrics } from './api-client-metrics.js'
@@ -15,7 +16,9 @@ import { ProxyMetrics } from './proxy-metrics.js'
 const deploy = (path: string) => fileURLToPath(new URL(`../../deploy/${path}`, import.meta.url))
 
 const zero = () => 0
-const readings = { apiEvents: zero, nodeLocalEvents: zero, skippedObjects: zero, storeRevision: zero }
+const source = new SourceStatus()
+source.stateCache = { savedAtMs: undefined }
+const readings = { apiEvents: zero, nodeLocalEvents: zero, skippedObjects: zero, storeRevision: zero, source }
 const ofProxies = (['nftables', 'iptables'] as const).map((mode) => {
   const metrics = new ProxyMetrics({
     mode,
