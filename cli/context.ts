@@ -26,6 +26,8 @@ export interface Context {
   readonly kube: KubeRequests | undefined
   /** How up to date the state is: the source writes it, the agents show it. */
   readonly source: SourceStatus
+  /** What the state comes from, as text: an API server or a core. Missing: the state is on this machine. */
+  readonly origin?: (() => Promise<string>) | undefined
   /** The state goes to a backend on this node and nowhere else: a source may leave out what only other nodes need. */
   readonly onlyThisNode?: boolean
   /** What the source fills, where there is one in this process. */

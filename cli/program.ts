@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import { addAgentFlags } from './agent/flags.js'
 import { KubeRequests } from './agent/kube-requests.js'
+import { addStateCacheFlag, originOf } from './agent/state-cache.js'
 import type { BackendCommand } from './backends/backend.js'
 import { calloutCommand } from './backends/callout.js'
 import { jsonCommand } from './backends/json.js'
@@ -64,7 +65,8 @@ function addSource(program: Command, source: SourceCommand, makeContext: MakeCon
   const run = async (sink: Flow, leaf: Command, more: Pick<Context, 'onlyThisNode'> = {}) => {
     const flags = leaf.optsWithGlobals()
     const kube = source.name === 'kube' ? new KubeRequests() : undefined
-    await runPipeline(source, flags, sink, { ...(await makeContext(flags)), kube, ...more })
+    const origin = originOf(source.name, flags, kube)
+    await runPipeline(source, flags, sink, { ...(await makeContext(flags)), kube, origin, ...more })
   }
   for (const sink of sinks) {
     const leaf = command.command(sink.name).description(sink.summary)
@@ -92,7 +94,7 @@ function addLocal(program: Command, makeContext: MakeContext): void {
   addClientFlags(local, '')
   addBackends(local, 'kpng local', makeContext, async (backend, leaf) => {
     const flags = leaf.optsWithGlobals()
-    const context = await makeContext(flags)
+    const context = { ...(await makeContext(flags)), origin: originOf('local', flags, undefined) }
     const { changeSetsOverGrpc } = await import('@kpng/client')
     const { runOn } = await import('./backends/run.js')
     const { log, source } = context
@@ -191,6 +193,8 @@ function addBackends(
     leaf.addHelpText('after', `\nExample:\n  $ ${words} ${backend.name}`)
     backend.addFlags(leaf)
     if (backend.agent) addAgentFlags(leaf, backend.agent)
+    // A state file is on this machine already.
+    if (backend.agent && parent.parent?.name() !== 'file') addStateCacheFlag(leaf)
     leaf.action(() => (leaf.opts().initOnly ? initOnly(leaf, makeContext) : run(backend, leaf)))
   }
 }
