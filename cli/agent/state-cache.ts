@@ -4,13 +4,17 @@ import type { StateCache } from '@kpng/node'
 import type { Command } from 'commander'
 import { type Context, type Flags, textFlag } from '../context.js'
 
-const defaultFolder =
-  process.platform === 'win32' ? join(process.env.ProgramData ?? 'C:\\ProgramData', 'kpng') : '/var/lib/kpng'
+/** systemd names the folder of a unit with `StateDirectory=` in the environment. */
+function defaultFolder(): string {
+  const [given] = (process.env.STATE_DIRECTORY ?? '').split(':')
+  if (given) return given
+  return process.platform === 'win32' ? join(process.env.ProgramData ?? 'C:\\ProgramData', 'kpng') : '/var/lib/kpng'
+}
 
 /** A specialised proxier runs beside the main one, with a file of its own. */
 function defaultFile(serviceProxyName: string | undefined): string {
   const suffix = serviceProxyName === undefined ? '' : `-${serviceProxyName.replace(/[^a-zA-Z0-9._-]/g, '-')}`
-  return join(defaultFolder, `state-cache${suffix}`)
+  return join(defaultFolder(), `state-cache${suffix}`)
 }
 
 export const addStateCacheFlag = (command: Command): Command =>
