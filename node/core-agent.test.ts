@@ -60,10 +60,10 @@ describe('health', () => {
       const { status, text } = await health(path)
       expect([status, JSON.parse(text).source]).toMatchObject([
         200,
-        { stale: true, reason: expect.stringMatching(/^services: no connection/) },
+        { stale: true, reason: expect.stringMatching(/^Not connected since .*: services\.$/) },
       ])
     }
-    expect((await page('/statusz')).text).toContain('\nStale: services: no connection since the start at ')
+    expect((await page('/statusz')).text).toContain('\nStale: Not connected since ')
     expect((await page('/metrics')).text).toContain('kpng_source_connected{resource="services"} 0\n')
   })
 

@@ -24,9 +24,7 @@ test('without a connection it is stale after a minute, and the reason names the 
   expect(after(staleAfterMs / 2)).toMatchObject({ stale: false, watches: { services: { connected: false } } })
   const report = after(staleAfterMs + 5)
   expect(report?.stale).toBe(true)
-  expect(report?.reason).toMatch(
-    /^services: no connection since the start at 2026-11-16T(?:11:59:59|12:00:00)\.\d+Z\.$/,
-  )
+  expect(report?.reason).toMatch(/^Not connected since 2026-11-16T(?:11:59:59|12:00:00)\.\d+Z: services\.$/)
   expect(sourceLines(report)).toMatchObject({
     Stale: report?.reason,
     'Source services': expect.stringMatching(/^not connected since 2026-.*, last event never$/),
@@ -34,12 +32,16 @@ test('without a connection it is stale after a minute, and the reason names the 
   })
 })
 
-test('a watch that was lost is stale since it was lost, and tells when it last brought something', () => {
-  const { status, after } = reporting('core')
-  status.watch('core').connected()
-  status.watch('core').lost()
+test('watches that were lost are named together, and each tells when it last brought something', () => {
+  const { status, after } = reporting('services', 'nodes')
+  for (const watch of status.watches.values()) {
+    watch.connected()
+    watch.lost()
+  }
   expect(after(0)?.stale).toBe(false)
-  expect(after(staleAfterMs + 5)?.reason).toMatch(/^core: not connected since 20.*Z, last event at 20.*Z\.$/)
+  const report = after(staleAfterMs + 50)
+  expect(report?.reason).toMatch(/^Not connected since 2026-.*Z: services, nodes\.$/)
+  expect(report?.watches.nodes?.lastEvent).toMatch(/^2026-/)
 })
 
 test('a connected watch is never stale, however quiet it is', () => {

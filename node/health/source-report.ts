@@ -32,13 +32,12 @@ export function sourceReport(
   const present = [...watches.values()].filter(({ isAbsent }) => !isAbsent)
   if (present.length === 0) return undefined
   const savedAt = stateCache?.savedAtMs === undefined ? undefined : new Date(stateCache.savedAtMs).toISOString()
+  const lost = present.filter(({ isConnected, changedAtMs }) => !isConnected && nowMs - changedAtMs >= staleAfterMs)
   const reasons = [
     ...(savedAt === undefined
       ? []
       : [`The source has not answered yet: the state is that of the state cache, saved at ${savedAt}.`]),
-    ...present
-      .filter((watch) => isStale(watch, nowMs))
-      .map((watch) => `${watch.name}: ${stalenessOf(watch, isoTime)}.`),
+    ...(lost.length === 0 ? [] : [notConnected(lost, isoTime)]),
   ]
   return {
     stale: reasons.length > 0,
@@ -57,13 +56,10 @@ export function sourceReport(
   }
 }
 
-const isStale = ({ isConnected, changedAtMs }: WatchStatus, nowMs: number): boolean =>
-  !isConnected && nowMs - changedAtMs >= staleAfterMs
-
-const stalenessOf = ({ changedAtMs, heardAtMs }: WatchStatus, isoTime: (ms: number) => string): string =>
-  heardAtMs === undefined
-    ? `no connection since the start at ${isoTime(changedAtMs)}`
-    : `not connected since ${isoTime(changedAtMs)}, last event at ${isoTime(heardAtMs)}`
+function notConnected(lost: readonly WatchStatus[], isoTime: (ms: number) => string): string {
+  const since = Math.min(...lost.map(({ changedAtMs }) => changedAtMs))
+  return `Not connected since ${isoTime(since)}: ${lost.map(({ name }) => name).join(', ')}.`
+}
 
 /** Lines for /statusz. */
 export function sourceLines(report: SourceReport | undefined): { readonly [name: string]: string | boolean } {

@@ -118,37 +118,60 @@ describe('the alerts', () => {
     expect([status, stdout]).toEqual([0, expect.stringContaining(`${rules.length} rules found`)])
   })
 
+  /** Gives series to promtool and compares the alerts that they lead to. What it expects is what it would write into the sentences. */
+  function expectAlerts(test: object, values: { readonly [placeholder: string]: string }): void {
+    const folder = mkdtempSync(join(tmpdir(), 'kpng-alerts-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const cases = join(folder, 'cases.yaml')
+    let text = JSON.stringify({ rule_files: [file], tests: [{ interval: '1m', ...test }] })
+    for (const [placeholder, value] of Object.entries(values)) text = text.replaceAll(`{{ ${placeholder} }}`, value)
+    writeFileSync(cases, text)
+    const { stdout, stderr, status } = spawnSync('promtool', ['test', 'rules', cases], { encoding: 'utf8' })
+    expect([status, `${stdout}${stderr}`]).toEqual([0, expect.stringContaining('SUCCESS')])
+  }
+
+  const expected = (name: string, labels: { readonly [label: string]: string }) => ({
+    exp_labels: { severity: 'warning', ...labels },
+    exp_annotations: rules.find(({ alert }) => alert === name)?.annotations,
+  })
+
   test.skipIf(missing)('the event loop of kpng is watched whatever its job is called, and nobody else', () => {
     const late = (job: string) => ({ series: `nodejs_eventloop_lag_p99_seconds{job="${job}"}`, values: '2x20' })
     const ours = ['kpng', 'kube-proxy']
-    const alerts = ours.map((job) => ({
-      exp_labels: { severity: 'warning', job },
-      exp_annotations: rules.find(({ alert }) => alert === 'KpngEventLoopBlocked')?.annotations,
-    }))
-    const folder = mkdtempSync(join(tmpdir(), 'kpng-alerts-'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
-    const cases = join(folder, 'event-loop.yaml')
-    const text = JSON.stringify({
-      rule_files: [file],
-      tests: [
-        {
-          interval: '1m',
-          input_series: [
-            ...[...ours, 'shop'].map(late),
-            ...ours.map((job) => ({ series: `kpng_build_info{job="${job}"}`, values: '1x20' })),
-          ],
-          alert_rule_test: [{ eval_time: '15m', alertname: 'KpngEventLoopBlocked', exp_alerts: alerts }],
-        },
-      ],
-    })
-    // What promtool expects is what it would write into the sentence.
-    writeFileSync(
-      cases,
-      text.replaceAll('{{ $labels.instance }}', '').replaceAll('{{ $value | humanizeDuration }}', '2s'),
+    const alertname = 'KpngEventLoopBlocked'
+    const build = ours.map((job) => ({ series: `kpng_build_info{job="${job}"}`, values: '1x20' }))
+    expectAlerts(
+      {
+        input_series: [...[...ours, 'shop'].map(late), ...build],
+        alert_rule_test: [{ eval_time: '15m', alertname, exp_alerts: ours.map((job) => expected(alertname, { job })) }],
+      },
+      { '$labels.instance': '', '$value | humanizeDuration': '2s' },
     )
-    const { stdout, stderr, status } = spawnSync('promtool', ['test', 'rules', cases], { encoding: 'utf8' })
-    expect([status, `${stdout}${stderr}`]).toEqual([0, expect.stringContaining('SUCCESS')])
   })
+
+  test.skipIf(missing)(
+    'one watch without a connection for five minutes is enough; a restart of the API server is not',
+    () => {
+      const series = (instance: string, resource: string, values: string) => ({
+        series: `kpng_source_connected{job="kpng", instance="${instance}", resource="${resource}"}`,
+        values,
+      })
+      const alertname = 'KpngSourceDisconnected'
+      expectAlerts(
+        {
+          input_series: [
+            series('a', 'services', '1x20'),
+            series('a', 'nodes', '1x2 0x18'),
+            series('b', 'services', '1x5 0x3 1x12'),
+          ],
+          alert_rule_test: [
+            { eval_time: '15m', alertname, exp_alerts: [expected(alertname, { job: 'kpng', instance: 'a' })] },
+          ],
+        },
+        { '$labels.instance': 'a' },
+      )
+    },
+  )
 })
 
 test('the check finds what does not exist', () => {

@@ -25,7 +25,8 @@ export function registerSource(registry: Registry, source: SourceStatus): void {
       this.reset()
       for (const { name, heardAtMs } of present()) {
         if (heardAtMs === undefined) continue
-        this.set({ resource: name }, (Date.now() - (performance.now() - heardAtMs)) / 1000)
+        // Whole seconds: the two clocks differ by parts of a millisecond from scrape to scrape.
+        this.set({ resource: name }, Math.round((Date.now() - (performance.now() - heardAtMs)) / 1000))
       }
     },
   })
