@@ -30,7 +30,7 @@ const recordHead = 5
 
 /** So much is encoded or decoded at once; then others get their turn. */
 const sliceBytes = 64 * 1024
-const sliceMs = 8
+const sliceMs = 2
 
 /** Replaces the file: readers see the whole old state or the whole new one. Makes the file's folder, but not the one above it. */
 export async function writeCacheFile(path: string, owner: CacheOwner, view: NodeView): Promise<void> {
