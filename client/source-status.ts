@@ -1,3 +1,6 @@
+/** A watch without a connection for this long is stale. An API server that restarts is back sooner. */
+export const staleAfterMs = 60_000
+
 /**
  * One thing that a source watches: a resource of the API server, such as `services`, or a core. The source writes it; health pages and
  * metrics read it. Times are of the monotonic clock (`performance.now()`), because somebody may set the machine's time.
@@ -8,6 +11,8 @@ export class WatchStatus {
   heardAtMs: number | undefined
   /** The server does not have this optional resource, so nothing of it can be missed. */
   isAbsent = false
+  /** Since when the server says that its own state is stale. Undefined: it is not, or the server does not say. */
+  serverStaleSinceMs: number | undefined
   #isConnected = false
   #changedAtMs = performance.now()
 
@@ -34,7 +39,18 @@ export class WatchStatus {
 
   /** The watch ended with a failure, or the next one could not be opened. */
   lost(): void {
+    this.serverStaleSinceMs = undefined
     this.#set(false)
+  }
+
+  /** No connection for a minute. */
+  isLost(nowMs = performance.now()): boolean {
+    return !this.#isConnected && !this.isAbsent && nowMs - this.changedAtMs >= staleAfterMs
+  }
+
+  /** What it brought may no longer be what is in the cluster. */
+  isStale(nowMs = performance.now()): boolean {
+    return this.isLost(nowMs) || this.serverStaleSinceMs !== undefined
   }
 
   #set(isConnected: boolean): void {
@@ -49,6 +65,11 @@ export class SourceStatus {
   readonly watches = new Map<string, WatchStatus>()
   /** `savedAtMs` (Unix time) is there while the state comes from the state cache. Undefined: this process has no state cache. */
   stateCache: { savedAtMs: number | undefined } | undefined
+
+  /** The state as a whole. */
+  get isStale(): boolean {
+    return this.stateCache?.savedAtMs !== undefined || [...this.watches.values()].some((watch) => watch.isStale())
+  }
 
   /** The status of a watch, which is made if there is none of this name. */
   watch(name: string): WatchStatus {

@@ -21,7 +21,7 @@ export const apiSink: SinkCommand = {
         .option('--listen-tls-ca <file>', 'TLS CA certificate'),
     ),
   run: async (flags, store, context, ready) => {
-    const { log, signal, events } = context
+    const { log, signal, events, source } = context
     const { noApiCounts, serveApi } = await import('@kpng/core/sinks/api')
     const tls = {
       ...given('keyFile', textFlag(flags, 'listenTlsKey')),
@@ -38,6 +38,7 @@ export const apiSink: SinkCommand = {
       localApi: booleanFlag(flags, 'localApi', true),
       globalApi: booleanFlag(flags, 'globalv1Api', true),
       counters,
+      source,
       onSent: (items) => events.countNodeLocalEvents(items),
     })
     ready()

@@ -7,6 +7,7 @@ import { readTlsFiles } from '../tls.js'
 import { channelSecurity } from './channel-security.js'
 import { explainFailure } from './connection-failure.js'
 import { ConnectionLog } from './connection-log.js'
+import { followServerStaleness } from './server-staleness.js'
 import { type Operations, WatchCall } from './stream.js'
 
 export interface StreamOptions
@@ -17,6 +18,8 @@ export interface StreamOptions
   readonly method: string
   /** The encoded request that asks for a change set. */
   readonly request: Uint8Array
+  /** With `status`: how often the server is asked whether its own state is stale. Default 30,000. */
+  readonly stalenessCheckMs?: number
 }
 
 /**
@@ -72,8 +75,9 @@ async function* oneConnection(
   options: StreamOptions,
   patienceMs: number | undefined,
 ): AsyncGenerator<Operations> {
-  const { signal, method, request } = options
+  const { signal, method, request, status, stalenessCheckMs } = options
   const client = await newClient(target, options)
+  const endChecks = status && followServerStaleness(client, status, stalenessCheckMs)
   try {
     const same = (bytes: Uint8Array) => bytes
     const call = new WatchCall(client.makeBidiStreamRequest(method, (bytes: Uint8Array) => Buffer.from(bytes), same))
@@ -88,6 +92,7 @@ async function* oneConnection(
       call.cancel()
     }
   } finally {
+    endChecks?.()
     client.close()
   }
 }

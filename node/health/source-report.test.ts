@@ -1,6 +1,6 @@
-import { SourceStatus } from '@kpng/client'
+import { SourceStatus, staleAfterMs } from '@kpng/client'
 import { expect, test } from 'vitest'
-import { sourceLines, sourceReport, staleAfterMs } from './source-report.js'
+import { sourceLines, sourceReport } from './source-report.js'
 
 const startedAtUnixMs = Date.parse('2026-11-16T12:00:00Z')
 
@@ -50,6 +50,19 @@ test('a connected watch is never stale, however quiet it is', () => {
   const report = after(10 * staleAfterMs)
   expect(report).toMatchObject({ stale: false, watches: { services: { connected: true } } })
   expect(report).not.toHaveProperty('reason')
+})
+
+test('a core that says that its own state is stale makes that of its nodes stale', () => {
+  const { status, after } = reporting('core')
+  status.watch('core').connected()
+  status.watch('core').serverStaleSinceMs = performance.now()
+  expect(after(1)).toMatchObject({
+    stale: true,
+    reason: expect.stringMatching(/^The state of the core is stale, as it said first at 2026-.*Z\.$/),
+    watches: { core: { connected: true } },
+  })
+  status.watch('core').lost()
+  expect(after(1)?.stale).toBe(false)
 })
 
 test('a resource that the server does not have is not missed', () => {

@@ -1,8 +1,5 @@
 import type { SourceStatus, WatchStatus } from '@kpng/client'
 
-/** A watch without a connection for this long is stale. An API server that restarts is back sooner. */
-export const staleAfterMs = 60_000
-
 /** How up to date the state is that is served. Times are ISO 8601. */
 export interface SourceReport {
   readonly stale: boolean
@@ -32,12 +29,17 @@ export function sourceReport(
   const present = [...watches.values()].filter(({ isAbsent }) => !isAbsent)
   if (present.length === 0) return undefined
   const savedAt = stateCache?.savedAtMs === undefined ? undefined : new Date(stateCache.savedAtMs).toISOString()
-  const lost = present.filter(({ isConnected, changedAtMs }) => !isConnected && nowMs - changedAtMs >= staleAfterMs)
+  const lost = present.filter((watch) => watch.isLost(nowMs))
   const reasons = [
     ...(savedAt === undefined
       ? []
       : [`The source has not answered yet: the state is that of the state cache, saved at ${savedAt}.`]),
     ...(lost.length === 0 ? [] : [notConnected(lost, isoTime)]),
+    ...present.flatMap(({ name, serverStaleSinceMs }) =>
+      serverStaleSinceMs === undefined
+        ? []
+        : [`The state of the ${name} is stale, as it said first at ${isoTime(serverStaleSinceMs)}.`],
+    ),
   ]
   return {
     stale: reasons.length > 0,

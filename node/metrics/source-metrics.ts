@@ -17,6 +17,16 @@ export function registerSource(registry: Registry, source: SourceStatus): void {
     },
   })
   new Gauge({
+    name: 'kpng_source_stale',
+    help: 'Whether what this resource, or the core, brought is stale (1): no connection for a minute, or the core says so of itself',
+    labelNames,
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const watch of present()) this.set({ resource: watch.name }, Number(watch.isStale()))
+    },
+  })
+  new Gauge({
     name: 'kpng_source_last_event_timestamp_seconds',
     help: 'When the last event or bookmark of this resource, or the last message of the core, came',
     labelNames,
