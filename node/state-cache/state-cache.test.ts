@@ -132,6 +132,16 @@ describe('a source that does not answer', () => {
     expect(status.stateCache?.savedAtMs).toBeTypeOf('number')
   })
 
+  test('until the run ends: it has not answered', async () => {
+    await saved()
+    const { synced, said, end } = start()
+    await until('the cache is served', () => synced.length === 1)
+    const { ino } = statSync(file)
+    await end()
+    expect(said('The source has answered')).toEqual([])
+    expect(statSync(file).ino).toBe(ino)
+  })
+
   test('and then answers with the same: nothing is written', async () => {
     await saved()
     const { ino } = statSync(file)

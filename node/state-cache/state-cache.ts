@@ -49,15 +49,8 @@ export class StateCache {
     return async function* (request, signal): AsyncGenerator<ChangeSet> {
       const stream = source(request, signal)[Symbol.asyncIterator]()
       try {
-        const first = stream.next()
-        const cached = await cache.#whileWaitingFor(first)
-        if (cached && !signal.aborted) {
-          cache.#use(cached)
-          yield cached.changeSet
-        }
-        let step = await first
-        cache.#answered()
-        for (; !step.done; step = await stream.next()) yield step.value
+        yield* cache.#untilAnswered(stream, signal)
+        for (let step = await stream.next(); !step.done; step = await stream.next()) yield step.value
       } finally {
         await stream.return?.()
       }
@@ -78,6 +71,20 @@ export class StateCache {
     clearTimeout(this.#timer)
     await this.#writing
     if (this.#isDirty && !this.#failed) await this.#write()
+  }
+
+  /** Up to the first change set of the source. It is a function of its own so that nothing keeps these whole states in memory later. */
+  async *#untilAnswered(stream: AsyncIterator<ChangeSet>, signal: AbortSignal): AsyncGenerator<ChangeSet> {
+    const first = stream.next()
+    const cached = await this.#whileWaitingFor(first)
+    if (cached && !signal.aborted) {
+      this.#use(cached)
+      yield cached.changeSet
+    }
+    const { done, value } = await first
+    if (done) return
+    this.#answered()
+    yield value
   }
 
   /** The cached state, if the source does not answer in time. */
