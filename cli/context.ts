@@ -1,4 +1,5 @@
 import { KpngError, type Log } from '@kpng/api'
+import type { SourceStatus } from '@kpng/client'
 import type { Skips } from '@kpng/core/sources/skips'
 import type { Store } from '@kpng/core/store'
 import type { ResolvedSettings } from '@kpng/node'
@@ -23,6 +24,10 @@ export interface Context {
   readonly resolved: ResolvedSettings | undefined
   /** The API server, if it is the source. */
   readonly kube: KubeRequests | undefined
+  /** How up to date the state is: the source writes it, the agents show it. */
+  readonly source: SourceStatus
+  /** What the state comes from, as text: an API server or a core. Missing: the state is on this machine. */
+  readonly origin?: (() => Promise<string>) | undefined
   /** The state goes to a backend on this node and nowhere else: a source may leave out what only other nodes need. */
   readonly onlyThisNode?: boolean
   /** What the source fills, if the source is in this process. */

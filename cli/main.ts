@@ -43,7 +43,7 @@ async function complete(program: import('commander').Command, words: readonly st
 
 async function contextFrom(flags: Flags, version: string): Promise<Context> {
   const { logFrom } = await import('./log.js')
-  const { defaultNodeName, stopOnSignals } = await import('@kpng/client')
+  const { defaultNodeName, SourceStatus, stopOnSignals } = await import('@kpng/client')
   const { EventCounts } = await import('./events.js')
   const warnings: string[] = []
   const resolved = flags.agent
@@ -65,6 +65,7 @@ async function contextFrom(flags: Flags, version: string): Promise<Context> {
     version,
     resolved,
     kube: undefined,
+    source: new SourceStatus(),
     stop: (reason) => ended.abort(reason),
   }
 }

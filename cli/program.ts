@@ -1,6 +1,7 @@
 import { Argument, Command, CommanderError, Option } from 'commander'
 import { addAgentFlags } from './agent/flags.js'
 import { KubeRequests } from './agent/kube-requests.js'
+import { addStateCacheFlag, originOf } from './agent/state-cache.js'
 import type { BackendCommand } from './backends/backend.js'
 import { calloutCommand } from './backends/callout.js'
 import { jsonCommand } from './backends/json.js'
@@ -94,7 +95,8 @@ function addSource(program: Command, source: SourceCommand, makeContext: MakeCon
   const run = async (sink: Flow, leaf: Command, more: Pick<Context, 'onlyThisNode'> = {}) => {
     const flags = leaf.optsWithGlobals()
     const kube = source.name === 'kube' ? new KubeRequests() : undefined
-    await runPipeline(source, flags, sink, { ...(await makeContext(flags)), kube, ...more })
+    const origin = originOf(source.name, flags, kube)
+    await runPipeline(source, flags, sink, { ...(await makeContext(flags)), kube, origin, ...more })
   }
   for (const sink of sinks) {
     const leaf = command.command(sink.name).description(sink.summary).optionsGroup(groups.sink)
@@ -129,10 +131,11 @@ function addLocal(program: Command, makeContext: MakeContext): void {
 async function runOnApi(backend: BackendCommand, leaf: Command, makeContext: MakeContext): Promise<void> {
   const flags = leaf.optsWithGlobals()
   const options = await clientOptions(flags, '')
-  const context = await makeContext(flags)
+  const context = { ...(await makeContext(flags)), origin: originOf('local', flags, undefined) }
+  const { log, source } = context
   const { changeSetsOverGrpc } = await import('@kpng/client')
   const { runOn } = await import('./backends/run.js')
-  await runOn(changeSetsOverGrpc({ ...options, log: context.log }), backend, flags, context)
+  await runOn(changeSetsOverGrpc({ ...options, log, status: source.watch('core') }), backend, flags, context)
 }
 
 function addBackends(
@@ -148,6 +151,8 @@ function addBackends(
     const leaf = parent.command(backend.name).description(backend.summary).optionsGroup(groups.backend)
     backend.addFlags(leaf)
     if (backend.agent) addAgentFlags(leaf, backend.agent)
+    // A state file is on this machine already.
+    if (backend.agent && parent.parent?.name() !== 'file') addStateCacheFlag(leaf)
     addExamples(leaf, ...backend.examples.map((flags) => `${words} ${backend.name} ${flags}`.trim()))
     leaf.action(() => (leaf.opts().initOnly ? initOnly(leaf, makeContext) : run(backend, leaf)))
   }

@@ -84,6 +84,11 @@ export interface Backend {
    * itself ends it here; rules in the kernel stay.
    */
   close(): Promise<void>
+  /**
+   * Whether rules of an earlier run are on the machine and serve. Asked after `setup` and before the first `sync`: a state that may be stale
+   * must not replace them. Missing: there are none, because nothing outlives the process.
+   */
+  hasRules?(): Promise<boolean>
   /** What the data plane can do. May be called at any time. */
   features?(): BackendFeatures
   /** Reads back what the data plane really holds for one frontend. Undefined: nothing. */

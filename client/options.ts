@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { KpngError, type Log } from '@kpng/api'
 import { parseAddresses } from './address.js'
 import { textLog } from './log.js'
+import type { WatchStatus } from './source-status.js'
 import { readTlsFiles, type TlsFiles } from './tls.js'
 
 /** How to reach a kpng server, and as which node. Everything has a default. */
@@ -21,6 +22,8 @@ export interface ClientOptions {
   readonly errorDelayMs?: number
   /** The largest message that is accepted. Default 4 MiB, as in gRPC. */
   readonly maxMessageBytes?: number
+  /** Kept up to date with whether there is a connection and when the server last sent something. Default: nobody is told. */
+  readonly status?: WatchStatus
   /** Default: lines for people on standard error. */
   readonly log?: Log
   /** Ends it. Default: SIGINT and SIGTERM do. */

@@ -22,13 +22,17 @@ const kubeProxy = (mode: string): readonly string[] => [
 const kpngSource = (feed: ConformanceOptions['feed']): readonly string[] =>
   feed === 'manifests' ? ['file', '-i', '{manifests}'] : ['kube', '--kubeconfig', '{kubeconfig}']
 
+/** The lab's state must not replace that of a kpng which serves this machine. */
+const kpngState = (feed: ConformanceOptions['feed']): readonly string[] =>
+  feed === 'manifests' ? [] : ['--state-cache=']
+
 /**
  * The command of a proxy that the kit knows by name.
  * @param kpng how kpng is called, such as `['kpng']`
  */
 export function proxyNamed(backend: string, kpng: readonly string[], feed: ConformanceOptions['feed']): string[] {
   const words = kpngBackends[backend]
-  if (words) return [...kpng, ...kpngSource(feed), 'to-local', '--node-name', '{node}', ...words]
+  if (words) return [...kpng, ...kpngSource(feed), 'to-local', '--node-name', '{node}', ...words, ...kpngState(feed)]
   const mode = /^kube-proxy-(nftables|iptables)$/.exec(backend)?.[1]
   if (mode === undefined)
     throw new KpngError(
@@ -55,7 +59,7 @@ export function specialisedProxyNamed(
   const words = kpngBackends[backend]
   if (backend !== 'nft' || !words) return undefined
   const named = [...kpngSource(feed), '--service-proxy-name', '{serviceProxyName}']
-  return [...kpng, ...named, 'to-local', '--node-name', '{node}', ...words, ...otherPorts]
+  return [...kpng, ...named, 'to-local', '--node-name', '{node}', ...words, ...kpngState(feed), ...otherPorts]
 }
 
 /** Puts values in the places that are written as `{name}`. */

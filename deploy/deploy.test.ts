@@ -267,11 +267,7 @@ describe('a fault is found', () => {
     ['serviceAccountName: kpng', 'serviceAccountName: king', 'there is no ServiceAccount king'],
     ['key: CLUSTER_CIDR', 'key: CLUSTER_CIDER', 'has no CLUSTER_CIDER'],
     ['$(CLUSTER_CIDR)', '$(CLUSTER_CIDER)', '$(CLUSTER_CIDER) is no variable of it'],
-    [
-      'resources:\n',
-      'volumeMounts: [{name: socket, mountPath: /run}]\n        resources:\n',
-      'there is no volume socket',
-    ],
+    ['- name: state\n          mountPath', '- name: socket\n          mountPath', 'there is no volume socket'],
     [
       'resources:\n',
       'livenessProbe: {httpGet: {path: /, port: healthz}}\n        resources:\n',

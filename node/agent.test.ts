@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { create } from '@bufbuild/protobuf'
 import { globalv1, localv1, silentLog } from '@kpng/api'
-import { type Backend, type ChangeSet, type ChangeSetSource, runBackend } from '@kpng/client'
+import { type Backend, type ChangeSet, type ChangeSetSource, runBackend, SourceStatus } from '@kpng/client'
 import { type FrontendBackend, FrontendTable } from '@kpng/dataplane'
 import { reachableAddresses } from '@kpng/linux'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -163,6 +163,75 @@ describe('the observer', () => {
     expect(agent.health.healthy).toBe(true)
     report(agent, undefined, new Error('no'))
     await until('it is late', () => !agent.health.healthy)
+  })
+})
+
+describe('a stale source', () => {
+  /** Lost longer ago than anybody tolerates: what counts is the time since, and the clock of this process has only begun. */
+  const lostLongAgo = () => {
+    const source = new SourceStatus()
+    const watch = source.watch('services')
+    watch.connected()
+    watch.lost()
+    Object.defineProperty(watch, 'changedAtMs', { value: performance.now() - 600_000 })
+    return source
+  }
+  const view = new TestView()
+
+  test('is named on every page, and none of them becomes 503', async () => {
+    const agent = await start({ readings: { source: lostLongAgo() } })
+    agent.observer.onSync(syncReport(view, view.change({}, { full: true })))
+    for (const path of ['/healthz', '/livez', '/readyz']) {
+      const { status, text } = await page(agent.ports.healthz, path)
+      expect([path, status, JSON.parse(text).source]).toEqual([
+        path,
+        200,
+        {
+          stale: true,
+          reason: expect.stringMatching(/^Not connected since 20.*: services\.$/),
+          watches: { services: { connected: false, since: expect.any(String), lastEvent: expect.any(String) } },
+        },
+      ])
+    }
+    expect((await page(agent.ports.metrics, '/statusz')).text).toMatch(
+      /^Healthy: true\nStale: Not connected since .*: services\.\nSource services: not connected since /m,
+    )
+    const metrics = (await page(agent.ports.metrics, '/metrics')).text
+    expect(metrics).toContain('kpng_source_connected{resource="services"} 0\n')
+    expect(metrics).toMatch(/^kpng_source_last_event_timestamp_seconds\{resource="services"\} 1\d+$/m)
+    expect(metrics).not.toContain('kpng_state_cache_in_use')
+  })
+
+  test('from a state cache: ready with its rules, but the health checks of Services attract nobody', async () => {
+    const source = lostLongAgo()
+    source.stateCache = { savedAtMs: Date.now() }
+    const agent = await start({ readings: { source } })
+    const check = await freePort()
+    await check.free()
+    const web = serviceWith({ name: 'web', externalTrafficToLocal: true, healthCheckNodePort: check.port }, [
+      endpointAt('10.0.0.1', { local: true }),
+    ])
+    agent.observer.onSync(syncReport(view, view.change({ 'default/web': web }, { full: true })))
+    const code = () =>
+      page(check.port, '/').then(
+        ({ status }) => status,
+        () => undefined,
+      )
+    await until('it answers', async () => (await code()) !== undefined)
+    expect(await code()).toBe(503)
+    expect((await page(agent.ports.healthz, '/readyz')).status).toBe(200)
+    expect((await page(agent.ports.metrics, '/metrics')).text).toContain('kpng_state_cache_in_use 1\n')
+    source.stateCache.savedAtMs = undefined
+    expect(await code()).toBe(200)
+    expect((await page(agent.ports.metrics, '/metrics')).text).toContain('kpng_state_cache_in_use 0\n')
+  })
+
+  test('that never answered: not ready, and healthy', async () => {
+    const source = new SourceStatus()
+    source.watch('core')
+    const agent = await start({ readings: { source } })
+    const codes = ['/healthz', '/livez', '/readyz'].map(async (path) => (await page(agent.ports.healthz, path)).status)
+    expect(await Promise.all(codes)).toEqual([200, 200, 503])
   })
 })
 

@@ -3,7 +3,7 @@ import type { Backend } from '@kpng/client'
 import { type FrontendBackend, FrontendTable } from '@kpng/dataplane'
 import { watchOpenFiles } from '@kpng/linux'
 import { configz, flagz, type ResolvedSettings } from './config/index.js'
-import { HealthCheckNodePorts, healthHandler, ProxyHealth } from './health/index.js'
+import { HealthCheckNodePorts, healthHandler, ProxyHealth, sourceLines, sourceReport } from './health/index.js'
 import { countObservations, type MetricsMode, ProxyMetrics, type Readings } from './metrics/index.js'
 import { NodeObserver } from './observer.js'
 import { listen, refuseUnknownHosts, statusHandler, type Verbosity } from './server/index.js'
@@ -54,7 +54,8 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   const { settings } = resolved
   const forFamilies = families ? { families } : {}
   const events = options.post && new EventRecorder({ nodeName, post: options.post, log, signal })
-  const health = new ProxyHealth({ timeoutMs: 2 * settings.syncPeriodMs, ...forFamilies })
+  const source = () => readings?.source && sourceReport(readings.source)
+  const health = new ProxyHealth({ timeoutMs: 2 * settings.syncPeriodMs, source, ...forFamilies })
   const shared = (backend as Partial<FrontendBackend> | undefined)?.frontends
   const frontends = shared ?? new FrontendTable({ nodePortAddresses: settings.nodePortAddresses })
   const metrics = new ProxyMetrics({
@@ -66,7 +67,12 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   })
   if (backend?.observations) countObservations(backend.observations, metrics)
   const healthCheckNodePorts = new HealthCheckNodePorts({
-    health,
+    health: {
+      // After a boot without an API server the pods of this node are not running: no traffic should be drawn here for their sake.
+      get healthy() {
+        return health.healthy && readings?.source?.stateCache?.savedAtMs === undefined
+      },
+    },
     nodeName,
     log,
     frontends,
@@ -96,7 +102,11 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
       registry: metrics.registry,
       configz: () => configz(inForce()),
       flagz: () => flagz(inForce()),
-      status: { version, startedMs, lines: () => ({ 'Node name': nodeName, Mode: mode, Healthy: health.healthy }) },
+      status: {
+        version,
+        startedMs,
+        lines: () => ({ 'Node name': nodeName, Mode: mode, Healthy: health.healthy, ...sourceLines(source()) }),
+      },
       profiling: settings.enableProfiling,
       log,
       ...(options.verbosity ? { verbosity: options.verbosity } : {}),

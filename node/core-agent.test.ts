@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { silentLog } from '@kpng/api'
+import { SourceStatus } from '@kpng/client'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type CoreAgentOptions, startCoreAgent } from './core-agent.js'
 import type { ApiRequest } from './metrics/index.js'
@@ -48,6 +49,22 @@ describe('health', () => {
     ])
     now.synced = true
     expect(await health(path)).toMatchObject({ status: 200, text: expect.stringContaining('"synced":true') })
+  })
+
+  test('a core that lost its source stays ready, and says what is stale', async () => {
+    const source = new SourceStatus()
+    source.watch('services').lost()
+    Object.defineProperty(source.watch('services'), 'changedAtMs', { value: performance.now() - 600_000 })
+    const { health, page } = await start({ state: { ...state, synced: true }, readings: { source } })
+    for (const path of ['/healthz', '/livez', '/readyz']) {
+      const { status, text } = await health(path)
+      expect([status, JSON.parse(text).source]).toMatchObject([
+        200,
+        { stale: true, reason: expect.stringMatching(/^Not connected since .*: services\.$/) },
+      ])
+    }
+    expect((await page('/statusz')).text).toContain('\nStale: Not connected since ')
+    expect((await page('/metrics')).text).toContain('kpng_source_connected{resource="services"} 0\n')
   })
 
   test('/livez does not wait: a restart would not bring the API server back', async () => {

@@ -1,5 +1,6 @@
 import type { Log } from '@kpng/api'
 import { coreHealthHandler } from './core-agent-health.js'
+import { sourceLines, sourceReport } from './health/index.js'
 import { type ApiRequest, apiClientMetrics, type CoreCounters, coreMetrics, type Readings } from './metrics/index.js'
 import {
   type HttpHandler,
@@ -44,7 +45,8 @@ export interface CoreAgent {
  * opened is said and tried again; the API is served meanwhile.
  */
 export async function startCoreAgent(options: CoreAgentOptions): Promise<CoreAgent> {
-  const { log, signal, state, healthzBindAddress, metricsBindAddress } = options
+  const { log, signal, state, readings, healthzBindAddress, metricsBindAddress } = options
+  const source = () => readings.source && sourceReport(readings.source)
   const serve = async (
     name: string,
     address: string | undefined,
@@ -52,7 +54,7 @@ export async function startCoreAgent(options: CoreAgentOptions): Promise<CoreAge
     refuse?: Pick<ListenOptions, 'refuse'>,
   ) => (address === undefined ? undefined : await listen({ name, address, handler: handler(), log, signal, ...refuse }))
   const [health, status] = await Promise.all([
-    serve('health', healthzBindAddress, () => coreHealthHandler(state)),
+    serve('health', healthzBindAddress, () => coreHealthHandler(state, source)),
     serve('metrics', metricsBindAddress, () => pagesOf(options), { refuse: refuseUnknownHosts() }),
   ])
   return {
@@ -77,6 +79,7 @@ function pagesOf(options: CoreAgentOptions): HttpHandler {
   const lines = () => ({
     Synced: state.synced,
     Revision: state.revision,
+    ...sourceLines(readings.source && sourceReport(readings.source)),
     ...Object.fromEntries(Object.entries(counters.watchers).map(([kind, count]) => [`Watchers (${kind})`, count])),
   })
   return statusHandler({

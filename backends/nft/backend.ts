@@ -127,6 +127,10 @@ class NftBackend implements FrontendBackend {
     await removeTables(new NftCommand(this.#settings.nftCommand), this.#cleanupName)
   }
 
+  hasRules(): Promise<boolean> {
+    return this.#open().hasTables()
+  }
+
   features(): BackendFeatures {
     return {
       name: 'nftables',

@@ -33,4 +33,21 @@ describe.skipIf(whyNoKernel() !== undefined)('a run that ends', () => {
     await nftBackend().cleanup()
     expect(nft('list', 'tables')).toBe('')
   })
+  test('is known to the next one by its rules, until they are cleaned up', async () => {
+    const started = async () => {
+      const backend = nftBackend({ ...options, log: silentLog })
+      await backend.setup({ requestFullSync: () => {} })
+      return backend
+    }
+    const first = await started()
+    expect(await first.hasRules?.()).toBe(false)
+    await first.sync(labView(), fullSync)
+    await first.close()
+    const second = await started()
+    expect(await second.hasRules?.()).toBe(true)
+    await second.cleanup()
+    const third = await started()
+    expect(await third.hasRules?.()).toBe(false)
+    await third.close()
+  })
 })

@@ -19,6 +19,11 @@ export class KubeRequests {
     return this.#connection
   }
 
+  /** Tells the cluster from others, once the source has connected. */
+  async cluster(): Promise<string> {
+    return (await this.#connection).cluster
+  }
+
   async post(path: string, body: object): Promise<void> {
     const connection = await this.#connection
     const { status, body: answer } = await connection.request({ method: 'POST', path, body: JSON.stringify(body) })

@@ -1,18 +1,21 @@
 import { KpngError } from '@kpng/api'
-import type { Backend, RunnerOptions, SyncReport } from '@kpng/client'
+import type { Backend, ChangeSetSource, RunnerOptions, SyncReport } from '@kpng/client'
 import type { NodeAgent } from '@kpng/node'
 import { tracingAskedFor, tracingForbidden } from '@kpng/node/tracing-environment'
 import { type Context, type Flags, given, textFlag } from '../context.js'
 import { sourceReadings } from '../source-readings.js'
 import { prepareSystem } from './settings.js'
+import { stateCacheFrom } from './state-cache.js'
 
 /** What a node agent adds to the run of a backend. */
 export interface AgentRun {
   readonly runner: Partial<RunnerOptions>
+  /** The change sets that the backend is to get: those of the source, after those of the state cache if it is needed. */
+  changeSets(source: ChangeSetSource): ChangeSetSource
   close(): Promise<void>
 }
 
-const nothing: AgentRun = { runner: {}, close: async () => {} }
+const nothing: AgentRun = { runner: {}, changeSets: (source) => source, close: async () => {} }
 
 /** Starts health, metrics and tracing beside a backend, as its flags and the configuration file ask. */
 export async function startAgent(backend: Backend, mode: string, flags: Flags, context: Context): Promise<AgentRun> {
@@ -22,6 +25,7 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
   // First, since it checks its flags: nothing has been changed or opened yet.
   const tracing = await startTraces(flags, context)
   await prepareSystem(resolved, flags, log)
+  const cache = await stateCacheFrom(flags, backend, context)
   const agent = await startServers(backend, mode, context)
   const { observations } = backend
   if (tracing && observations) {
@@ -36,11 +40,13 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
       onQueued: (changes) => agent.observer.onQueued(changes),
       onSync: (report: SyncReport) => {
         agent.observer.onSync(report)
+        cache?.onSync(report)
         tracing?.recordSync(report)
       },
     },
+    changeSets: (source) => cache?.changeSets(source) ?? source,
     close: async () => {
-      await Promise.all([agent.close(), tracing?.close()])
+      await Promise.all([agent.close(), tracing?.close(), cache?.close()])
     },
   }
 }

@@ -22,7 +22,7 @@ export async function runOn(
   try {
     if (signal.aborted) return
     await runBackend(backend, {
-      changeSets,
+      changeSets: agent.changeSets(changeSets),
       nodeName,
       log,
       signal,

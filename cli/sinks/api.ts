@@ -27,7 +27,7 @@ export const apiSink: SinkCommand = {
         ),
     ),
   run: async (flags, store, context) => {
-    const { log, signal, events } = context
+    const { log, signal, events, source } = context
     const { loadTls, noApiCounts, serveApi, tlsFilesOf } = await import('@kpng/core/sinks/api')
     const tls = {
       ...given('keyFile', textFlag(flags, 'listenTlsKey')),
@@ -53,6 +53,7 @@ export const apiSink: SinkCommand = {
         localApi: booleanFlag(flags, 'localApi', true),
         globalApi: booleanFlag(flags, 'globalv1Api', true),
         counters,
+        source,
         onSent: (items) => events.countNodeLocalEvents(items),
       })
       if (!signal.aborted) await once(signal, 'abort')

@@ -6,9 +6,9 @@ export const apiSource: SourceCommand = {
   summary: 'relay the state of another kpng',
   example: 'kpng api --api 10.0.0.5:12090',
   addFlags: (command) => addClientFlags(command, 'api-client-'),
-  start: async (flags, state, { log, signal }) => {
+  start: async (flags, state, { log, signal, source }) => {
     const options = await clientOptions(flags, 'apiClient')
     const { relayApi } = await import('@kpng/core/sources/api')
-    return { ended: relayApi({ ...options, ...state, log, signal }) }
+    return { ended: relayApi({ ...options, ...state, log, signal, status: source.watch('core') }) }
   },
 }

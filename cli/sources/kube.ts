@@ -20,7 +20,7 @@ export const kubeSource: SourceCommand = {
           'take only Services with this service-proxy-name label (default: those without one)',
         ),
     ),
-  start: async (flags, state, { log, signal, events, kube, resolved, nodeName, onlyThisNode }) => {
+  start: async (flags, state, { log, signal, events, kube, source, resolved, nodeName, onlyThisNode }) => {
     const { loadConnection, watchKube } = await import('@kpng/core/sources/kube')
     const connection = await loadConnection({
       ...given('kubeconfig', textFlag(flags, 'kubeconfig') ?? (resolved?.settings.kubeconfig || undefined)),
@@ -38,6 +38,7 @@ export const kubeSource: SourceCommand = {
       ...given('serviceProxyName', textFlag(flags, 'serviceProxyName')),
       ...labelOptions(flags),
       onEvent: () => events.countApiEvents(1),
+      status: source,
     })
     return { ended: watching.finally(() => connection.close()) }
   },

@@ -6,6 +6,10 @@ import './compiled.js'
 
 // The commands as users run them: real processes, from the built packages.
 
+/** Where nodes keep their state: not where a kpng of this machine does. */
+const stateFolder = mkdtempSync(join(tmpdir(), 'kpng-state-'))
+process.once('exit', () => rmSync(stateFolder, { recursive: true, force: true }))
+
 const bin = (name: string) => new URL(`../bin/${name}.js`, import.meta.url).pathname
 
 export interface Finished {
@@ -28,7 +32,7 @@ export class Running {
     input: 'ignore' | 'pipe' = 'ignore',
   ) {
     this.child = spawn(program, args, {
-      env: { ...process.env, ...env },
+      env: { ...process.env, STATE_DIRECTORY: stateFolder, ...env },
       stdio: [input, 'pipe', 'pipe'],
     })
     this.child.stdout?.on('data', (chunk) => {

@@ -7,15 +7,19 @@ import { readTlsFiles } from '../tls.js'
 import { channelSecurity } from './channel-security.js'
 import { explainFailure } from './connection-failure.js'
 import { ConnectionLog } from './connection-log.js'
+import { followServerStaleness } from './server-staleness.js'
 import { type Operations, WatchCall } from './stream.js'
 
-export interface StreamOptions extends Pick<ClientOptions, 'api' | 'tls' | 'errorDelayMs' | 'maxMessageBytes'> {
+export interface StreamOptions
+  extends Pick<ClientOptions, 'api' | 'tls' | 'errorDelayMs' | 'maxMessageBytes' | 'status'> {
   readonly log: Log
   readonly signal: AbortSignal
   /** `/localv1.Sets/Watch` or `/globalv1.Sets/Watch`. */
   readonly method: string
   /** The encoded request that asks for a change set. */
   readonly request: Uint8Array
+  /** With `status`: how often the server is asked whether its own state is stale. Default 30,000. */
+  readonly stalenessCheckMs?: number
 }
 
 /**
@@ -34,7 +38,7 @@ export const patienceAfter = (roundsInVain: number): number =>
  * there are several. The first change set after each connection is a reset.
  */
 export async function* operationsOf(options: StreamOptions): AsyncGenerator<Operations> {
-  const { signal, errorDelayMs = 1000 } = options
+  const { signal, status, errorDelayMs = 1000 } = options
   const log = new ConnectionLog(options.log)
   const targets = parseAddresses(options.api ?? defaultApi)
   // What the user must mend is said at once, not retried for ever.
@@ -48,6 +52,7 @@ export async function* operationsOf(options: StreamOptions): AsyncGenerator<Oper
       const patienceMs = targets.length > 1 ? patienceAfter(failures / targets.length) : undefined
       for await (const operations of oneConnection(target, options, patienceMs)) {
         if (received++ === 0) log.connected(target)
+        status?.connected()
         failures = 0
         // A server that the Go kpng lineage wrote sends no Reset when it has nothing: a new stream is one all the same.
         yield received === 1 ? { ...operations, reset: true } : operations
@@ -56,6 +61,7 @@ export async function* operationsOf(options: StreamOptions): AsyncGenerator<Oper
       if (signal.aborted) return
       const reason = explainFailure(error, options.tls)
       failures++
+      status?.lost()
       if (received > 0) log.lost(target, reason)
       else log.failed(target, reason)
     }
@@ -69,8 +75,9 @@ async function* oneConnection(
   options: StreamOptions,
   patienceMs: number | undefined,
 ): AsyncGenerator<Operations> {
-  const { signal, method, request } = options
+  const { signal, method, request, status, stalenessCheckMs } = options
   const client = await newClient(target, options)
+  const endChecks = status && followServerStaleness(client, status, stalenessCheckMs)
   try {
     const same = (bytes: Uint8Array) => bytes
     const call = new WatchCall(client.makeBidiStreamRequest(method, (bytes: Uint8Array) => Buffer.from(bytes), same))
@@ -85,6 +92,7 @@ async function* oneConnection(
       call.cancel()
     }
   } finally {
+    endChecks?.()
     client.close()
   }
 }

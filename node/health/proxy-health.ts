@@ -1,17 +1,20 @@
 import { families as allFamilies, type Family } from '@kpng/api'
+import type { SourceReport } from './source-report.js'
 
 export interface ProxyHealthOptions {
   /** How old a queued change may become: kube-proxy's 2 × syncPeriod. */
   readonly timeoutMs: number
   /** The families that are served, for the answer's `status`. Default both. */
   readonly families?: readonly Family[]
+  /** How up to date the state is, for the answer's `source`. Default: nothing is said of it. */
+  readonly source?: () => SourceReport | undefined
   /** Unix time in milliseconds. Default Date.now. */
   readonly now?: () => number
 }
 
 export type HealthPage = 'healthz' | 'livez' | 'readyz'
 
-/** What kube-proxy (1.33 and later) says of its health, in the order in which it says it. */
+/** What kube-proxy (1.33 and later) says of its health, in the order in which it says it; then what kpng adds. */
 export interface HealthStatus {
   readonly lastUpdated: string
   readonly currentTime: string
@@ -19,6 +22,8 @@ export interface HealthStatus {
   readonly nodeEligible?: boolean
   readonly healthy: boolean
   readonly status: { readonly [family: string]: { readonly lastUpdated: string; readonly healthy: boolean } }
+  /** Missing if the source watches nothing, such as a file. */
+  readonly source?: SourceReport
 }
 
 /**
@@ -28,15 +33,17 @@ export interface HealthStatus {
 export class ProxyHealth {
   readonly #timeoutMs: number
   readonly #families: readonly Family[]
+  readonly #source: () => SourceReport | undefined
   readonly #now: () => number
   #lastUpdated: number
   #oldestQueued: number | undefined
   #nodeEligible = true
   #everSynced = false
 
-  constructor({ timeoutMs, families = allFamilies, now = Date.now }: ProxyHealthOptions) {
+  constructor({ timeoutMs, families = allFamilies, source = () => undefined, now = Date.now }: ProxyHealthOptions) {
     this.#timeoutMs = timeoutMs
     this.#families = families
+    this.#source = source
     this.#now = now
     this.#lastUpdated = now()
   }
@@ -69,13 +76,15 @@ export class ProxyHealth {
 
   /**
    * The answer to /livez; with `nodeEligible` also to /healthz. `ok` decides between 200 and 503. /readyz, which kube-proxy does not
-   * have, is /livez that also waits for the first rules: only then may an earlier proxy's rules go.
+   * have, is /livez that also waits for the first rules: only then may an earlier proxy's rules go. A stale source changes no answer to 503:
+   * when the API server is away, all nodes are stale at once, and all of them still serve what they have.
    */
   report(page: HealthPage): { readonly ok: boolean; readonly status: HealthStatus } {
     const now = new Date(this.#now()).toISOString()
     const lastUpdated = new Date(this.#lastUpdated).toISOString()
     const { healthy } = this
     const ok = healthy && (page !== 'healthz' || this.#nodeEligible) && (page !== 'readyz' || this.#everSynced)
+    const source = this.#source()
     const status = {
       // As in kube-proxy: recent whenever the answer is 200, since older releases counted syncs that had nothing to do.
       lastUpdated: ok ? now : lastUpdated,
@@ -83,6 +92,7 @@ export class ProxyHealth {
       ...(page === 'healthz' ? { nodeEligible: this.#nodeEligible } : {}),
       healthy,
       status: Object.fromEntries(this.#families.map((family) => [family, { lastUpdated, healthy }])),
+      ...(source ? { source } : {}),
     }
     return { ok, status }
   }

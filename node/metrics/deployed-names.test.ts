@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { SourceStatus } from '@kpng/client'
 import { load } from 'js-yaml'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { apiClientMetrics } from './api-client-metrics.js'
@@ -15,7 +16,9 @@ import { ProxyMetrics } from './proxy-metrics.js'
 const deploy = (path: string) => fileURLToPath(new URL(`../../deploy/${path}`, import.meta.url))
 
 const zero = () => 0
-const readings = { apiEvents: zero, nodeLocalEvents: zero, skippedObjects: zero, storeRevision: zero }
+const source = new SourceStatus()
+source.stateCache = { savedAtMs: undefined }
+const readings = { apiEvents: zero, nodeLocalEvents: zero, skippedObjects: zero, storeRevision: zero, source }
 const ofProxies = (['nftables', 'iptables'] as const).map((mode) => {
   const metrics = new ProxyMetrics({
     mode,
@@ -115,36 +118,56 @@ describe('the alerts', () => {
     expect([status, stdout]).toEqual([0, expect.stringContaining(`${rules.length} rules found`)])
   })
 
+  /** Gives series to promtool and compares the alerts that they lead to. What it expects is what it would write into the sentences. */
+  function expectAlerts(test: object, values: { readonly [placeholder: string]: string }): void {
+    const folder = mkdtempSync(join(tmpdir(), 'kpng-alerts-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const cases = join(folder, 'cases.yaml')
+    let text = JSON.stringify({ rule_files: [file], tests: [{ interval: '1m', ...test }] })
+    for (const [placeholder, value] of Object.entries(values)) text = text.replaceAll(`{{ ${placeholder} }}`, value)
+    writeFileSync(cases, text)
+    const { stdout, stderr, status } = spawnSync('promtool', ['test', 'rules', cases], { encoding: 'utf8' })
+    expect([status, `${stdout}${stderr}`]).toEqual([0, expect.stringContaining('SUCCESS')])
+  }
+
+  const expected = (name: string, labels: { readonly [label: string]: string }) => ({
+    exp_labels: { severity: 'warning', ...labels },
+    exp_annotations: rules.find(({ alert }) => alert === name)?.annotations,
+  })
+
   test.skipIf(missing)('the event loop of kpng is watched whatever its job is called, and nobody else', () => {
     const late = (job: string) => ({ series: `nodejs_eventloop_lag_p99_seconds{job="${job}"}`, values: '2x20' })
     const ours = ['kpng', 'kube-proxy']
-    const alerts = ours.map((job) => ({
-      exp_labels: { severity: 'warning', job },
-      exp_annotations: rules.find(({ alert }) => alert === 'KpngEventLoopBlocked')?.annotations,
-    }))
-    const folder = mkdtempSync(join(tmpdir(), 'kpng-alerts-'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
-    const cases = join(folder, 'event-loop.yaml')
-    const text = JSON.stringify({
-      rule_files: [file],
-      tests: [
-        {
-          interval: '1m',
-          input_series: [
-            ...[...ours, 'shop'].map(late),
-            ...ours.map((job) => ({ series: `kpng_build_info{job="${job}"}`, values: '1x20' })),
-          ],
-          alert_rule_test: [{ eval_time: '15m', alertname: 'KpngEventLoopBlocked', exp_alerts: alerts }],
-        },
-      ],
-    })
-    // What promtool expects is what it would write into the sentence.
-    writeFileSync(
-      cases,
-      text.replaceAll('{{ $labels.instance }}', '').replaceAll('{{ $value | humanizeDuration }}', '2s'),
+    const alertname = 'KpngEventLoopBlocked'
+    const build = ours.map((job) => ({ series: `kpng_build_info{job="${job}"}`, values: '1x20' }))
+    expectAlerts(
+      {
+        input_series: [...[...ours, 'shop'].map(late), ...build],
+        alert_rule_test: [{ eval_time: '15m', alertname, exp_alerts: ours.map((job) => expected(alertname, { job })) }],
+      },
+      { '$labels.instance': '', '$value | humanizeDuration': '2s' },
     )
-    const { stdout, stderr, status } = spawnSync('promtool', ['test', 'rules', cases], { encoding: 'utf8' })
-    expect([status, `${stdout}${stderr}`]).toEqual([0, expect.stringContaining('SUCCESS')])
+  })
+
+  test.skipIf(missing)('one stale watch is enough, if it stays so; an outage of some minutes is not', () => {
+    const series = (instance: string, resource: string, values: string) => ({
+      series: `kpng_source_stale{job="kpng", instance="${instance}", resource="${resource}"}`,
+      values,
+    })
+    const alertname = 'KpngViewStale'
+    expectAlerts(
+      {
+        input_series: [
+          series('a', 'services', '0x20'),
+          series('a', 'nodes', '0x2 1x18'),
+          series('b', 'services', '0x5 1x3 0x12'),
+        ],
+        alert_rule_test: [
+          { eval_time: '15m', alertname, exp_alerts: [expected(alertname, { job: 'kpng', instance: 'a' })] },
+        ],
+      },
+      { '$labels.instance': 'a' },
+    )
   })
 })
 

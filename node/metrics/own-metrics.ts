@@ -1,5 +1,7 @@
+import type { SourceStatus } from '@kpng/client'
 import { Gauge, type Registry } from 'prom-client'
 import { readCounter, readGauge } from './read-at-scrape.js'
+import { registerSource } from './source-metrics.js'
 
 /** Numbers that others keep, read when somebody scrapes. What is left out has no metric. */
 export interface Readings {
@@ -11,6 +13,8 @@ export interface Readings {
   readonly skippedObjects?: () => number
   /** The revision of the store. */
   readonly storeRevision?: () => number
+  /** How up to date the state is. */
+  readonly source?: SourceStatus
 }
 
 /** kpng's own metrics, from the numbers that there are. */
@@ -21,6 +25,7 @@ export function registerReadings(registry: Registry, readings: Readings): void {
   counter('kpng_k8s_api_events_total', 'Events received from the Kubernetes API', readings.apiEvents)
   counter('kpng_node_local_events_total', 'Services that changed for this node', readings.nodeLocalEvents)
   counter('kpng_skipped_objects_total', 'Objects or parts of them that could not be used', readings.skippedObjects)
+  if (readings.source) registerSource(registry, readings.source)
   if (!readings.storeRevision) return
   const help = 'Revision of the store: one more with each change of the cluster that matters'
   readGauge(registry, 'kpng_store_revision', help, readings.storeRevision)

@@ -50,6 +50,12 @@ export class Kernel {
     return new Kernel(libc, nft, families, settings)
   }
 
+  /** Whether an earlier run left tables of ours, of whatever version. */
+  async hasTables(): Promise<boolean> {
+    for (const family of this.families) if (await this.#sideWriter.outline(family)) return true
+    return false
+  }
+
   /**
    * Makes our tables what they should be, and returns what their sets hold then. Tables that are ours stay as they are. Those of
    * another version are replaced together with their elements, which `wanted` works out from what was found. Returns undefined if

@@ -1,4 +1,5 @@
 import { KpngError, type Log } from '@kpng/api'
+import { sourceHealthService } from '@kpng/client'
 import type { Store } from '../../store/index.js'
 import { View } from '../../view/index.js'
 import { type ApiCounters, noApiCounts } from './counters.js'
@@ -35,6 +36,8 @@ export interface ApiSinkOptions {
   /** Told how many items each change set had that went out. */
   readonly onSent?: OnSent
   readonly counters?: ApiCounters
+  /** How up to date the store is, for nodes that ask. Default: nobody knows. */
+  readonly source?: { readonly isStale: boolean }
 }
 
 export const defaultListen = 'tcp://127.0.0.1:12090'
@@ -46,7 +49,7 @@ export async function serveApi(options: ApiSinkOptions): Promise<Server> {
     throw new KpngError('usage', 'Neither the local nor the global API is to be served. Leave one of them on.')
   }
   const services = [...(localApi ? ['localv1.Sets'] : []), ...(globalApi ? ['globalv1.Sets'] : [])]
-  const handlers = new Map<string, Handler>(healthHandlers(healthOf(store, services)))
+  const handlers = new Map<string, Handler>(healthHandlers(healthOf(store, services, options.source)))
   const settings = { view: new View(store), frames: new ItemFrames(log), log, counters, onSent }
   if (localApi) handlers.set('/localv1.Sets/Watch', localWatchHandler(settings))
   if (globalApi) handlers.set('/globalv1.Sets/Watch', globalWatchHandler(settings))
@@ -63,10 +66,11 @@ export async function serveApi(options: ApiSinkOptions): Promise<Server> {
   return server
 }
 
-/** The server serves once the state is complete. */
-function healthOf(store: Store, services: readonly string[]): HealthSource {
+/** The server serves once the state is complete, even if the state becomes stale. That is said apart, to nodes that ask for it. */
+function healthOf(store: Store, services: readonly string[], source: ApiSinkOptions['source']): HealthSource {
   return {
     status: (service) => {
+      if (service === sourceHealthService && source) return source.isStale ? 'NOT_SERVING' : 'SERVING'
       if (service !== '' && !services.includes(service)) return undefined
       return store.synced ? 'SERVING' : 'NOT_SERVING'
     },

@@ -5,7 +5,8 @@ import type { Store } from '../../store/index.js'
 import { Skips } from '../skips.js'
 import { RelayedState } from './relayed-state.js'
 
-export interface ApiSourceOptions extends Pick<ClientOptions, 'api' | 'tls' | 'errorDelayMs' | 'maxMessageBytes'> {
+export interface ApiSourceOptions
+  extends Pick<ClientOptions, 'api' | 'tls' | 'errorDelayMs' | 'maxMessageBytes' | 'status'> {
   readonly store: Store
   readonly log: Log
   /** Where bad items are logged and counted. Default: one of its own. */

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { KpngError, type Log } from '@kpng/api'
+import type { SourceStatus } from '@kpng/client'
 import { keptKeys, selectionForProxy } from '../../kubernetes/index.js'
 import type { Store } from '../../store/index.js'
 import { Skips } from '../skips.js'
@@ -35,6 +36,8 @@ export interface WatchKubeOptions {
   readonly nodeAnnotations?: readonly string[]
   /** Called for each object that the API server sends (an object in a list is ADDED), and for each deletion. */
   readonly onEvent?: (resource: KubeResource, type: EventType) => void
+  /** Kept up to date with how each watch is, by the name of the resource. Default: nobody is told. */
+  readonly status?: SourceStatus
   readonly timing?: Partial<ReflectorTiming>
   /** Objects per page, if the server has no streaming lists. Default 500. */
   readonly pageSize?: number
@@ -66,7 +69,7 @@ const longestTurnMs = 8
 
 /** Writes one kind of object to the store: batches of events from the API server become updates of the store. */
 async function followKind<T>(kind: WatchedKind<T>, skips: Skips, options: WatchKubeOptions): Promise<void> {
-  const { store, connection, log, signal, onEvent, timing, pageSize } = options
+  const { store, connection, log, signal, onEvent, status, timing, pageSize } = options
   const { resource, storeKind } = kind
   const writes = new PendingWrites(kind, skips)
   let hasListed = false
@@ -76,6 +79,7 @@ async function followKind<T>(kind: WatchedKind<T>, skips: Skips, options: WatchK
     log,
     signal,
     onEvent: (type) => onEvent?.(resource.name, type),
+    ...(status && { status: status.watch(resource.name) }),
     ...(timing && { timing }),
     ...(pageSize !== undefined && { pageSize }),
   })) {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream'
@@ -36,6 +37,11 @@ export interface KubeResponse {
 export interface KubeConnection {
   /** The server's URL. */
   readonly server: string
+  /**
+   * Tells this cluster from others: the server's URL and a digest of the authority that its certificate is checked with. Clusters in the same
+   * private network often have the same URL.
+   */
+  readonly cluster: string
   /** Where server and credentials are configured, for messages, for instance `context "prod" of /home/ada/.kube/config`. */
   readonly described: string
   /** Sends a request; after 401 the credentials are read again and it is sent once more. */
@@ -97,6 +103,7 @@ class Connection implements KubeConnection {
   readonly #transport: Transport
   #loaded: Loaded
   #reloading: Promise<Loaded> | undefined
+  #authority = ''
 
   constructor(options: ConnectionOptions, loaded: Loaded) {
     this.#options = options
@@ -116,9 +123,16 @@ class Connection implements KubeConnection {
     return this.#loaded.config.described
   }
 
+  get cluster(): string {
+    return this.server + this.#authority
+  }
+
   /** Reads everything that a request needs, so that mistakes are found at the start. */
   async check(): Promise<void> {
-    this.#transport.dispatcherFor(this.#loaded.config.cluster, await this.#loaded.credentials.read())
+    const credentials = await this.#loaded.credentials.read()
+    this.#transport.dispatcherFor(this.#loaded.config.cluster, credentials)
+    const { ca } = credentials
+    if (ca !== undefined) this.#authority = ` (CA ${createHash('sha256').update(ca).digest('hex').slice(0, 16)})`
   }
 
   async request(request: KubeRequest): Promise<KubeResponse> {

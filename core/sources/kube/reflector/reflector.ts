@@ -1,5 +1,5 @@
 import { KpngError, type Log } from '@kpng/api'
-import { pause } from '@kpng/client'
+import { pause, WatchStatus } from '@kpng/client'
 import type { KubeConnection } from '../client/index.js'
 import { type Failure, judge, NotStreaming, refusesStreaming, statusErrorIn } from './failure.js'
 import { isKubeObject, KnownObjects, type KubeObject, keyOf, splitKey, versionOf } from './known-objects.js'
@@ -39,6 +39,8 @@ export interface ReflectorOptions {
   readonly signal: AbortSignal
   /** Called for each object that the server sends, and for each object that a list shows to be gone. */
   readonly onEvent?: (type: EventType) => void
+  /** Kept up to date with how the watch is. Default: nobody is told. */
+  readonly status?: WatchStatus
   readonly timing?: Partial<ReflectorTiming>
   /** Objects per page, if the server has no streaming lists. Default 500. */
   readonly pageSize?: number
@@ -70,6 +72,7 @@ class Reflector {
   readonly #signal: AbortSignal
   readonly #log: ReflectorLog
   readonly #onEvent: (type: EventType) => void
+  readonly #status: WatchStatus
   readonly #timing: ReflectorTiming
   readonly #pageSize: number
   readonly #backoff: Backoff
@@ -87,12 +90,13 @@ class Reflector {
   /** When the server accepted the current watch. */
   #openedAt: number | undefined
 
-  constructor({ connection, resource, log, signal, onEvent, timing, pageSize }: ReflectorOptions) {
+  constructor({ connection, resource, log, signal, onEvent, status, timing, pageSize }: ReflectorOptions) {
     this.#connection = connection
     this.#resource = resource
     this.#signal = signal
     this.#log = new ReflectorLog(log, resource.name)
     this.#onEvent = onEvent ?? (() => {})
+    this.#status = status ?? new WatchStatus(resource.name)
     this.#timing = { ...defaultTiming, ...timing }
     this.#pageSize = pageSize ?? 500
     this.#backoff = new Backoff(this.#timing.backoff)
@@ -108,6 +112,8 @@ class Reflector {
         if (this.#signal.aborted) break
         failure = judge(error, this.#resource)
         this.#log.failed(failure)
+        this.#status.lost()
+        this.#status.isAbsent = failure.next === 'absent' || failure.next === 'forbidden'
       }
       if (failure?.next === 'absent') yield this.#nothingExists()
       // What was known of it stays; nobody should wait for more.
@@ -130,7 +136,7 @@ class Reflector {
     }
     const watch = await openWatch(this.#context, { resourceVersion: this.#version ?? '' }, this.#signal)
     this.#openedAt = performance.now()
-    this.#log.watching(this.#version)
+    this.#watching()
     for await (const events of watch.events) yield* this.#receive(events)
   }
 
@@ -175,6 +181,7 @@ class Reflector {
 
   /** Turns the events of a watch into batches. What comes before an error is handed over before it is thrown. */
   *#receive(received: readonly WatchEvent[]): Generator<Batch> {
+    this.#status.heardAtMs = performance.now()
     let events: ObjectEvent[] = []
     let error: KpngError | undefined
     for (const { type, object } of received) {
@@ -185,7 +192,7 @@ class Reflector {
       else if (type !== 'BOOKMARK') this.#log.detail(1, 'Ignored a watch event of an unknown type', { type })
       else if (this.#isListing) {
         yield* this.#completeList(events, versionOf(object), 'stream')
-        this.#log.watching(this.#version)
+        this.#watching()
         events = []
       }
       // The initial events of a list come in no order: only the end of the list says up to which version they go.
@@ -193,6 +200,11 @@ class Reflector {
     }
     if (events.length > 0) yield { events, state: this.#isListing ? 'listing' : 'watching' }
     if (error) throw error
+  }
+
+  #watching(): void {
+    this.#log.watching(this.#version)
+    this.#status.connected()
   }
 
   #errorIn(type: string, object: unknown): KpngError | undefined {

@@ -4,10 +4,15 @@ export interface ReflectorTiming {
   /** The shortest and the longest watch to ask the server for, in seconds; each watch gets a random length in between. */
   readonly watchSeconds: readonly [shortest: number, longest: number]
   /**
-   * How much longer than asked for a watch may last before it counts as hung. Nothing shorter can tell a dead watch from a quiet
-   * one; TCP keepalive finds connections that died silently.
+   * How much longer than asked for a watch may last before it counts as hung. TCP keepalive finds connections that died silently, but
+   * not behind a proxy or a load balancer that keeps its side open.
    */
   readonly watchGraceMs: number
+  /**
+   * A watch that has brought bookmarks, and then nothing for this long, is replaced by a new one from the same version. API servers send a
+   * bookmark about once a minute. Those that send none are not held to it.
+   */
+  readonly quietWatchMs: number
   /** How long the server may take to begin an answer, and how long it may pause within a list. */
   readonly answerTimeoutMs: number
   /**
@@ -29,6 +34,7 @@ export const defaultTiming: ReflectorTiming = {
   backoff: { minMs: 800, maxMs: 30_000, resetAfterMs: 30_000 },
   watchSeconds: [300, 600],
   watchGraceMs: 30_000,
+  quietWatchMs: 180_000,
   answerTimeoutMs: 60_000,
   initialEventsQuietMs: 10_000,
   streamingRecheckMs: 300_000,

@@ -14,8 +14,8 @@ export type WatchFrom = { readonly resourceVersion: string } | 'initial events'
 /** A watch that the server has accepted. */
 export interface Watch {
   /**
-   * The events, in groups that arrived together. Ends when the server ends the watch. Throws if the watch breaks off, hangs past
-   * its time, is aborted, or contains something that is not an event; the group of such an event is lost.
+   * The events, in groups that arrived together. Ends when the server ends the watch, or its bookmarks stay away. Throws if the watch
+   * breaks off, hangs past its time, is aborted, or contains something that is not an event; the group of such an event is lost.
    */
   readonly events: AsyncGenerator<readonly WatchEvent[]>
   abort(reason: Error): void
@@ -65,18 +65,28 @@ async function* eventsIn(
   close: () => void,
 ): AsyncGenerator<readonly WatchEvent[]> {
   const lines = new LineSplitter()
+  let quiet: NodeJS.Timeout | undefined
+  let isQuiet = false
+  const endQuietly = () => {
+    isQuiet = true
+    body.destroy()
+  }
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
       const events: WatchEvent[] = []
       for (const line of lines.push(chunk)) events.push(parseEvent(line, context))
+      if (quiet) quiet.refresh()
+      else if (events.some(isPeriodicBookmark)) quiet = setTimeout(endQuietly, context.timing.quietWatchMs)
       if (events.length > 0) yield events
     }
   } catch (error) {
     if (signal.aborted) throw signal.reason
+    if (isQuiet) return
     if (error instanceof KpngError) throw error
     const sentence = `The watch of ${context.resource.name} broke off: ${messageOf(error)}.`
     throw new KpngError('unavailable', sentence, { cause: error })
   } finally {
+    clearTimeout(quiet)
     close()
   }
 }
@@ -105,6 +115,8 @@ export function endsInitialEvents(object: unknown): boolean {
   const { metadata } = (object ?? {}) as { metadata?: { annotations?: Record<string, unknown> | null } | null }
   return metadata?.annotations?.['k8s.io/initial-events-end'] === 'true'
 }
+
+const isPeriodicBookmark = ({ type, object }: WatchEvent): boolean => type === 'BOOKMARK' && !endsInitialEvents(object)
 
 const lineFeed = 10
 

@@ -1,3 +1,4 @@
+import { WatchStatus } from '@kpng/client'
 import { onTestFinished } from 'vitest'
 import { type KubeConnection, loadConnection } from '../client/index.js'
 import { batches, type ReflectorTiming, type Resource } from '../reflector/index.js'
@@ -39,6 +40,7 @@ export async function reflect(
   const recorder = new BatchRecorder()
   const log = recordingLog()
   const events: string[] = []
+  const status = new WatchStatus('widgets')
   const stop = new AbortController()
   const reflected = batches({
     connection,
@@ -46,6 +48,7 @@ export async function reflect(
     log,
     signal: stop.signal,
     onEvent: (type) => events.push(type),
+    status,
     timing: { ...quick, ...options.timing },
     ...(options.pageSize && { pageSize: options.pageSize }),
   })
@@ -57,5 +60,5 @@ export async function reflect(
     stop.abort()
     await done
   })
-  return { recorder, log, events, stop, done }
+  return { recorder, log, events, status, stop, done }
 }

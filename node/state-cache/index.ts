@@ -1,0 +1,1 @@
+export { StateCache, type StateCacheOptions } from './state-cache.js'
