@@ -12,7 +12,8 @@ const packages = {
   jq: 'jq',
   openssl: 'openssl',
   promtool: 'prometheus',
-  nginx: 'nginx-light',
+  // On a machine with systemd the package would start a web server, so it is left to you there.
+  ...(existsSync('/run/systemd/system') ? {} : { nginx: 'nginx-light' }),
 }
 
 const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin']
@@ -28,8 +29,7 @@ export function installTools() {
   }
   const names = missing.map((program) => packages[program])
   console.log(`Installing Debian packages: ${names.join(', ')} …`)
-  // RUNLEVEL=1: packages that bring a service do not start it.
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   for (const args of [
     ['update', '-qq'],
     ['install', '-y', '-qq', '--no-install-recommends', ...names],

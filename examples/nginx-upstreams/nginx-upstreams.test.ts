@@ -11,7 +11,10 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { NginxUpstreams } from './upstreams.js'
 
 const hasNginx = spawnSync('nginx', ['-v'], { stdio: 'ignore' }).status === 0
-if (!hasNginx) console.warn('SKIPPED: examples/nginx-upstreams with a real nginx: nginx is not installed.')
+if (!hasNginx)
+  console.warn(
+    'SKIPPED: examples/nginx-upstreams with a real nginx: nginx is not installed. It is in the Debian package nginx-light.',
+  )
 
 let folder = ''
 beforeEach(() => {
