@@ -1,11 +1,11 @@
 import type { Kind } from './kinds.js'
 
-/** One thing that can be set: where it stands in a KubeProxyConfiguration, which flag sets it, and what it is otherwise. */
+/** One setting: its place in a KubeProxyConfiguration, its flag, and its default. */
 export interface Setting<T> {
   readonly kind: Kind<T>
   /** In the file. Several: one for each mode's section (`sections.ts` says which of them counts). */
   readonly paths: readonly [string, ...string[]]
-  /** Of the command line, without the dashes; kube-proxy's name wherever it has one. */
+  /** Without the dashes; kube-proxy's name if it has one. */
   readonly flag: string
   readonly summary: string
   /** As kube-proxy has it. */
