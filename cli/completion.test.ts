@@ -15,7 +15,7 @@ const complete = (line: string) =>
 
 describe('what may stand next', () => {
   test.each([
-    ['', ['kube', 'file', 'api', 'local', 'playground', 'cleanup', 'conformance', 'completion', 'version']],
+    ['', ['kube', 'file', 'api', 'local', 'playground', 'cleanup', 'conformance', 'completion', 'version', 'help']],
     ['file to-', ['to-api', 'to-file', 'to-local']],
     ['file -i to- to-', ['to-api', 'to-file', 'to-local']],
     ['file -i ', [':files']],
