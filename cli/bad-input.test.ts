@@ -126,6 +126,7 @@ const usage: readonly Row[] = [
     /"x" is no address of a trace collector/,
     'kpng file to-local to-userspacelin',
   ],
+  ['kpng file -i STATE to-file -o FOLDER', /is a folder. Give the name of the file/, 'kpng file to-file'],
   ['kpng completion tcsh', /tcsh.*bash, zsh, fish, powershell/, 'kpng completion'],
   ['kpng completion', /missing required argument 'shell'/, 'kpng completion'],
   ['kpng-json --nod-name x', /unknown option '--nod-name'.*--node-name/s, 'kpng-json'],
@@ -140,9 +141,8 @@ const surroundings: readonly Row[] = [
   ['kpng file -i STATE to-api --listen 127.0.0.1:BUSY', /BUSY.*in use/],
   ['kpng file -i STATE to-api --listen 192.0.2.1:1', /192\.0\.2\.1/],
   ['kpng file -i STATE to-api --listen unix:///nowhere/kpng.sock', /\/nowhere\/kpng\.sock/],
-  ['kpng file -i STATE to-file -o FOLDER', /--output: .* is a folder/],
-  ['kpng file -i STATE to-file -o FOLDER/gone/state.yaml', /--output: the folder .*gone does not exist/],
-  ['kpng file -i STATE to-file -o TEXT/state.yaml', /--output: .*text.* is not a folder/],
+  ['kpng file -i STATE to-file -o FOLDER/gone/state.yaml', /The folder .*gone does not exist/],
+  ['kpng file -i STATE to-file -o TEXT/state.yaml', /The folder .*text cannot be written to/],
   ['kpng file -i STATE to-api --listen-tls-key FOLDER/gone --listen-tls-crt TEXT --listen-tls-ca TEXT', /gone/],
   [
     'kpng file -i STATE to-api --listen-tls-key FOLDER/folder --listen-tls-crt TEXT --listen-tls-ca TEXT',
@@ -226,7 +226,7 @@ describe.skipIf(!mayDropRights)('without permission', () => {
   })
   test.each([
     ['kpng file -i FOLDER/secret.yaml to-api', /secret\.yaml.*EACCES|permission/i],
-    ['kpng file -i STATE to-file -o FOLDER/out.yaml', /--output: the folder .* may not be written to/],
+    ['kpng file -i STATE to-file -o FOLDER/out.yaml', /The folder .* cannot be written to/],
     [
       'kpng file -i STATE to-api --listen-tls-key FOLDER/secret.key --listen-tls-crt TEXT --listen-tls-ca TEXT',
       /secret\.key/,

@@ -31,6 +31,7 @@ describe('what may stand next', () => {
         'conformance',
         'completion',
         'version',
+        'help',
       ],
     ],
     ['file to-', ['to-api', 'to-file', 'to-record', 'to-local']],

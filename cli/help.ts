@@ -25,7 +25,7 @@ const widest = 100
 export const pathOf = (command: Command): string =>
   command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name()
 
-/** Where somebody who made a mistake in this command finds help. */
+/** Where to find help after a mistake in this command. */
 export const hintFor = (command: Command): string => `Run "${pathOf(command)} --help" for help.`
 
 /** The flags of a command and of the words before it: all of them may be given after it. */

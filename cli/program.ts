@@ -54,7 +54,7 @@ export function buildProgram(name: string, version: string, makeContext: MakeCon
   for (const command of everyCommand(program)) {
     if (command.commands.length === 0)
       command.usage(['[flags]', ...command.registeredArguments.map(placeholder)].join(' '))
-    else command.helpCommand(false).usage('[flags] <command>')
+    else command.usage('[flags] <command>').helpCommand(command === program)
     command.showHelpAfterError(hintFor(command))
   }
   return program
@@ -75,7 +75,7 @@ function addCommands(program: Command, version: string, makeContext: MakeContext
   addLocal(program, makeContext)
   program.commandsGroup('Questions:')
   addQuestions(program, makeContext)
-  program.commandsGroup('Other commands:')
+  program.commandsGroup('Other commands:').helpCommand('help [command]', 'print the help of a command')
   addPlayground(program, makeContext)
   addPlaygroundAgent(program)
   addCleanup(program, makeContext)

@@ -2,7 +2,7 @@ import type { RequestReport } from '@kpng/core/sources/kube'
 
 type Observer = (report: RequestReport) => void
 
-/** If nobody observes, at most this many reports are kept. */
+/** Without an observer, at most this many reports are kept. */
 const mostWaiting = 1000
 
 /** Requests to the API server, for metrics. The first requests are sent before the observer exists, so they are kept for it. */

@@ -7,7 +7,7 @@ import { textLog } from './log.js'
 import type { WatchStatus } from './source-status.js'
 import { readTlsFiles, type TlsFiles } from './tls.js'
 
-/** How to reach a kpng server, and as which node. Everything has a default. */
+/** How to reach a kpng server, and for which node. Everything has a default. */
 export interface ClientOptions {
   /**
    * Addresses of servers that serve the same state, tried in order: `127.0.0.1:12090`, `[::1]:12090`,

@@ -1,6 +1,5 @@
 import { KpngError } from '@kpng/api'
 import { textFlag } from '../context.js'
-import { checkOutputFile } from '../files.js'
 import type { SinkCommand } from './sink.js'
 
 export const fileSink: SinkCommand = {
@@ -12,7 +11,6 @@ export const fileSink: SinkCommand = {
     const { writeStateFile } = await import('@kpng/core/sinks/file')
     const path = textFlag(flags, 'output')
     if (path === undefined) throw new KpngError('usage', '--output needs the path of a file.')
-    if (path !== '-') await checkOutputFile('--output', path)
     await writeStateFile({ store, path, log, signal })
   },
 }

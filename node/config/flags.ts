@@ -1,7 +1,7 @@
 import { KpngError } from '@kpng/api'
 import { everySetting, type SettingKey, type Settings } from './settings.js'
 
-/** A flag of the command line, for whoever declares them. */
+/** A flag of the command line. */
 export interface SettingFlag {
   readonly key: SettingKey
   /** Without the dashes. */
@@ -25,7 +25,7 @@ export const settingFlags: readonly SettingFlag[] = everySetting.map(([key, { fl
   boolean: typeof fallback === 'boolean',
 }))
 
-/** Reads the texts of flags. What is undefined was not given; `--flag` without a value is true. */
+/** Reads the texts of flags. Undefined: the flag was not given; true: it was given without a value. */
 export function settingsFromFlags(
   values: { readonly [K in SettingKey]?: string | boolean | undefined },
 ): Partial<Settings> {

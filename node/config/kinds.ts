@@ -2,8 +2,8 @@ import { familyOf, hostPort, KpngError, parseCidr, parseIp } from '@kpng/api'
 import { formatDuration, parseDuration } from './duration.js'
 
 /**
- * How the values of one kind of field are read and written. `name` is the field or the flag, for the error's sentence. A reader
- * answers undefined for what Go decodes to "not set", and throws a KpngError for what it would refuse.
+ * How the values of one kind of field are read and written. `name` is the field or the flag, for error messages. A reader returns
+ * undefined for what Go decodes to "not set", and throws a KpngError for what Go would refuse.
  */
 export interface Kind<T> {
   /** What a flag's value is, for the help: `<duration>`. */
@@ -100,7 +100,7 @@ export function duration(options: { readonly zeroIsUnset: boolean }): Kind<numbe
       const ms = read(value, name)
       return ms === 0 && options.zeroIsUnset ? undefined : ms
     },
-    // A flag is only there when somebody wrote it, so its 0 is meant.
+    // A flag exists only if a user wrote it, so its 0 is meant.
     fromFlag: read,
     toFile: formatDuration,
   }

@@ -7,11 +7,11 @@ import { everySetting, type SettingKey, type Settings } from './settings.js'
 import { unimplementedFields } from './unimplemented.js'
 
 interface FileConfig {
-  /** What the file sets. What it leaves at Go's zero is not there. */
+  /** What the file sets, without fields that have Go's zero value. */
   readonly settings: Partial<Settings>
   /** In the order of the file, each field once. */
   readonly warnings: readonly ConfigWarning[]
-  /** Of these, the ones that hold whatever the mode is. */
+  /** The warnings that do not depend on the mode. */
   readonly unknown: readonly ConfigWarning[]
 }
 
@@ -59,7 +59,7 @@ const settingPaths = new Set(everySetting.flatMap(([, { paths }]) => paths))
 const knownPaths = [...settingPaths, ...Object.keys(unimplementedFields)]
 const isSection = (path: string) => knownPaths.some((known) => known.startsWith(`${path}.`))
 
-/** Sorts what is there into fields that are known, those that are not acted on, and those that do not exist. */
+/** Sorts the fields into those that kpng uses, those that it does not use, and those that do not exist. */
 function collect(value: object, prefix: string, fields: Map<string, unknown>, warnings: ConfigWarning[]): void {
   for (const [name, inner] of Object.entries(value)) {
     const path = prefix === '' ? name : `${prefix}.${name}`
@@ -69,7 +69,7 @@ function collect(value: object, prefix: string, fields: Map<string, unknown>, wa
     else if (why !== undefined) {
       if (!isZero(inner)) warnings.push(...unused(path, inner, why))
     } else if (!isSection(path)) {
-      const message = `${path} is no field of a KubeProxyConfiguration. Check its spelling and place; it is ignored.`
+      const message = `${path} is not a field of a KubeProxyConfiguration. Check its spelling and place; it is ignored.`
       warnings.push({ field: path, message })
     } else if (inner !== null) {
       if (typeof inner !== 'object' || Array.isArray(inner))
@@ -88,7 +88,7 @@ function unused(path: string, value: unknown, why: string): ConfigWarning[] {
   return names.map((field) => ({ field, message: `${field} is set, and has no effect here: ${why}.` }))
 }
 
-/** What a file sets that a backend which uses only some settings leaves alone. */
+/** Warnings about the settings of a file that a backend does not use. */
 export function unusedSettings(
   settings: Partial<Settings>,
   used: readonly SettingKey[],
@@ -103,7 +103,7 @@ export function unusedSettings(
   })
 }
 
-/** What is set for another mode than the one that is used, and where kube-proxy would do otherwise. */
+/** Warnings about settings for other modes, and about differences from kube-proxy. */
 function modeWarnings(mode: string, fields: ReadonlyMap<string, unknown>): ConfigWarning[] {
   const warnings: ConfigWarning[] = []
   const warn = (field: string, message: string) => warnings.push({ field, message })

@@ -1,7 +1,7 @@
 import { familyOf, KpngError } from '@kpng/api'
 import { defaultSettings, everySetting, type SettingKey, type Settings } from './settings.js'
 
-/** Where a value came from. */
+/** Where a value comes from. */
 type Origin = 'flag' | 'file' | 'default'
 
 interface GivenSettings {
@@ -18,7 +18,7 @@ export interface ResolvedSettings {
   readonly origins: { readonly [K in SettingKey]: Origin }
 }
 
-/** Flags before file before defaults, setting by setting; then checked together. */
+/** Flags override the file, the file overrides the defaults, setting by setting. Then the settings are checked together. */
 export function resolveSettings({
   flags = {},
   file = {},

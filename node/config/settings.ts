@@ -12,12 +12,12 @@ import {
   wholeNumber,
 } from './kinds.js'
 
-/** One thing that can be set: where it stands in a KubeProxyConfiguration, which flag sets it, and what it is otherwise. */
+/** One setting: its place in a KubeProxyConfiguration, its flag, and its default. */
 export interface Setting<T> {
   readonly kind: Kind<T>
   /** In the file. Several: one for each mode's section (`sections.ts` says which of them counts). */
   readonly paths: readonly [string, ...string[]]
-  /** Of the command line, without the dashes; kube-proxy's name wherever it has one. */
+  /** Without the dashes; kube-proxy's name if it has one. */
   readonly flag: string
   readonly summary: string
   /** As kube-proxy has it. */
@@ -45,7 +45,7 @@ const mostInt32 = 2 ** 31 - 1
 const detectLocalModes = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix'] as const
 const nodePortKeywords = ['primary', 'localhost', 'all'] as const
 
-/** Everything that can be set, once: defaults, file, flags, /configz and /flagz are all read off this table. */
+/** Every setting, once: defaults, file, flags, /configz and /flagz all use this table. */
 export const settingsTable = {
   mode: setting('mode', 'proxy-mode', 'which data plane; the only one is nftables', text, ''),
   hostnameOverride: setting(
@@ -229,13 +229,13 @@ export type SettingKey = keyof Table
 /** Every setting with its value. */
 export type Settings = { readonly [K in SettingKey]: ValueOf<Table[K]> }
 
-/** The table with the types of its values taken away, for code that treats all settings alike. */
+/** The table without the types of its values, for code that treats all settings alike. */
 export const everySetting = Object.entries(settingsTable) as unknown as readonly (readonly [
   SettingKey,
   Setting<unknown>,
 ])[]
 
-/** What holds where neither a flag nor the file says otherwise: kube-proxy's own defaults. */
+/** The values without flags and file: kube-proxy's defaults. */
 export const defaultSettings = Object.fromEntries(
   everySetting.map(([key, { fallback }]) => [key, fallback]),
 ) as unknown as Settings

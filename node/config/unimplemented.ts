@@ -1,13 +1,13 @@
 /**
- * Fields of kube-proxy's type that kpng reads and does not act on, and why. One that is set is warned about by name; kube-proxy's own
- * spelling, so that people find it in their file. A name stands for everything below it.
+ * Fields of a KubeProxyConfiguration that kpng does not use, and why. If one is set, the log names it as kube-proxy spells it. A name stands
+ * for everything below it.
  */
 export const unimplementedFields: { readonly [path: string]: string } = {
   featureGates: 'kpng has no feature gates',
   'clientConnection.acceptContentTypes': 'kpng always asks for JSON',
   'clientConnection.contentType': 'kpng always speaks JSON',
-  'clientConnection.qps': 'kpng makes one watch a resource and needs no limit',
-  'clientConnection.burst': 'kpng makes one watch a resource and needs no limit',
+  'clientConnection.qps': 'kpng has one watch per resource and needs no limit',
+  'clientConnection.burst': 'kpng has one watch per resource and needs no limit',
   'logging.flushFrequency': 'kpng writes each line at once',
   'logging.vmodule': 'the verbosity is the same everywhere',
   'logging.options': 'kpng logs to standard error, unbuffered',
