@@ -43,7 +43,10 @@ interface Connection {
 /** The connections of one or more HTTP servers, which share the limits. */
 export class HttpConnections {
   readonly #limits: HttpLimits
-  /** The one that has waited longest for its client comes first. By address and port: a TLS socket is another object than the one that was accepted. */
+  /**
+   * The one that has waited longest for its client comes first. By addresses and ports: a TLS socket is another object than the one that
+   * was accepted.
+   */
   readonly #open = new Map<string, Connection>()
   readonly #perClient = new Map<string, number>()
 
@@ -71,8 +74,14 @@ export class HttpConnections {
   }
 
   #add(socket: Socket): void {
+    const { remoteAddress } = socket
+    // The client may have gone again before it was accepted.
+    if (remoteAddress === undefined) {
+      socket.destroy()
+      return
+    }
     const key = keyOf(socket)
-    const client = clientOf(socket.remoteAddress ?? '')
+    const client = clientOf(remoteAddress)
     const { maxConnections, maxConnectionsPerClient } = this.#limits
     const count = this.#perClient.get(client) ?? 0
     const hasRoom =
