@@ -5,16 +5,14 @@ import { collect, isEmpty, type ServiceDiff, ServiceDiffs } from './diff.js'
 import { type Batch, batchOf, type DeleteItem, type NodeItem, nodeItem, serviceCidrItem } from './items.js'
 import type { NodeTopology } from './selection.js'
 import { bitOf, type ServiceView, ServiceViews } from './service-view.js'
-import { type Turns, Watch, type Work } from './watch.js'
+import { type Turns, Watch } from './watch.js'
+import type { Work } from './work.js'
 
 export interface NodeWatchOptions {
   readonly nodeName: string
   /** Sets beyond services and endpoints: SERVICE_CIDRS, NODES (the node itself). Default none. */
   readonly extraSets?: readonly localv1.Set[]
 }
-
-/** How many services are looked at before others may come in between: a few milliseconds' worth, if nobody looked at them before. */
-const stepsAtOnce = 32
 
 const zoneLabel = 'topology.kubernetes.io/zone'
 
@@ -46,7 +44,7 @@ export class NodeViews {
   }
 }
 
-/** The change of one service, or of the zone from which it is seen. What it is to most nodes is worked out by the first that asks. */
+/** The change of one service, or of the zone from which it is seen. What it is to most nodes is worked out once. */
 class ServiceStep {
   readonly trigger: Trigger | undefined
   readonly #change: Changed<ServiceEntry>
@@ -57,7 +55,7 @@ class ServiceStep {
   /** What all nodes are told that have no endpoints of their own, if hints make no difference. */
   #common: ServiceDiff | undefined
   #nodeBits = 0
-  #isPrepared = false
+  isPrepared = false
 
   constructor(path: string, change: Changed<ServiceEntry>, views: ServiceViews, diffs: ServiceDiffs) {
     const { triggerUnixMs } = change
@@ -67,19 +65,27 @@ class ServiceStep {
     this.#diffs = diffs
   }
 
-  /** What a node is told, which may have changed its zone. */
+  /** What a node is told, which may have changed its zone. Call `prepare` first. */
   diff(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
-    if (!this.#isPrepared) this.#prepare()
     if (this.#common && (this.#nodeBits & bitOf(nodeAfter.name)) === 0) return this.#common
     return this.#between(nodeBefore, nodeAfter)
   }
 
-  #prepare(): void {
-    this.#isPrepared = true
-    this.#before = this.#views.of(this.#change.before)
-    this.#after = this.#views.of(this.#change.after, this.#before)
+  /** Works out what it is to most nodes. Whoever comes in between and needs it too goes on from what is done. */
+  *prepare(): Work<void> {
+    this.#before = yield* this.#views.make(this.#change.before)
+    this.#after = yield* this.#views.make(this.#change.after, this.#before)
+    yield
     this.#nodeBits = (this.#before?.nodeBits ?? 0) | (this.#after?.nodeBits ?? 0)
-    if (!this.#before?.hasHints && !this.#after?.hasHints) this.#common = this.#between(nobody, nobody)
+    if (!this.#before?.hasHints && !this.#after?.hasHints) {
+      // The views keep what they are asked for.
+      const before = this.#before?.of(nobody)
+      yield
+      this.#after?.of(nobody, before?.shared)
+      yield
+      this.#common = this.#between(nobody, nobody)
+    }
+    this.isPrepared = true
   }
 
   #between(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
@@ -105,7 +111,7 @@ export class NodeWatch extends Watch<NodeItem> {
     this.#withServiceCidrs = extraSets.includes(localv1.Set.SERVICE_CIDRS)
   }
 
-  protected everything(): () => Generator<Batch<NodeItem>> {
+  protected *everything(): Work<() => Generator<Batch<NodeItem>>> {
     const views = this.#views
     const entries = this.store.entries()
     const node = this.store.node(this.#nodeName)
@@ -113,6 +119,7 @@ export class NodeWatch extends Watch<NodeItem> {
     const head: NodeItem[] = []
     if (this.#withNode && node) head.push(nodeItem(node))
     if (this.#withServiceCidrs) head.push(...[...this.store.serviceCidrs.values()].map(serviceCidrItem))
+    for (const entry of entries) yield* views.services.make(entry)
     return function* () {
       yield* batchOf(head)
       const served: ServiceView[] = []
@@ -135,17 +142,20 @@ export class NodeWatch extends Watch<NodeItem> {
       then.zone === now.zone ? none : this.store.entries().filter(({ path }) => !range.services.has(path))
     const diffs: ServiceDiff[] = []
     const triggers: Trigger[] = []
-    for (const [number, step] of this.#views.stepsOf(range).entries()) {
+    for (const step of this.#views.stepsOf(range)) {
+      if (!step.isPrepared) yield* step.prepare()
       const diff = step.diff(then, now)
-      if (number % stepsAtOnce === 0) yield
+      yield
       if (isEmpty(diff)) continue
       diffs.push(diff)
       if (step.trigger) triggers.push(step.trigger)
     }
-    for (const [number, entry] of unchanged.entries()) {
-      if (number % stepsAtOnce === 0) yield
+    for (const entry of unchanged) {
+      yield
       if (!this.#views.services.of(entry)?.dependsOnZone) continue
-      const diff = this.#views.step(entry.path, { before: entry, after: entry }).diff(then, now)
+      const step = this.#views.step(entry.path, { before: entry, after: entry })
+      yield* step.prepare()
+      const diff = step.diff(then, now)
       if (!isEmpty(diff)) diffs.push(diff)
     }
     return this.#assemble(range, diffs, triggers)
