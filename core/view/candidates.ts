@@ -66,12 +66,22 @@ export class Candidates {
     return this.#byNode.get(node)
   }
 
+  /** The nodes of the endpoints that only one of both has: they are there, or meant for them. Undefined where that is most of them. */
+  nodesOfDifference(other: Candidates): ReadonlySet<string> | undefined {
+    const endpoints = other.list.map(({ endpoint }) => endpoint)
+    const [start, end] = sameEnds(this.list, endpoints)
+    if (isMostOf(endpoints.length, this.list.length, start + end)) return undefined
+    const gone = new Set(this.list.slice(start, this.list.length - end).map(({ endpoint }) => endpoint))
+    const differing = endpoints.slice(start, endpoints.length - end).filter((endpoint) => !gone.delete(endpoint))
+    return new Set([...gone, ...differing].flatMap(({ node, hints }) => [node, ...(hints?.nodes ?? none)]))
+  }
+
   /** The same service with other endpoints; undefined where all of them have to be looked at. */
   *#withEndpoints(service: localv1.Service, endpoints: readonly EndpointRecord[]): Work<Candidates | undefined> {
     if (this.hasConflicts || this.#service !== service || endpoints.length <= many) return undefined
     const { list } = this
     const [start, end] = sameEnds(list, endpoints)
-    if (list.length + endpoints.length - 2 * (start + end) > endpoints.length / 2) return undefined
+    if (isMostOf(endpoints.length, list.length, start + end)) return undefined
     const gone = new Map(list.slice(start, list.length - end).map((known) => [known.endpoint, known]))
     const changed = endpoints.slice(start, endpoints.length - end)
     const isNew = (endpoint: EndpointRecord) => !gone.has(endpoint)
@@ -119,6 +129,9 @@ function* newCandidates(service: localv1.Service, endpoints: readonly EndpointRe
   }
   return list
 }
+
+/** Whether what is left of two lists, apart from what is the same at their ends, is more than half of one of them. */
+const isMostOf = (after: number, before: number, same: number): boolean => after + before - 2 * same > after / 2
 
 /** How many candidates are at the start of a list, and how many at its end, that other endpoints have there too. */
 function sameEnds(list: readonly Candidate[], endpoints: readonly EndpointRecord[]): readonly [number, number] {
@@ -244,7 +257,8 @@ const addressesIn = ({ v4, v6 }: EndpointRecord): string =>
 /** The keys of the indexes. An endpoint that serves no port is nobody's duplicate and has no path. */
 const addressesOf = ({ endpoint, reason }: Candidate) => (reason === 'no-port' ? none : [addressesIn(endpoint)])
 const pathsOf = ({ path }: Candidate) => (path === '' ? none : [path])
-const nodesOf = ({ endpoint: { node, hints } }: Candidate) => (hints ? [...new Set([node, ...hints.nodes])] : [node])
+const nodesOf = ({ endpoint: { node, hints } }: Candidate) =>
+  hints?.nodes.some((name) => name !== node) ? [...new Set([node, ...hints.nodes])] : [node]
 
 /** How many candidates there are per bucket of an index, if their keys differ. */
 const perBucket = 8

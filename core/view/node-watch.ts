@@ -52,8 +52,10 @@ class ServiceStep {
   readonly #diffs: ServiceDiffs
   #before: ServiceView | undefined
   #after: ServiceView | undefined
-  /** What all nodes are told that have no endpoints of their own, if hints make no difference. */
+  /** What nodes are told whose own endpoints did not change, if there are no hints. */
   #common: ServiceDiff | undefined
+  /** The nodes whose own endpoints changed; the bits of those that have any where that is not known. */
+  #changedNodes: ReadonlySet<string> | undefined
   #nodeBits = 0
   isPrepared = false
 
@@ -67,8 +69,12 @@ class ServiceStep {
 
   /** What a node is told, which may have changed its zone. Call `prepare` first. */
   diff(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
-    if (this.#common && (this.#nodeBits & bitOf(nodeAfter.name)) === 0) return this.#common
-    return this.#between(nodeBefore, nodeAfter)
+    const { name } = nodeAfter
+    if (this.#changedNodes ? this.#changedNodes.has(name) : !this.#common || this.#nodeBits & bitOf(name)) {
+      const before = this.#before?.of(nodeBefore)
+      return this.#diffs.between(before, this.#after?.of(nodeAfter, before?.shared))
+    }
+    return this.#common ?? this.#diffWithoutOwn(nodeBefore, nodeAfter)
   }
 
   /** Works out what it is to most nodes. Whoever comes in between and needs it too goes on from what is done. */
@@ -79,18 +85,20 @@ class ServiceStep {
     this.#nodeBits = (this.#before?.nodeBits ?? 0) | (this.#after?.nodeBits ?? 0)
     if (!this.#before?.hasHints && !this.#after?.hasHints) {
       // The views keep what they are asked for.
-      const before = this.#before?.of(nobody)
+      const before = this.#before?.withoutOwn(nobody)
       yield
-      this.#after?.of(nobody, before?.shared)
+      this.#after?.withoutOwn(nobody, before?.shared)
       yield
-      this.#common = this.#between(nobody, nobody)
+      this.#common = this.#diffWithoutOwn(nobody, nobody)
     }
+    yield
+    this.#changedNodes = this.#after?.nodesChangedSince(this.#before)
     this.isPrepared = true
   }
 
-  #between(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
-    const before = this.#before?.of(nodeBefore)
-    return this.#diffs.between(before, this.#after?.of(nodeAfter, before?.shared))
+  #diffWithoutOwn(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
+    const before = this.#before?.withoutOwn(nodeBefore)
+    return this.#diffs.between(before, this.#after?.withoutOwn(nodeAfter, before?.shared))
   }
 }
 

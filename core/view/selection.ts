@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { localv1 } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
 import { type Candidate, Candidates } from './candidates.js'
@@ -119,12 +120,17 @@ export class EndpointSelector {
     this.hasHints = decisions.some(({ hintedNodes, hintedZones }) => hintedNodes || hintedZones)
   }
 
-  /** Whether an endpoint that both have is used for the same by all nodes that do not run it and follow the same hints. */
+  /**
+   * Whether nodes whose own endpoints are the same in both, and the hints for them, follow the same hints and use each endpoint that both
+   * have for the same.
+   */
   selectsLike(other: EndpointSelector): boolean {
     const isSame = (decision: Decision, like: Decision | undefined) =>
       decision.family === like?.family &&
       decision.hasReady === like.hasReady &&
-      decision.ports.join() === like.ports.join()
+      decision.ports.join() === like.ports.join() &&
+      (decision.hintedNodes === undefined) === (like.hintedNodes === undefined) &&
+      isDeepStrictEqual(decision.hintedZones, like.hintedZones)
     return (
       this.#service === other.#service &&
       !this.candidates.hasConflicts &&

@@ -115,6 +115,11 @@ export class ServiceView {
     return own.length === 0 ? view : new NodeServiceView(this.service, view.shared, own)
   }
 
+  /** The view of a node like this one that has no endpoints of its own. */
+  withoutOwn(node: NodeTopology, similar?: SharedEndpoints): NodeServiceView {
+    return this.#common(node.zone, this.#selector.hintsFor(node), similar)
+  }
+
   /** The item of this path in the view of a node without endpoints of its own. */
   itemAt(path: string, zone: string, hints: readonly Hint[]): EndpointItem | undefined {
     const candidate = this.#selector.candidates.atPath(path)
@@ -123,6 +128,12 @@ export class ServiceView {
 
   selectsLike(other: ServiceView | undefined): boolean {
     return other !== undefined && this.#selector.selectsLike(other.#selector)
+  }
+
+  /** The nodes whose own endpoints, or the hints for them, differ from those in another revision; undefined where that is not known. */
+  nodesChangedSince(other: ServiceView | undefined): ReadonlySet<string> | undefined {
+    if (other === undefined || !this.selectsLike(other)) return undefined
+    return this.#selector.candidates.nodesOfDifference(other.#selector.candidates)
   }
 
   #common(zone: string, hints: readonly Hint[], similar: SharedEndpoints | undefined): NodeServiceView {
