@@ -28,6 +28,14 @@ export class NodeViews {
   readonly #diffs = new ServiceDiffs()
   /** Kept as long as the range, which is until the store changes again. */
   readonly #steps = new WeakMap<ChangeRange, readonly ServiceStep[]>()
+  #prepared: readonly ServiceEntry[] | undefined;
+
+  /** Makes the views of all entries. Many watchers start at once after a restart: what one has prepared, the others need not look at. */
+  *prepare(entries: readonly ServiceEntry[]): Work<void> {
+    if (this.#prepared === entries) return
+    for (const entry of entries) yield* this.services.make(entry)
+    this.#prepared = entries
+  }
 
   /** The services that changed, prepared for all watchers that are told of this range. */
   stepsOf(range: ChangeRange): readonly ServiceStep[] {
@@ -127,7 +135,7 @@ export class NodeWatch extends Watch<NodeItem> {
     const head: NodeItem[] = []
     if (this.#withNode && node) head.push(nodeItem(node))
     if (this.#withServiceCidrs) head.push(...[...this.store.serviceCidrs.values()].map(serviceCidrItem))
-    for (const entry of entries) yield* views.services.make(entry)
+    yield* views.prepare(entries)
     return function* () {
       yield* batchOf(head)
       const served: ServiceView[] = []

@@ -6,10 +6,12 @@ export type Fault =
   | 'protocol'
   /** No TLS session came about: no certificate or a wrong one, plain text on a TLS port. */
   | 'tls'
-  /** It connected and then never began. */
+  /** It connected and then never began, or never called. */
   | 'slow'
   /** It answered no more pings. */
   | 'dead'
+  /** It opened calls faster than any client needs to. */
+  | 'flood'
   /** Turned away because the server has as many as it takes. */
   | 'full'
 
@@ -17,8 +19,9 @@ const sentences: Readonly<Record<Fault, string>> = {
   protocol:
     'Closed a connection that does not speak gRPC here: a client with TLS on a plain port, or of another protocol',
   tls: 'Closed a connection without a valid TLS session: check its certificate, and that it uses TLS',
-  slow: 'Closed a connection that never began to speak gRPC',
+  slow: 'Closed a connection that never made a gRPC call',
   dead: 'Closed a connection whose client answers no more pings',
+  flood: 'Closed a connection that opened too many calls: its client is broken or hostile',
   full: 'Turned a connection away: the server has as many as it takes. Raise the limit or add a server',
 }
 
@@ -49,7 +52,7 @@ export class Stats implements ServerStats {
   calls = 0
   connectionsAccepted = 0
   callsStarted = 0
-  readonly faults: Record<Fault, number> = { protocol: 0, tls: 0, slow: 0, dead: 0, full: 0 }
+  readonly faults: Record<Fault, number> = { protocol: 0, tls: 0, slow: 0, dead: 0, flood: 0, full: 0 }
   readonly #log: Log
   readonly #nowMs: () => number
   readonly #told = new Map<string, Told>()
