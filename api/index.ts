@@ -36,4 +36,4 @@ export {
   serviceOfEndpointPath,
   servicePath,
 } from './paths.js'
-export { parseCertificates, parsePrivateKey, type TlsProblem, tlsProblemOf } from './tls.js'
+export { isAboutCertificate, parseCertificates, parsePrivateKey, type TlsProblem, tlsProblemOf } from './tls.js'

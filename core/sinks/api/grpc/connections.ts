@@ -1,7 +1,7 @@
 import { constants, type Http2SecureServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { type Log, messageOf } from '@kpng/api'
+import { isAboutCertificate, type Log, messageOf, type TlsProblem, tlsProblemOf } from '@kpng/api'
 import { hostAndPort } from './address.js'
 import type { Peer } from './call.js'
 import { type Keepalive, keepAlive } from './keepalive.js'
@@ -181,16 +181,16 @@ function reasonOf(socket: TLSSocket, error: Error): string {
   const why: unknown = socket.authorizationError
   if (why) return `the client's certificate was refused: ${messageOf(why)}`
   const said = (error as { reason?: string }).reason ?? messageOf(error)
-  const meaning = meanings.find(([pattern]) => pattern.test(said))?.[1]
+  const meaning = meaningOf(tlsProblemOf(said))
   return meaning === undefined ? said : `${meaning} (${said})`
 }
 
-/** What OpenSSL's words mean here. */
-const meanings: readonly (readonly [RegExp, string])[] = [
-  [/^(?:https? (?:proxy )?request|wrong version number)$/, 'the client does not use TLS'],
-  [/^peer did not return a certificate$/, 'the client gave no certificate'],
-  [/alert (?:unknown ca|bad certificate|certificate \w+)$/, "the client refused this server's certificate"],
-]
+function meaningOf(problem: TlsProblem | undefined): string | undefined {
+  if (problem?.kind === 'no TLS') return 'the client does not use TLS'
+  if (problem?.kind === 'no certificate') return 'the client gave no certificate'
+  const isRefusal = problem?.kind === 'alert' && isAboutCertificate(problem.alert)
+  return isRefusal ? "the client refused this server's certificate" : undefined
+}
 
 /** `CN=node-1,O=kpng` */
 function subjectOf(socket: Socket | TLSSocket): string | undefined {
