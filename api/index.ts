@@ -27,7 +27,7 @@ export {
   unsafeKindOf,
 } from './ip.js'
 export { zoneLabel } from './labels.js'
-export { type Log, type LogFields, silentLog } from './log.js'
+export { type Log, type LogFields, OncePerMinute, silentLog } from './log.js'
 export {
   endpointPath,
   type GlobalPath,

@@ -1,4 +1,4 @@
-import type { Log, LogFields } from '@kpng/api'
+import { type Log, type LogFields, OncePerMinute } from '@kpng/api'
 
 /** What goes wrong with connections, by kind. */
 export type Fault =
@@ -36,17 +36,6 @@ export interface ServerStats {
   readonly faults: Readonly<Record<Fault, number>>
 }
 
-/**
- * One loud line a kind, and of TLS a kind and reason, in this time; the others are for those who turn the verbosity up: neither a port scan
- * nor a thousand nodes with the wrong certificate may fill a log.
- */
-const quietMs = 60_000
-
-interface Told {
-  lastMs: number
-  times: number
-}
-
 export class Stats implements ServerStats {
   connections = 0
   calls = 0
@@ -54,26 +43,21 @@ export class Stats implements ServerStats {
   callsStarted = 0
   readonly faults: Record<Fault, number> = { protocol: 0, tls: 0, slow: 0, dead: 0, flood: 0, full: 0 }
   readonly #log: Log
-  readonly #nowMs: () => number
-  readonly #told = new Map<string, Told>()
+  readonly #loud: OncePerMinute
 
-  constructor(log: Log, nowMs = () => performance.now()) {
+  constructor(log: Log, nowMs?: () => number) {
     this.#log = log
-    this.#nowMs = nowMs
+    this.#loud = new OncePerMinute(nowMs)
   }
 
+  /**
+   * Counts a fault. The log warns once per minute and kind, of TLS per reason too; the other lines are for those who turn the verbosity up.
+   * Neither a port scan nor a thousand nodes with the wrong certificate may fill a log.
+   */
   fault(kind: Fault, fields: LogFields): void {
     this.faults[kind] += 1
-    const key = kind === 'tls' ? `${kind}: ${fields.error}` : kind
-    const told = this.#told.get(key) ?? { lastMs: Number.NEGATIVE_INFINITY, times: 0 }
-    this.#told.set(key, told)
-    told.times += 1
-    const now = this.#nowMs()
-    if (now - told.lastMs < quietMs) {
-      this.#log.detail(1, sentences[kind], fields)
-      return
-    }
-    told.lastMs = now
-    this.#log.warn(sentences[kind], { ...fields, times: told.times })
+    const times = this.#loud.times(kind === 'tls' ? `${kind}: ${fields.error}` : kind)
+    if (times === undefined) this.#log.detail(1, sentences[kind], fields)
+    else this.#log.warn(sentences[kind], { ...fields, times })
   }
 }
