@@ -1,4 +1,4 @@
-import { type globalv1, localv1 } from '@kpng/api'
+import { type globalv1, localv1, zoneLabel } from '@kpng/api'
 import { type Changed, type ChangeRange, none, type ServiceEntry, type Store } from '../store/index.js'
 import type { ChangeSet, Trigger } from './change-set.js'
 import { collect, isEmpty, type ServiceDiff, ServiceDiffs } from './diff.js'
@@ -13,8 +13,6 @@ export interface NodeWatchOptions {
   /** Sets beyond services and endpoints: SERVICE_CIDRS, NODES (the node itself). Default none. */
   readonly extraSets?: readonly localv1.Set[]
 }
-
-const zoneLabel = 'topology.kubernetes.io/zone'
 
 /** A node that nobody knows, or whose zone is not set, still has a view. */
 const topologyOf = (name: string, node: globalv1.Node | undefined): NodeTopology => ({

@@ -2,13 +2,14 @@ import { once } from 'node:events'
 import { connect as connectHttp2, constants, type IncomingHttpHeaders } from 'node:http2'
 import { connect as connectTcp } from 'node:net'
 import { describe, expect, it } from 'vitest'
+import { until } from '../../../testing/until.js'
 import type { Call } from './call.js'
 import { frame } from './frames.js'
 import { CallRate } from './limits.js'
 import { listen } from './server.js'
 import { Status } from './status.js'
 import { FrameType, RawHttp2 } from './testing/raw-http2.js'
-import { afterTest, connect, KeptLog, startServer, statusOf, until } from './testing/server.js'
+import { afterTest, connect, KeptLog, startServer, statusOf } from './testing/server.js'
 
 const untilOver = (call: Call) => new Promise<void>((resolve) => call.signal.addEventListener('abort', () => resolve()))
 const answer = async (call: Call) => {
@@ -323,6 +324,7 @@ describe('garbage on the port', () => {
     for (let n = 0; n < 5; n++)
       connectTcp(server.port, '127.0.0.1')
         .on('error', () => {})
+        .resume()
         .end('GET / HTTP/1.1\r\n\r\n')
     await until('all are counted', () => server.stats.faults.protocol === 5)
     expect(server.log.lines.filter((line) => line.startsWith('W '))).toHaveLength(1)

@@ -5,11 +5,12 @@ import { join } from 'node:path'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { credentials } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { until } from '../../../testing/until.js'
 import type { Call } from './call.js'
 import { frame } from './frames.js'
 import { Status } from './status.js'
 import { CertificateAuthority, readPem } from './testing/certificates.js'
-import { afterTest, connect, startServer, temporaryFolder, until } from './testing/server.js'
+import { afterTest, connect, startServer, temporaryFolder } from './testing/server.js'
 import { loadTls, type TlsFiles, tlsFilesOf } from './tls.js'
 
 let authority: CertificateAuthority
