@@ -20,6 +20,7 @@ export const endpointReasons = {
 
 /** An endpoint of a Service, and what one node uses it for. */
 export interface EndpointAnswer {
+  /** Its addresses. */
   readonly ips: readonly string[]
   /** The numbers under which it serves the Service's ports. Empty: it serves none. */
   readonly ports: readonly number[]
@@ -27,15 +28,21 @@ export interface EndpointAnswer {
   readonly pod: string
   /** Empty if nobody knows. */
   readonly node: string
+  /** Empty if nobody knows. */
   readonly zone: string
   /** The EndpointSlice, or what else the source has it from. */
   readonly slice: string
+  /** As its EndpointSlice says. */
   readonly ready: boolean
+  /** As its EndpointSlice says. */
   readonly serving: boolean
+  /** As its EndpointSlice says. */
   readonly terminating: boolean
+  /** Whether it is on the node that was asked about. */
   readonly isLocal: boolean
   /** Empty: it is not used, and `reason` says why. */
   readonly scopes: readonly EndpointScope[]
+  /** Missing if it is used. */
   readonly reason?: EndpointReason
 }
 
@@ -51,6 +58,7 @@ export interface ServiceAnswer {
   readonly causes?: readonly string[]
   /** Services with a similar name, if this one is not known. */
   readonly nearest: readonly string[]
+  /** All of them, used or not. */
   readonly endpoints: readonly EndpointAnswer[]
 }
 
@@ -59,8 +67,11 @@ export type ClientKind = 'pod' | 'node' | 'outside'
 
 /** What one kind of client gets at one address and port of a Service. */
 export interface RouteAnswer {
+  /** Who connects: an address, or a kind of client in words. */
   readonly from: string
+  /** `passed`: kpng leaves the packet alone. */
   readonly outcome: 'endpoint' | 'refused' | 'dropped' | 'passed'
+  /** The same for people, with the reason. */
   readonly sentence: string
   /** `10.244.1.5:8080`. Each is chosen with the same probability. */
   readonly endpoints: readonly string[]
@@ -72,8 +83,11 @@ export interface FrontendAnswer {
   readonly id: string
   /** As people call it: `cluster IP`, `node port`. */
   readonly kind: string
+  /** `namespace/name` */
   readonly service: string
+  /** The name of the Service's port; empty if it has none. */
   readonly portName: string
+  /** One per kind of client that was asked about. */
   readonly routes: readonly RouteAnswer[]
   /** What is special about it, as sentences: session affinity, source ranges. */
   readonly notes: readonly string[]
@@ -95,12 +109,15 @@ export interface HeldAnswer {
 
 /** The answer to "where does this connection go, and why?", or to "does this Service work?". */
 export interface Explanation {
+  /** The node whose view it is. */
   readonly node: string
+  /** What was asked, in its full form. */
   readonly question: string
   /** One sentence. */
   readonly answer: string
   /** Whether all who were asked about reach an endpoint. */
   readonly works: boolean
+  /** The addresses and ports that were asked about. Empty if none matches. */
   readonly frontends: readonly FrontendAnswer[]
   /** What of the Service is not served, as sentences: addresses of other Services, unusable endpoints. */
   readonly problems: readonly string[]
@@ -112,6 +129,7 @@ export interface Explanation {
 export interface AgentStatus {
   /** Of kpng. */
   readonly version: string
+  /** The name of the node. */
   readonly node: string
   /** `node`: it serves this node. `core`: it serves other nodes. */
   readonly role: 'node' | 'core'
@@ -121,17 +139,23 @@ export interface AgentStatus {
   readonly features?: Readonly<Record<string, unknown>>
   /** ISO times, here and below. */
   readonly startedAt: string
+  /** The agent's clock. */
   readonly now: string
   /** Missing if the source watches nothing, such as a file. */
   readonly source?: SourceStatusAnswer
   /** Missing before the first sync. */
   readonly lastSync?: SyncAnswer
+  /** Syncs of the data plane so far. */
   readonly syncs: number
+  /** Those that failed. Each is tried again. */
   readonly failedSyncs: number
   /** Syncs of everything: at the start, after a failure, and when somebody else changed the data plane. */
   readonly fullSyncs: number
+  /** Services that this node knows. */
   readonly services: number
+  /** Endpoints that this node uses. */
   readonly endpoints: number
+  /** Addresses and ports that are served. */
   readonly frontends: number
   /** Objects that the source could not use, completely or in part. */
   readonly skippedObjects: number
@@ -141,7 +165,9 @@ export interface AgentStatus {
 
 /** How up to date the state is. */
 export interface SourceStatusAnswer {
+  /** Whether the state may be out of date. */
   readonly stale: boolean
+  /** What is stale, and since when. */
   readonly reason?: string
   /** By name: a resource of the API server, or `core`. */
   readonly watches: Readonly<
@@ -153,19 +179,24 @@ export interface SourceStatusAnswer {
 export interface SyncAnswer {
   /** Counts the syncs of this process. */
   readonly number: number
+  /** When it began. */
   readonly at: string
+  /** How long it took. */
   readonly durationMs: number
   /** From the first change of it in the cluster until it was done. Missing if nobody knows. */
   readonly latencyMs?: number
+  /** Whether everything was compared, and not only what changed. */
   readonly full: boolean
   /** What changed. A sync of everything lists what is new to this process. At most 50; `moreServices` counts the rest. */
   readonly services: readonly ServiceChangeAnswer[]
+  /** The number of changed Services that `services` does not list. */
   readonly moreServices: number
   /** Why it failed. */
   readonly error?: string
 }
 
 export interface ServiceChangeAnswer {
+  /** `namespace/name` */
   readonly service: string
   /** The number of endpoints that this node used before; missing if the Service is new. */
   readonly before?: number
@@ -175,9 +206,13 @@ export interface ServiceChangeAnswer {
 
 /** A row of GET /v1/services. */
 export interface ServiceRow {
+  /** The namespace of the Service. */
   readonly namespace: string
+  /** The name of the Service. */
   readonly name: string
+  /** `ClusterIP`, `NodePort`, `LoadBalancer` */
   readonly type: string
+  /** Empty for a headless Service. */
   readonly clusterIps: readonly string[]
   /** External and load-balancer IPs. */
   readonly externalIps: readonly string[]
@@ -185,27 +220,41 @@ export interface ServiceRow {
   readonly ports: readonly string[]
   /** Endpoints that this node uses. */
   readonly endpoints: number
+  /** For traffic to cluster IPs. */
   readonly internalTrafficPolicy: 'Cluster' | 'Local'
+  /** For traffic to node ports, external and load-balancer IPs. */
   readonly externalTrafficPolicy: 'Cluster' | 'Local'
+  /** Whether clients stay with their endpoint. */
   readonly sessionAffinity: boolean
+  /** What of it is not served, as sentences. */
   readonly problems: readonly string[]
 }
 
 /** A row of GET /v1/endpoints: an endpoint that this node uses. */
 export interface EndpointRow {
+  /** The namespace of the Service. */
   readonly namespace: string
+  /** The name of the Service. */
   readonly service: string
+  /** Its addresses. */
   readonly ips: readonly string[]
+  /** Empty if it has none. */
   readonly hostname: string
+  /** On this node. */
   readonly isLocal: boolean
 }
 
 /** A row of GET /v1/frontends. */
 export interface FrontendRow {
+  /** `10.96.0.10:80/tcp`, `IPv4 node port 30080/tcp` */
   readonly id: string
+  /** `clusterIP`, `externalIP`, `loadBalancerIP`, `nodePort` */
   readonly kind: string
+  /** `namespace/name` */
   readonly service: string
+  /** The name of the Service's port; empty if it has none. */
   readonly portName: string
+  /** Endpoints for pods and for this node. */
   readonly inside: readonly string[]
   /** The same as `inside` unless externalTrafficPolicy is Local. */
   readonly outside: readonly string[]

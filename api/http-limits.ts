@@ -16,6 +16,7 @@ export interface HttpLimits {
   readonly idleTimeoutMs: number
   /** How long an answer may stand still because the client does not read, or because nothing is written. 0: for ever. */
   readonly answerTimeoutMs: number
+  /** The largest body of a request. */
   readonly maxBodyBytes: number
   /** Whether an answer may be cut short to make room for another client. If not, that client is turned away. */
   readonly mayCutAnswers: boolean

@@ -49,7 +49,7 @@ export {
   unsafeKindOf,
 } from './ip.js'
 export { zoneLabel } from './labels.js'
-export { type Log, type LogFields, silentLog } from './log.js'
+export { type Log, type LogFields, OncePerMinute, silentLog } from './log.js'
 export { nearestNames } from './nearest-names.js'
 export {
   endpointPath,
@@ -59,4 +59,4 @@ export {
   serviceOfEndpointPath,
   servicePath,
 } from './paths.js'
-export { parseCertificates, parsePrivateKey, type TlsProblem, tlsProblemOf } from './tls.js'
+export { isAboutCertificate, parseCertificates, parsePrivateKey, type TlsProblem, tlsProblemOf } from './tls.js'

@@ -24,3 +24,29 @@ const nothing = () => {}
 
 /** Logs nothing. */
 export const silentLog: Log = { error: nothing, warn: nothing, info: nothing, detail: nothing, shows: () => false }
+
+/** Says what is worth a line in the log: a trouble at once, and then once per minute while it lasts. */
+export class OncePerMinute {
+  readonly #nowMs: () => number
+  readonly #troubles = new Map<string, { saidAtMs: number; times: number }>()
+
+  constructor(nowMs = () => performance.now()) {
+    this.#nowMs = nowMs
+  }
+
+  /** Counts a trouble. Returns how often it came so far, or undefined if it should not be logged this time. */
+  times(trouble: string): number | undefined {
+    const known = this.#troubles.get(trouble) ?? { saidAtMs: Number.NEGATIVE_INFINITY, times: 0 }
+    this.#troubles.set(trouble, known)
+    known.times++
+    const nowMs = this.#nowMs()
+    if (nowMs - known.saidAtMs < 60_000) return undefined
+    known.saidAtMs = nowMs
+    return known.times
+  }
+
+  /** The troubles are over: the next one is logged at once. */
+  clear(): void {
+    this.#troubles.clear()
+  }
+}

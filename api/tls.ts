@@ -35,6 +35,8 @@ export type TlsProblem =
   | { readonly kind: 'expired' | 'not yet valid' }
   /** The other side does not speak TLS on this port. */
   | { readonly kind: 'no TLS' }
+  /** The other side was asked for a certificate and gave none. */
+  | { readonly kind: 'no certificate' }
   /** The other side ended the handshake, mostly because of our certificate. */
   | { readonly kind: 'alert'; readonly alert: string }
 
@@ -46,7 +48,11 @@ const patterns: readonly (readonly [RegExp, (match: RegExpExecArray) => TlsProbl
     /self.signed certificate|SELF_SIGNED_CERT|unable to (?:verify|get).*certificate|UNABLE_TO_(?:VERIFY|GET)|certificate signature failure|CERT_SIGNATURE_FAILURE/,
     () => ({ kind: 'untrusted' }),
   ],
-  [/wrong.version.number|packet.length.too.long|unknown.protocol/i, () => ({ kind: 'no TLS' })],
+  [
+    /wrong.version.number|packet.length.too.long|unknown.protocol|^https? (?:proxy )?request$/i,
+    () => ({ kind: 'no TLS' }),
+  ],
+  [/peer did not return a certificate/, () => ({ kind: 'no certificate' })],
   [/alert ([a-z ]+)/, ([, alert = '']) => ({ kind: 'alert', alert: alert.trim() })],
   [/ALERT_([A-Z_]+)/, ([, alert = '']) => ({ kind: 'alert', alert: alert.toLowerCase().replaceAll('_', ' ') })],
 ]
@@ -65,3 +71,7 @@ export function tlsProblemOf(message: string, code = ''): TlsProblem | undefined
   }
   return undefined
 }
+
+/** Whether an alert says that the other side refused our certificate, or wants one. */
+export const isAboutCertificate = (alert: string): boolean =>
+  /certificate|^unknown ca$|^access denied$|^decrypt error$/.test(alert)

@@ -15,7 +15,9 @@ import { type Question, questionText } from './question.js'
 import { type Client, type Connection, isMasqueraded, type Route, routeOf, routeThrough } from './route.js'
 
 export interface ExplainOptions {
+  /** What the node serves. */
   readonly table: FrontendTable
+  /** The name of the node. */
   readonly nodeName: string
   /** Who asks. Undefined: pods, and clients from outside where they can ask. */
   readonly client?: Client | undefined

@@ -6,6 +6,7 @@ import type { NodeFacts } from './node.js'
 
 /** Who opens a connection, as this node sees it. */
 export interface Client {
+  /** `node`: this node itself. */
   readonly kind: 'pod' | 'node' | 'outside'
   /** Undefined: any client of the kind. For the node itself: the address that it sends from. */
   readonly ip?: string
@@ -13,9 +14,13 @@ export interface Client {
 
 /** A new connection as it reaches this node. */
 export interface Connection {
+  /** Who opens it. */
   readonly client: Client
+  /** The address that it is sent to. */
   readonly to: string
+  /** The port that it is sent to. */
   readonly port: number
+  /** Its protocol. */
   readonly protocol: Protocol
 }
 
@@ -23,6 +28,7 @@ export interface Connection {
 export interface Route {
   /** `endpoint`: it goes to one of `endpoints`. `passed`: kpng leaves it alone, and it is routed like any other packet. */
   readonly outcome: 'endpoint' | 'refused' | 'dropped' | 'passed'
+  /** The decision that led to the outcome. */
   readonly why:
     | 'served'
     /** Nobody serves the port. */
@@ -38,6 +44,7 @@ export interface Route {
     /** A node port exists, but not on this address of the node. */
     | 'not-a-node-port-address'
     | 'not-a-service'
+  /** The address and port of a Service that it came to. Missing if it came to none. */
   readonly frontend?: Frontend
   /** Which endpoints of the frontend count: those for clients inside the cluster, or those for everybody else. */
   readonly audience?: 'inside' | 'outside'

@@ -1,4 +1,4 @@
-import { families, type Log, messageOf } from '@kpng/api'
+import { families, type Log, messageOf, OncePerMinute } from '@kpng/api'
 import type { Changes, SyncReport } from '@kpng/client'
 import type { FrontendTable } from '@kpng/dataplane'
 import { reachableAddresses } from '@kpng/linux'
@@ -18,19 +18,18 @@ export interface NodeObserverOptions {
   readonly now?: () => number
 }
 
-const nodeWarningIntervalMs = 60_000
-
 /** Watches the syncs of a runner, and tells health, metrics and health-check node ports. Its cost is that of what changed. */
 export class NodeObserver {
   readonly #options: NodeObserverOptions
   readonly #now: () => number
   #nodeKnown = false
   #nodeMissing = false
-  #nodeMissedAt = 0
+  readonly #nodeWarnings: OncePerMinute
 
   constructor(options: NodeObserverOptions) {
     this.#options = options
     this.#now = options.now ?? Date.now
+    this.#nodeWarnings = new OncePerMinute(this.#now)
   }
 
   /** New changes wait for a sync. A sync that hangs is found by them alone. */
@@ -64,13 +63,16 @@ export class NodeObserver {
   /** Without its Node object a proxy works, but not as its operator expects. */
   #noteNode({ node, nodeName }: SyncReport['view']): void {
     if (!node) {
-      if (this.#nodeMissing && this.#now() - this.#nodeMissedAt < nodeWarningIntervalMs) return
-      this.#nodeMissedAt = this.#now()
+      this.#nodeMissing = true
+      if (this.#nodeWarnings.times(nodeName) === undefined) return
       this.#options.log.warn(
         'There is no Node object of this name: the addresses of this machine are used instead, and its zone and pod CIDRs are unknown. If the cluster has a Node object for it, give its name with --node-name, NODE_NAME or hostnameOverride',
         { node: nodeName, addresses: this.#options.frontends.node.addresses },
       )
-    } else if (this.#nodeMissing) this.#options.log.info('The Node is there now', { node: nodeName })
-    this.#nodeMissing = !node
+    } else if (this.#nodeMissing) {
+      this.#options.log.info('The Node is there now', { node: nodeName })
+      this.#nodeMissing = false
+      this.#nodeWarnings.clear()
+    }
   }
 }

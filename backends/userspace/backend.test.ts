@@ -1,12 +1,13 @@
 import { KpngError, silentLog } from '@kpng/api'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
+import { until } from '../../core/testing/until.js'
 import { userspaceBackend } from './backend.js'
 import { nftCapture } from './capture/nft.js'
 import type { UserspaceOptions } from './options.js'
 import { Cluster, endpoint, everywhere, SCTP, service, TCP, UDP } from './testing/cluster.js'
 import { fakeCapture } from './testing/fake-capture.js'
-import { outcome, recordingLog, tcpServer, until } from './testing/peers.js'
+import { outcome, recordingLog, tcpServer } from './testing/peers.js'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {

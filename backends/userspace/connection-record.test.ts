@@ -2,10 +2,11 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { ConnectionRecord } from '@kpng/client'
 import { afterEach, describe, expect, it } from 'vitest'
+import { until } from '../../core/testing/until.js'
 import { userspaceBackend } from './backend.js'
 import type { UserspaceOptions } from './options.js'
 import { Cluster, endpoint, UDP } from './testing/cluster.js'
-import { ask, outcome, tcpServer, udpClient, udpServer, until } from './testing/peers.js'
+import { ask, outcome, tcpServer, udpClient, udpServer } from './testing/peers.js'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {

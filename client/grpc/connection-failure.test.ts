@@ -45,13 +45,13 @@ test.each<[string, unknown, typeof files | { caFile: string } | undefined, strin
     'a certificate of another authority',
     connecting('Error: self-signed certificate in certificate chain'),
     files,
-    "The server's certificate is not of the authority in /k/ca.crt (self-signed certificate). Give the certificate of the authority that signed it.",
+    "The server's certificate is not of the authority in /k/ca.crt. Give the certificate of the authority that signed it.",
   ],
   [
     'a certificate of an authority that was not given',
     connecting('Error: unable to verify the first certificate'),
     { ...files, caFile: undefined as unknown as string },
-    "The server's certificate is of an authority that this machine does not know (unable to verify the first certificate). Give that authority's certificate.",
+    "The server's certificate is of an authority that this machine does not know. Give that authority's certificate.",
   ],
   [
     'a certificate for another address',

@@ -1,4 +1,4 @@
-import { KpngError, messageOf } from '@kpng/api'
+import { isAboutCertificate, KpngError, messageOf, type TlsProblem, tlsProblemOf } from '@kpng/api'
 import type { TlsFiles } from '../tls.js'
 
 /** Why there is no connection, in a sentence that says what to do. The same reason always gives the same sentence. */
@@ -10,6 +10,9 @@ export function explainFailure(error: unknown, tls: TlsFiles | undefined): strin
   if (text === '') return `The call ended with code ${code}.`
   if (typeof details === 'string' && !framed.test(details)) return withoutTime(details)
   const said = withoutTime(text.replace(framed, '').replace(/\. Resolution note: [\s\S]*$/, ''))
+  const problem = tlsProblemOf(said)
+  const sentence = problem && explainTls(problem, tls)
+  if (sentence !== undefined) return sentence
   for (const [pattern, explain] of explanations) {
     const match = pattern.exec(said)
     if (match) return explain(match, tls)
@@ -27,34 +30,37 @@ type Explanation = readonly [RegExp, (match: RegExpExecArray, tls: TlsFiles | un
 
 const ownCertificate = 'Give a certificate for clients, with its key, of an authority that the server trusts.'
 
-// The words are those of Node and of OpenSSL, which every version of Node brings along.
+const noTls =
+  'The server does not speak TLS at this address. Is it the right port? Else turn TLS on at the server, or off here.'
+
+function explainTls(problem: TlsProblem, tls: TlsFiles | undefined): string | undefined {
+  switch (problem.kind) {
+    case 'other names':
+      return `The server's certificate does not name this address (${problem.names}). Is it the right address? Then the certificate needs it as a subject alternative name.`
+    case 'untrusted':
+      return tls?.caFile === undefined
+        ? "The server's certificate is of an authority that this machine does not know. Give that authority's certificate."
+        : `The server's certificate is not of the authority in ${tls.caFile}. Give the certificate of the authority that signed it.`
+    case 'expired':
+      return "The server's certificate has expired. Renew it, or set this machine's clock right."
+    case 'not yet valid':
+      return "The server's certificate is not yet valid. Renew it, or set this machine's clock right."
+    case 'no TLS':
+      return noTls
+    case 'alert':
+      if (problem.alert === 'certificate required')
+        return `The server wants a certificate of this client. ${ownCertificate}`
+      return isAboutCertificate(problem.alert)
+        ? `The server refused this client's certificate (${problem.alert}). ${ownCertificate}`
+        : undefined
+    default:
+      return undefined
+  }
+}
+
+// The other words of Node and of OpenSSL, which every version of Node brings along.
 const explanations: readonly Explanation[] = [
-  [
-    /does not match certificate's altnames: (.*)/s,
-    ([, names]) =>
-      `The server's certificate does not name this address (${names}). Is it the right address? Then the certificate needs it as a subject alternative name.`,
-  ],
-  [
-    /self.signed certificate|unable to (?:verify|get).*certificate|certificate signature failure/,
-    ([words], tls) =>
-      tls?.caFile === undefined
-        ? `The server's certificate is of an authority that this machine does not know (${words}). Give that authority's certificate.`
-        : `The server's certificate is not of the authority in ${tls.caFile} (${words}). Give the certificate of the authority that signed it.`,
-  ],
-  [
-    /certificate (has expired|is not yet valid)/,
-    ([, words]) => `The server's certificate ${words}. Renew it, or set this machine's clock right.`,
-  ],
-  [/alert certificate required/, () => `The server wants a certificate of this client. ${ownCertificate}`],
-  [
-    /alert (bad certificate|unknown ca|unsupported certificate|certificate \w+|access denied|decrypt error)/,
-    ([, words]) => `The server refused this client's certificate (${words}). ${ownCertificate}`,
-  ],
-  [
-    /wrong version number|packet length too long|before secure TLS connection was established/,
-    () =>
-      'The server does not speak TLS at this address. Is it the right port? Else turn TLS on at the server, or off here.',
-  ],
+  [/before secure TLS connection was established/, () => noTls],
   [
     /key values mismatch/,
     (_, tls) =>

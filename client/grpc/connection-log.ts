@@ -1,13 +1,4 @@
-import type { Log } from '@kpng/api'
-
-interface Trouble {
-  saidAtMs: number
-  /** How often it came, as long as there was no connection. */
-  times: number
-}
-
-/** Says each trouble at once, and then at most so often: tries come every second, and can do so for days. */
-const quietMs = 60_000
+import { type Log, OncePerMinute } from '@kpng/api'
 
 /**
  * What is said of a connection. States: *connecting*, until the first change set has come; *connected*; *lost*, and *connecting* again.
@@ -15,15 +6,14 @@ const quietMs = 60_000
  */
 export class ConnectionLog {
   readonly #log: Log
-  readonly #nowMs: () => number
-  /** By message, address and reason; since the last connection. */
-  readonly #troubles = new Map<string, Trouble>()
+  /** By message, address and reason; since the last connection. Tries come every second, and can do so for days. */
+  readonly #troubles: OncePerMinute
   #failedTries = 0
   #wasConnected = false
 
-  constructor(log: Log, nowMs = () => performance.now()) {
+  constructor(log: Log, nowMs?: () => number) {
     this.#log = log
-    this.#nowMs = nowMs
+    this.#troubles = new OncePerMinute(nowMs)
   }
 
   connected(api: string): void {
@@ -47,13 +37,7 @@ export class ConnectionLog {
   }
 
   #trouble(message: string, api: string, reason: string): void {
-    const key = [message, api, reason].join('\n')
-    const nowMs = this.#nowMs()
-    const trouble = this.#troubles.get(key) ?? { saidAtMs: Number.NEGATIVE_INFINITY, times: 0 }
-    this.#troubles.set(key, trouble)
-    trouble.times++
-    if (nowMs - trouble.saidAtMs < quietMs) return
-    trouble.saidAtMs = nowMs
-    this.#log.warn(message, { api, reason, ...(trouble.times > 1 ? { times: trouble.times } : {}) })
+    const times = this.#troubles.times([message, api, reason].join('\n'))
+    if (times !== undefined) this.#log.warn(message, { api, reason, ...(times > 1 ? { times } : {}) })
   }
 }

@@ -1,6 +1,7 @@
 import { endpointPath, type localv1, servicePath } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
 import { hashKey } from '../store/records.js'
+import { finish, type Work } from './work.js'
 
 // What can be said of a service's endpoints before anybody asks for a node: which ports they serve, which of them are duplicates, and their
 // paths.
@@ -18,43 +19,142 @@ export interface Candidate {
   path: string
 }
 
-export interface Candidates {
+/**
+ * Services of more endpoints are worked out from their last revision: then a change costs what changed, and not what exists. Also how many
+ * endpoints are looked at before others may come in between.
+ */
+const many = 256
+
+/** The endpoints of a service, in their order. */
+export class Candidates {
   readonly list: readonly Candidate[]
-  /** Whether an endpoint could not have the path that it would have alone. */
-  readonly hasLongerPaths: boolean
+  readonly #service: localv1.Service
+  /** Whether there are duplicates, or endpoints that could not have the path that they would have alone. They depend on each other. */
+  readonly hasConflicts: boolean
+  #byAddress: CandidateIndex | undefined
+  #byPath: CandidateIndex | undefined
+  #byNode: CandidateIndex | undefined
+
+  constructor(service: localv1.Service, list: readonly Candidate[], hasConflicts: boolean) {
+    this.#service = service
+    this.list = list
+    this.hasConflicts = hasConflicts
+  }
+
+  /** @param similar those of another revision: what did not change since is taken over from it */
+  static *make(service: localv1.Service, endpoints: readonly EndpointRecord[], similar?: Candidates): Work<Candidates> {
+    const changed = similar === undefined ? undefined : yield* similar.#withEndpoints(service, endpoints)
+    if (changed) return changed
+    const list = yield* newCandidates(service, endpoints)
+    const hasDuplicates = yield* setDuplicatesAside(service, list)
+    const hasLongerPaths = yield* givePaths(list)
+    const all = new Candidates(service, list, hasDuplicates || hasLongerPaths)
+    if (list.length > many) yield* all.#makeIndexes()
+    return all
+  }
+
+  /** The candidate of this path in the views of nodes. */
+  atPath(path: string): Candidate | undefined {
+    this.#byPath ??= finish(CandidateIndex.make(this.list, pathsOf))
+    return this.#byPath.get(path)[0]
+  }
+
+  /** The candidates that are on a node, or meant for it. */
+  ofNode(node: string): readonly Candidate[] {
+    if (node === '') return none
+    this.#byNode ??= finish(CandidateIndex.make(this.list, nodesOf))
+    return this.#byNode.get(node)
+  }
+
+  /** The nodes of the endpoints that only one of both has: they are there, or meant for them. Undefined where that is most of them. */
+  nodesOfDifference(other: Candidates): ReadonlySet<string> | undefined {
+    const endpoints = other.list.map(({ endpoint }) => endpoint)
+    const [start, end] = sameEnds(this.list, endpoints)
+    if (isMostOf(endpoints.length, this.list.length, start + end)) return undefined
+    const gone = new Set(this.list.slice(start, this.list.length - end).map(({ endpoint }) => endpoint))
+    const differing = endpoints.slice(start, endpoints.length - end).filter((endpoint) => !gone.delete(endpoint))
+    return new Set([...gone, ...differing].flatMap(({ node, hints }) => [node, ...(hints?.nodes ?? none)]))
+  }
+
+  /** The same service with other endpoints; undefined where all of them have to be looked at. */
+  *#withEndpoints(service: localv1.Service, endpoints: readonly EndpointRecord[]): Work<Candidates | undefined> {
+    if (this.hasConflicts || this.#service !== service || endpoints.length <= many) return undefined
+    const { list } = this
+    const [start, end] = sameEnds(list, endpoints)
+    if (isMostOf(endpoints.length, list.length, start + end)) return undefined
+    const gone = new Map(list.slice(start, list.length - end).map((known) => [known.endpoint, known]))
+    const changed = endpoints.slice(start, endpoints.length - end)
+    const isNew = (endpoint: EndpointRecord) => !gone.has(endpoint)
+    const added = yield* newCandidates(service, changed.filter(isNew))
+    let next = 0
+    const middle = changed.map((endpoint) => {
+      const known = gone.get(endpoint)
+      gone.delete(endpoint)
+      return known ?? (added[next++] as Candidate)
+    })
+    const after = new Candidates(service, list.slice(0, start).concat(middle, list.slice(list.length - end)), false)
+    if (this.#byPath?.suits(endpoints.length)) {
+      after.#byAddress = this.#byAddress?.with([...gone.values()], added)
+      after.#byPath = this.#byPath.with([...gone.values()], added)
+      after.#byNode = this.#byNode?.with([...gone.values()], added)
+    } else yield* after.#makeIndexes()
+    return added.some((candidate) => after.#conflicts(candidate)) ? undefined : after
+  }
+
+  *#makeIndexes(): Work<void> {
+    this.#byAddress = yield* CandidateIndex.make(this.list, addressesOf)
+    this.#byPath = yield* CandidateIndex.make(this.list, pathsOf)
+    this.#byNode = yield* CandidateIndex.make(this.list, nodesOf)
+  }
+
+  #conflicts(candidate: Candidate): boolean {
+    const alike = [...addressesOf(candidate).map((key) => this.#byAddress?.get(key)), this.#byPath?.get(candidate.path)]
+    return alike.some((found) => found && found.length > 1)
+  }
 }
 
-/** @param similar those of another revision: most paths are the same strings, which are found without a look at their letters */
-export function candidatesOf(
-  service: localv1.Service,
-  endpoints: readonly EndpointRecord[],
-  similar?: Candidates,
-): Candidates {
+function* newCandidates(service: localv1.Service, endpoints: readonly EndpointRecord[]): Work<Candidate[]> {
   const servedBySlice = new Map<EndpointRecord['ports'], string>()
-  const list = endpoints.map((endpoint): Candidate => {
+  const prefix = servicePath(service.namespace, service.name)
+  const list: Candidate[] = []
+  for (const endpoint of endpoints) {
     let served = servedBySlice.get(endpoint.ports)
     if (served === undefined) {
       served = servedPorts(service, endpoint.ports)
       servedBySlice.set(endpoint.ports, served)
     }
-    return { endpoint, served, counted: served, reason: served.includes('1') ? undefined : 'no-port', path: '' }
-  })
-  setDuplicatesAside(service, list)
-  return { list, hasLongerPaths: givePaths(service, list, similar) }
+    const reason = served.includes('1') ? undefined : 'no-port'
+    list.push({ endpoint, served, counted: served, reason, path: reason ? '' : ownPath(prefix, endpoint) })
+    if (list.length % many === 0) yield
+  }
+  return list
+}
+
+/** Whether what is left of two lists, apart from what is the same at their ends, is more than half of one of them. */
+const isMostOf = (after: number, before: number, same: number): boolean => after + before - 2 * same > after / 2
+
+/** How many candidates are at the start of a list, and how many at its end, that other endpoints have there too. */
+function sameEnds(list: readonly Candidate[], endpoints: readonly EndpointRecord[]): readonly [number, number] {
+  const shorter = Math.min(list.length, endpoints.length)
+  let start = 0
+  while (start < shorter && list[start]?.endpoint === endpoints[start]) start++
+  let end = 0
+  const isSameAtEnd = () => list[list.length - 1 - end]?.endpoint === endpoints[endpoints.length - 1 - end]
+  while (end < shorter - start && isSameAtEnd()) end++
+  return [start, end]
 }
 
 /** Returns whether there is one that could not have the path that it would have alone. */
-function givePaths(service: localv1.Service, list: readonly Candidate[], similar: Candidates | undefined): boolean {
-  const known = similar && !similar.hasLongerPaths ? similar.list : none
-  const find = inOrder(known)
+function* givePaths(list: readonly Candidate[]): Work<boolean> {
   const taken = new Set<string>()
   let hasLongerPaths = false
   for (const candidate of list) {
-    const { endpoint, reason } = candidate
-    const own = known[find(endpoint)]?.path
-    if (reason) continue
-    const path = own || ownPath(service, endpoint)
-    candidate.path = path
+    if (taken.size % many === 0) yield
+    const { endpoint, reason, path } = candidate
+    if (reason) {
+      candidate.path = ''
+      continue
+    }
     for (let count = 2; taken.has(candidate.path); count++) {
       hasLongerPaths = true
       candidate.path = `${path}:${hashKey(identityOf(endpoint))}${count === 2 ? '' : `:${count}`}`
@@ -79,9 +179,8 @@ export function inOrder(list: readonly { readonly endpoint: EndpointRecord }[]):
  * A pod's endpoint is named after it. A pod with two address families has two endpoints: the IPv6 one says so, whether there
  * is an IPv4 one or not, so that a path never depends on what else exists. Endpoints without a pod are named by a hash.
  */
-function ownPath({ namespace, name }: localv1.Service, endpoint: EndpointRecord): string {
+function ownPath(service: string, endpoint: EndpointRecord): string {
   const { podName, v4, v6 } = endpoint
-  const service = servicePath(namespace, name)
   if (podName === '') return endpointPath(service, hashKey(identityOf(endpoint)))
   return endpointPath(service, v4.length === 0 && v6.length > 0 ? `${podName}:v6` : podName)
 }
@@ -115,10 +214,11 @@ function servedPorts(service: localv1.Service, ports: EndpointRecord['ports']): 
 
 /**
  * One address in two slices (an endpoint on its way from one to the other, or an address that a new pod got already): for each
- * port that both serve under the same number, the one that is not terminating counts.
+ * port that both serve under the same number, the one that is not terminating counts. Returns whether there are any.
  */
-function setDuplicatesAside(service: localv1.Service, candidates: readonly Candidate[]): void {
-  for (const alike of withSameAddresses(candidates)) {
+function* setDuplicatesAside(service: localv1.Service, candidates: readonly Candidate[]): Work<boolean> {
+  const duplicates = yield* withSameAddresses(candidates)
+  for (const alike of duplicates) {
     for (let port = 0; port < (alike[0] as Candidate).served.length; port++) {
       const counting = new Map<number | undefined, Candidate>()
       for (const candidate of alike) {
@@ -134,14 +234,16 @@ function setDuplicatesAside(service: localv1.Service, candidates: readonly Candi
     }
     for (const candidate of alike) if (!candidate.counted.includes('1')) candidate.reason ??= 'duplicate'
   }
+  return duplicates.length > 0
 }
 
 /** The candidates that are not the only ones of their addresses, which is rare. */
-function withSameAddresses(candidates: readonly Candidate[]): Iterable<readonly Candidate[]> {
+function* withSameAddresses(candidates: readonly Candidate[]): Work<readonly (readonly Candidate[])[]> {
   const first = new Map<string, Candidate>()
   const repeated = new Map<string, Candidate[]>()
   for (const candidate of candidates) {
-    const addresses = addressesOf(candidate.endpoint)
+    if (first.size % many === 0) yield
+    const addresses = addressesIn(candidate.endpoint)
     const known = first.get(addresses)
     if (!known) first.set(addresses, candidate)
     else {
@@ -150,9 +252,77 @@ function withSameAddresses(candidates: readonly Candidate[]): Iterable<readonly 
       repeated.set(addresses, alike)
     }
   }
-  return repeated.values()
+  return [...repeated.values()]
 }
 
 /** One text for all addresses of an endpoint. Nearly all have one. */
-const addressesOf = ({ v4, v6 }: EndpointRecord): string =>
+const addressesIn = ({ v4, v6 }: EndpointRecord): string =>
   v4.length + v6.length === 1 ? ((v4[0] ?? v6[0]) as string) : `${v4.join()}|${v6.join()}`
+
+/** The keys of the indexes. An endpoint that serves no port is nobody's duplicate and has no path. */
+const addressesOf = ({ endpoint, reason }: Candidate) => (reason === 'no-port' ? none : [addressesIn(endpoint)])
+const pathsOf = ({ path }: Candidate) => (path === '' ? none : [path])
+const nodesOf = ({ endpoint: { node, hints } }: Candidate) =>
+  hints?.nodes.some((name) => name !== node) ? [...new Set([node, ...hints.nodes])] : [node]
+
+/** How many candidates there are per bucket of an index, if their keys differ. */
+const perBucket = 8
+
+/** Finds candidates by a key. It never changes: a changed copy shares with it all buckets that are the same. */
+class CandidateIndex {
+  readonly #keysOf: (candidate: Candidate) => readonly string[]
+  readonly #buckets: readonly (readonly Candidate[])[]
+
+  constructor(keysOf: (candidate: Candidate) => readonly string[], buckets: readonly (readonly Candidate[])[]) {
+    this.#keysOf = keysOf
+    this.#buckets = buckets
+  }
+
+  static *make(
+    candidates: readonly Candidate[],
+    keysOf: (candidate: Candidate) => readonly string[],
+  ): Work<CandidateIndex> {
+    const buckets: Candidate[][] = Array.from({ length: Math.ceil(candidates.length / perBucket) || 1 }, () => [])
+    let done = 0
+    for (const candidate of candidates) {
+      for (const place of placesOf(keysOf(candidate), buckets.length)) buckets[place]?.push(candidate)
+      if (++done % many === 0) yield
+    }
+    return new CandidateIndex(keysOf, buckets)
+  }
+
+  /** Whether it is large enough. */
+  suits(candidates: number): boolean {
+    return candidates <= this.#buckets.length * perBucket * 4
+  }
+
+  get(key: string): readonly Candidate[] {
+    const bucket = this.#buckets[placeOf(key, this.#buckets.length)] ?? none
+    return bucket.filter((candidate) => this.#keysOf(candidate).includes(key))
+  }
+
+  with(removed: readonly Candidate[], added: readonly Candidate[]): CandidateIndex {
+    const buckets = this.#buckets.slice()
+    const replace = (candidate: Candidate, replaced: (bucket: readonly Candidate[]) => readonly Candidate[]) => {
+      for (const place of placesOf(this.#keysOf(candidate), buckets.length)) {
+        buckets[place] = replaced(buckets[place] ?? none)
+      }
+    }
+    for (const candidate of removed) replace(candidate, (bucket) => bucket.filter((known) => known !== candidate))
+    for (const candidate of added) replace(candidate, (bucket) => [...bucket, candidate])
+    return new CandidateIndex(this.#keysOf, buckets)
+  }
+}
+
+/** Each place once: two keys of one candidate may have the same. */
+function placesOf(keys: readonly string[], places: number): Iterable<number> {
+  const found = keys.map((key) => placeOf(key, places))
+  return found.length > 1 ? new Set(found) : found
+}
+
+/** FNV-1a, within a number of places. */
+function placeOf(key: string, places: number): number {
+  let hash = 0x811c9dc5
+  for (let index = 0; index < key.length; index++) hash = Math.imul(hash ^ key.charCodeAt(index), 0x01000193)
+  return (hash >>> 0) % places
+}

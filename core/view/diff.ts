@@ -26,7 +26,7 @@ export function diffItems<Item extends SetItem>(before: readonly Item[], after: 
   let start = 0
   while (start < shorter && before[start] === after[start]) start++
   let end = 0
-  while (end < shorter - start && before.at(-1 - end) === after.at(-1 - end)) end++
+  while (end < shorter - start && before[before.length - 1 - end] === after[after.length - 1 - end]) end++
   const old = new Map<string, Item>()
   for (let index = start; index < before.length - end; index++) {
     const item = before[index] as Item

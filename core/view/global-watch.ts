@@ -12,7 +12,8 @@ import { hash64 } from '../store/records.js'
 import type { ChangeSet, Trigger } from './change-set.js'
 import { collect, diffItems, type ItemDiff } from './diff.js'
 import { type Batch, batchOf, type DeleteItem, MessageItem, type SetItem, sharedBatchOf } from './items.js'
-import { type Turns, Watch, type Work } from './watch.js'
+import { type Turns, Watch } from './watch.js'
+import type { Work } from './work.js'
 
 // The cluster as relays are told of it. An endpoint's path holds the hash of all that is said of it: one that changes is a new endpoint
 // and a deleted one.
@@ -32,24 +33,28 @@ interface SourceInfos {
 
 interface EntryInfos {
   readonly services: readonly Batch<SetItem>[]
-  readonly sources: ReadonlyMap<string, SourceInfos>
+  readonly sources: Map<string, SourceInfos>
 }
 
 /** What relays are told of a store's entries, worked out once for all of them. It lives as long as the entry. */
 export class GlobalInfos {
-  readonly #infos = new WeakMap<ServiceEntry, EntryInfos>()
+  readonly #infos = new WeakMap<ServiceEntry, EntryInfos>();
 
   /** @param similar those of another revision: what did not change since is taken over */
-  of(entry: ServiceEntry, similar?: ServiceEntry): EntryInfos {
+  *make(entry: ServiceEntry, similar?: ServiceEntry): Work<EntryInfos> {
+    const known = similar && this.#infos.get(similar)
     let infos = this.#infos.get(entry)
     if (!infos) {
-      const known = similar && this.#infos.get(similar)
       const isSame = known && similar?.service === entry.service
-      infos = {
-        services: isSame ? known.services : sharedBatchOf(entry.service ? [serviceInfoItem(entry.service)] : none),
-        sources: new Map([...entry.sources].map(([name, records]) => [name, infosOf(entry, name, records, known)])),
-      }
+      const services = isSame ? known.services : sharedBatchOf(entry.service ? [serviceInfoItem(entry.service)] : none)
+      infos = { services, sources: new Map() }
       this.#infos.set(entry, infos)
+    }
+    // Whoever comes in between goes on where this one stopped.
+    for (const [name, records] of entry.sources) {
+      if (infos.sources.has(name)) continue
+      infos.sources.set(name, infosOf(entry, name, records, known))
+      yield
     }
     return infos
   }
@@ -66,17 +71,16 @@ export class GlobalWatch extends Watch {
     this.#withServiceCidrs = extraSets.includes(localv1.Set.GLOBAL_SERVICE_CIDRS)
   }
 
-  protected everything(): () => Generator<Batch<SetItem>> {
-    const infos = this.#infos
+  protected *everything(): Work<() => Generator<Batch<SetItem>>> {
     const entries = this.store.entries()
     const head: SetItem[] = [...this.store.nodes.values()].map(nodeInfoItem)
     if (this.#withServiceCidrs) head.push(...[...this.store.serviceCidrs.values()].map(cidrItem))
+    const infos: EntryInfos[] = []
+    for (const entry of entries) infos.push(yield* this.#infos.make(entry))
     return function* () {
       yield* batchOf(head)
-      for (const entry of entries) yield* infos.of(entry).services
-      for (const entry of entries) {
-        for (const { items } of infos.of(entry).sources.values()) yield* sharedBatchOf(items)
-      }
+      for (const { services } of infos) yield* services
+      for (const { sources } of infos) for (const { items } of sources.values()) yield* sharedBatchOf(items)
     }
   }
 
@@ -92,8 +96,8 @@ export class GlobalWatch extends Watch {
     const deletedServices: DeleteItem[] = []
     const triggers: Trigger[] = []
     for (const [path, { before, after, triggerUnixMs }] of range.services) {
-      const infosBefore = before && this.#infos.of(before)
-      const infosAfter = after && this.#infos.of(after, before)
+      const infosBefore = before && (yield* this.#infos.make(before))
+      const infosAfter = after && (yield* this.#infos.make(after, before))
       if (!sameMessage(before?.service, after?.service)) {
         services.push(...(infosAfter?.services ?? none))
         if (before?.service && !after?.service) {

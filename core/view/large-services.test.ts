@@ -4,6 +4,7 @@ import { heapMb } from '../testing/heap.js'
 import { type LargeServiceOptions, largeService } from '../testing/large-service.js'
 import { countingLooks, service, syncedStore } from '../testing/objects.js'
 import { View } from './view.js'
+import { Turns } from './watch.js'
 
 // What must hold however large a service is, however many watch it, and however far they lag.
 
@@ -108,4 +109,24 @@ test('watchers that lag by other numbers of revisions share what they all missed
   expect(told.map((deletes) => deletes.length)).toEqual([3, 2, 1])
   const deletedLast = told.map((deletes) => deletes.find(({ path }) => path === 'default/c'))
   expect(new Set(deletedLast).size).toBe(1)
+})
+
+test('a large service is worked out in many small steps, whether it is new or most of it changes', async () => {
+  let steps = 0
+  class CountingTurns extends Turns {
+    override get isOver(): boolean {
+      steps++
+      return false
+    }
+  }
+  const store = syncedStore()
+  const watch = new View(store, new CountingTurns()).watchNode({ nodeName: 'node-1' })
+  await watch.next()
+  for (const podName of ['pod', 'other-pod']) {
+    steps = 0
+    largeService(store, { endpoints: 5000, wrap: (record) => ({ ...record, podName: `${podName}-${record.node}` }) })
+    await watch.next()
+    // The pauses are a few hundred endpoints apart.
+    expect(steps).toBeGreaterThan(5000 / 500)
+  }
 })

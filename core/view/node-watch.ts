@@ -1,22 +1,18 @@
-import { type globalv1, localv1 } from '@kpng/api'
+import { type globalv1, localv1, zoneLabel } from '@kpng/api'
 import { type Changed, type ChangeRange, none, type ServiceEntry, type Store } from '../store/index.js'
 import type { ChangeSet, Trigger } from './change-set.js'
 import { collect, isEmpty, type ServiceDiff, ServiceDiffs } from './diff.js'
 import { type Batch, batchOf, type DeleteItem, type NodeItem, nodeItem, serviceCidrItem } from './items.js'
 import type { NodeTopology } from './selection.js'
 import { bitOf, type ServiceView, ServiceViews } from './service-view.js'
-import { type Turns, Watch, type Work } from './watch.js'
+import { type Turns, Watch } from './watch.js'
+import type { Work } from './work.js'
 
 export interface NodeWatchOptions {
   readonly nodeName: string
   /** Sets beyond services and endpoints: SERVICE_CIDRS, NODES (the node itself). Default none. */
   readonly extraSets?: readonly localv1.Set[]
 }
-
-/** How many services are looked at before others may come in between: a few milliseconds' worth, if nobody looked at them before. */
-const stepsAtOnce = 32
-
-const zoneLabel = 'topology.kubernetes.io/zone'
 
 /** A node that nobody knows, or whose zone is not set, still has a view. */
 export const topologyOf = (name: string, node: globalv1.Node | undefined): NodeTopology => ({
@@ -30,6 +26,14 @@ export class NodeViews {
   readonly #diffs = new ServiceDiffs()
   /** Kept as long as the range, which is until the store changes again. */
   readonly #steps = new WeakMap<ChangeRange, readonly ServiceStep[]>()
+  #prepared: readonly ServiceEntry[] | undefined;
+
+  /** Makes the views of all entries. Many watchers start at once after a restart: what one has prepared, the others need not look at. */
+  *prepare(entries: readonly ServiceEntry[]): Work<void> {
+    if (this.#prepared === entries) return
+    for (const entry of entries) yield* this.services.make(entry)
+    this.#prepared = entries
+  }
 
   /** The services that changed, prepared for all watchers that are told of this range. */
   stepsOf(range: ChangeRange): readonly ServiceStep[] {
@@ -46,7 +50,7 @@ export class NodeViews {
   }
 }
 
-/** The change of one service, or of the zone from which it is seen. What it is to most nodes is worked out by the first that asks. */
+/** The change of one service, or of the zone from which it is seen. What it is to most nodes is worked out once. */
 class ServiceStep {
   readonly trigger: Trigger | undefined
   readonly #change: Changed<ServiceEntry>
@@ -54,10 +58,12 @@ class ServiceStep {
   readonly #diffs: ServiceDiffs
   #before: ServiceView | undefined
   #after: ServiceView | undefined
-  /** What all nodes are told that have no endpoints of their own, if hints make no difference. */
+  /** What nodes are told whose own endpoints did not change, if there are no hints. */
   #common: ServiceDiff | undefined
+  /** The nodes whose own endpoints changed; the bits of those that have any where that is not known. */
+  #changedNodes: ReadonlySet<string> | undefined
   #nodeBits = 0
-  #isPrepared = false
+  isPrepared = false
 
   constructor(path: string, change: Changed<ServiceEntry>, views: ServiceViews, diffs: ServiceDiffs) {
     const { triggerUnixMs } = change
@@ -67,24 +73,38 @@ class ServiceStep {
     this.#diffs = diffs
   }
 
-  /** What a node is told, which may have changed its zone. */
+  /** What a node is told, which may have changed its zone. Call `prepare` first. */
   diff(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
-    if (!this.#isPrepared) this.#prepare()
-    if (this.#common && (this.#nodeBits & bitOf(nodeAfter.name)) === 0) return this.#common
-    return this.#between(nodeBefore, nodeAfter)
+    const { name } = nodeAfter
+    if (this.#changedNodes ? this.#changedNodes.has(name) : !this.#common || this.#nodeBits & bitOf(name)) {
+      const before = this.#before?.of(nodeBefore)
+      return this.#diffs.between(before, this.#after?.of(nodeAfter, before?.shared))
+    }
+    return this.#common ?? this.#diffWithoutOwn(nodeBefore, nodeAfter)
   }
 
-  #prepare(): void {
-    this.#isPrepared = true
-    this.#before = this.#views.of(this.#change.before)
-    this.#after = this.#views.of(this.#change.after, this.#before)
+  /** Works out what it is to most nodes. Whoever comes in between and needs it too goes on from what is done. */
+  *prepare(): Work<void> {
+    this.#before = yield* this.#views.make(this.#change.before)
+    this.#after = yield* this.#views.make(this.#change.after, this.#before)
+    yield
     this.#nodeBits = (this.#before?.nodeBits ?? 0) | (this.#after?.nodeBits ?? 0)
-    if (!this.#before?.hasHints && !this.#after?.hasHints) this.#common = this.#between(nobody, nobody)
+    if (!this.#before?.hasHints && !this.#after?.hasHints) {
+      // The views keep what they are asked for.
+      const before = this.#before?.withoutOwn(nobody)
+      yield
+      this.#after?.withoutOwn(nobody, before?.shared)
+      yield
+      this.#common = this.#diffWithoutOwn(nobody, nobody)
+    }
+    yield
+    this.#changedNodes = this.#after?.nodesChangedSince(this.#before)
+    this.isPrepared = true
   }
 
-  #between(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
-    const before = this.#before?.of(nodeBefore)
-    return this.#diffs.between(before, this.#after?.of(nodeAfter, before?.shared))
+  #diffWithoutOwn(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
+    const before = this.#before?.withoutOwn(nodeBefore)
+    return this.#diffs.between(before, this.#after?.withoutOwn(nodeAfter, before?.shared))
   }
 }
 
@@ -105,7 +125,7 @@ export class NodeWatch extends Watch<NodeItem> {
     this.#withServiceCidrs = extraSets.includes(localv1.Set.SERVICE_CIDRS)
   }
 
-  protected everything(): () => Generator<Batch<NodeItem>> {
+  protected *everything(): Work<() => Generator<Batch<NodeItem>>> {
     const views = this.#views
     const entries = this.store.entries()
     const node = this.store.node(this.#nodeName)
@@ -113,6 +133,7 @@ export class NodeWatch extends Watch<NodeItem> {
     const head: NodeItem[] = []
     if (this.#withNode && node) head.push(nodeItem(node))
     if (this.#withServiceCidrs) head.push(...[...this.store.serviceCidrs.values()].map(serviceCidrItem))
+    yield* views.prepare(entries)
     return function* () {
       yield* batchOf(head)
       const served: ServiceView[] = []
@@ -135,17 +156,20 @@ export class NodeWatch extends Watch<NodeItem> {
       then.zone === now.zone ? none : this.store.entries().filter(({ path }) => !range.services.has(path))
     const diffs: ServiceDiff[] = []
     const triggers: Trigger[] = []
-    for (const [number, step] of this.#views.stepsOf(range).entries()) {
+    for (const step of this.#views.stepsOf(range)) {
+      if (!step.isPrepared) yield* step.prepare()
       const diff = step.diff(then, now)
-      if (number % stepsAtOnce === 0) yield
+      yield
       if (isEmpty(diff)) continue
       diffs.push(diff)
       if (step.trigger) triggers.push(step.trigger)
     }
-    for (const [number, entry] of unchanged.entries()) {
-      if (number % stepsAtOnce === 0) yield
+    for (const entry of unchanged) {
+      yield
       if (!this.#views.services.of(entry)?.dependsOnZone) continue
-      const diff = this.#views.step(entry.path, { before: entry, after: entry }).diff(then, now)
+      const step = this.#views.step(entry.path, { before: entry, after: entry })
+      yield* step.prepare()
+      const diff = step.diff(then, now)
       if (!isEmpty(diff)) diffs.push(diff)
     }
     return this.#assemble(range, diffs, triggers)

@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type EndpointReason, localv1 } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
-import { type Candidate, type Candidates, candidatesOf } from './candidates.js'
+import { type Candidate, Candidates } from './candidates.js'
+import { finish } from './work.js'
 
 // Which endpoints one node should use for one service, and why each other one is left out. Pure: no store, no clock.
 // The rules are kube-proxy's, per address family and per service port.
@@ -49,6 +51,8 @@ interface Decision {
   readonly family: 'v4' | 'v6'
   readonly ports: readonly number[]
   readonly hasReady: boolean
+  /** Whether an endpoint is ready, or can stand in. */
+  readonly isAvailable: boolean
   /**
    * The nodes (the zones) that ready endpoints are meant for. Undefined when a ready endpoint has no such hint: the hints are being
    * rolled out or are stale, and all endpoints are used.
@@ -73,8 +77,8 @@ interface Policy {
  * on the node is worked out once.
  */
 export class EndpointSelector {
-  readonly candidates: readonly Candidate[]
-  readonly #all: Candidates
+  readonly candidates: Candidates
+  readonly #service: localv1.Service
   /** In the order of the service's ports. */
   readonly availability: readonly Availability[]
   readonly #policy: Policy
@@ -82,27 +86,43 @@ export class EndpointSelector {
   /** Whether nodes may use different endpoints because of hints. */
   readonly hasHints: boolean
 
-  /** @param similar another revision of the service: what did not change since is taken over from it */
-  constructor(service: localv1.Service, endpoints: readonly EndpointRecord[], similar?: EndpointSelector) {
+  constructor(service: localv1.Service, candidates: Candidates) {
+    this.#service = service
     this.#policy = policyOf(service)
-    this.#all = candidatesOf(service, endpoints, similar === undefined ? undefined : similar.#all)
-    this.candidates = this.#all.list
+    this.candidates = candidates
     const portCount = Math.max(1, service.ports.length)
     const availability = Array.from({ length: portCount }, () => ({ v4: false, v6: false }))
     const decisions: Decision[] = []
     for (const family of ['v4', 'v6'] as const) {
-      const inFamily = this.candidates.filter(({ endpoint }) => endpoint[family].length > 0)
-      if (inFamily.length === 0) continue
-      for (const ports of portsDecidedTogether(inFamily, portCount)) {
-        const serving = inFamily.filter(({ counted }) => counted[ports[0] as number] === '1')
-        decisions.push(decisionOf(serving, family, ports, this.#policy))
-        const available = serving.some(({ endpoint: { conditions } }) => conditions.ready || standsIn(conditions))
-        for (const port of ports) (availability[port] as { v4: boolean; v6: boolean })[family] = available
+      for (const ports of portsDecidedTogether(this.candidates.list, family, portCount)) {
+        const decision = decisionOf(this.candidates.list, family, ports, this.#policy)
+        decisions.push(decision)
+        for (const port of ports) (availability[port] as { v4: boolean; v6: boolean })[family] = decision.isAvailable
       }
     }
     this.availability = availability
     this.#decisions = decisions
     this.hasHints = decisions.some(({ hintedNodes, hintedZones }) => hintedNodes || hintedZones)
+  }
+
+  /**
+   * Whether nodes whose own endpoints are the same in both, and the hints for them, follow the same hints and use each endpoint that both
+   * have for the same.
+   */
+  selectsLike(other: EndpointSelector): boolean {
+    const isSame = (decision: Decision, like: Decision | undefined) =>
+      decision.family === like?.family &&
+      decision.hasReady === like.hasReady &&
+      decision.ports.join() === like.ports.join() &&
+      (decision.hintedNodes === undefined) === (like.hintedNodes === undefined) &&
+      isDeepStrictEqual(decision.hintedZones, like.hintedZones)
+    return (
+      this.#service === other.#service &&
+      !this.candidates.hasConflicts &&
+      !other.candidates.hasConflicts &&
+      this.#decisions.length === other.#decisions.length &&
+      this.#decisions.every((decision, index) => isSame(decision, other.#decisions[index]))
+    )
   }
 
   /** Whether nodes in different zones may use different endpoints. */
@@ -124,15 +144,11 @@ export class EndpointSelector {
 
   /** What a node that follows these hints uses a candidate for; undefined when for nothing. */
   select(candidate: Candidate, node: NodeTopology, hints: readonly Hint[]): SelectedEndpoint | undefined {
-    const { endpoint, counted, served } = candidate
+    const { endpoint } = candidate
     const local = endpoint.node !== '' && endpoint.node === node.name
-    const portScopes: number[] = new Array(counted.length).fill(0)
     let scopes = 0
-    for (const [index, decision] of this.#decisions.entries()) {
-      if (!isIn(decision, candidate)) continue
-      const bits = this.#scopes(decision, candidate, local, hintedFor(endpoint, hints[index], node))
-      scopes |= bits
-      for (const port of decision.ports) portScopes[port] = (portScopes[port] as number) | bits
+    for (let index = 0; index < this.#decisions.length; index++) {
+      scopes |= this.#scopes(index, candidate, local, node, hints)
     }
     // With no way in from outside, an endpoint that cluster IPs do not use is of no use.
     const isUseful = this.#policy.external ? scopes !== 0 : (scopes & Scope.internal) !== 0
@@ -140,8 +156,26 @@ export class EndpointSelector {
       return this.#drains(candidate, node, local, hints)
         ? { endpoint, local, scopes: 0, portScopes: undefined }
         : undefined
-    const isUniform = portScopes.every((port, index) => port === scopes || served[index] === '0')
-    return { endpoint, local, scopes, portScopes: isUniform ? undefined : portScopes }
+    const isDecidedAtOnce = this.#decisions.length === 1 && !this.candidates.hasConflicts
+    const portScopes = isDecidedAtOnce ? undefined : this.#portScopes(candidate, local, node, hints, scopes)
+    return { endpoint, local, scopes, portScopes }
+  }
+
+  /** The scopes port by port; undefined when they are the same for all ports that it serves. */
+  #portScopes(
+    candidate: Candidate,
+    local: boolean,
+    node: NodeTopology,
+    hints: readonly Hint[],
+    scopes: number,
+  ): readonly number[] | undefined {
+    const portScopes: number[] = new Array(candidate.counted.length).fill(0)
+    for (const [index, { ports }] of this.#decisions.entries()) {
+      const bits = this.#scopes(index, candidate, local, node, hints)
+      for (const port of ports) portScopes[port] = (portScopes[port] as number) | bits
+    }
+    const isUniform = portScopes.every((bits, port) => bits === scopes || candidate.served[port] === '0')
+    return isUniform ? undefined : portScopes
   }
 
   /** Why a node that follows these hints does not use a candidate. */
@@ -169,9 +203,12 @@ export class EndpointSelector {
     return !hints.includes('zone') || endpoint.zone === zone
   }
 
-  #scopes(decision: Decision, candidate: Candidate, local: boolean, isHinted: boolean): number {
+  /** For which traffic one decision uses a candidate. */
+  #scopes(index: number, candidate: Candidate, local: boolean, node: NodeTopology, hints: readonly Hint[]): number {
+    const decision = this.#decisions[index] as Decision
+    if (!isIn(decision, candidate)) return 0
     const { internalLocal, externalLocal } = this.#policy
-    const cluster = isInClusterSet(decision, candidate, isHinted)
+    const cluster = isInClusterSet(decision, candidate, hintedFor(candidate.endpoint, hints[index], node))
     const own = local && isInLocalSet(decision, candidate)
     return (
       ((internalLocal ? own : cluster) ? Scope.internal : 0) |
@@ -186,11 +223,11 @@ export function selectEndpoints(
   endpoints: readonly EndpointRecord[],
   node: NodeTopology,
 ): Selection {
-  const selector = new EndpointSelector(service, endpoints)
+  const selector = new EndpointSelector(service, finish(Candidates.make(service, endpoints)))
   const hints = selector.hintsFor(node)
   const used: SelectedEndpoint[] = []
   const leftOut: LeftOutEndpoint[] = []
-  for (const candidate of selector.candidates) {
+  for (const candidate of selector.candidates.list) {
     const selected = selector.select(candidate, node, hints)
     if (selected) used.push(selected)
     else leftOut.push({ endpoint: candidate.endpoint, reason: selector.reason(candidate, node, hints) })
@@ -200,7 +237,7 @@ export function selectEndpoints(
 
 const standsIn = (conditions: EndpointRecord['conditions']): boolean => conditions.serving && conditions.terminating
 
-const isIn = ({ family, ports }: Decision, { endpoint, counted }: Candidate): boolean =>
+const isIn = ({ family, ports }: Pick<Decision, 'family' | 'ports'>, { endpoint, counted }: Candidate): boolean =>
   endpoint[family].length > 0 && counted[ports[0] as number] === '1'
 
 /** Terminating endpoints stand in when none is ready, for the whole cluster and for one node alike. */
@@ -228,42 +265,49 @@ function policyOf(service: localv1.Service): Policy {
   }
 }
 
-function portsDecidedTogether(candidates: readonly Candidate[], portCount: number): number[][] {
+// The loops below look at every endpoint of a service whenever one of them changes: there may be 50,000, so they make no lists.
+
+function portsDecidedTogether(candidates: readonly Candidate[], family: 'v4' | 'v6', portCount: number): number[][] {
   const all = Array.from({ length: portCount }, (_, index) => index)
-  const counted = candidates[0]?.counted as string
-  if (!candidates.every((candidate) => candidate.counted === counted)) return all.map((port) => [port])
-  const served = all.filter((port) => counted[port] === '1')
+  let counted: string | undefined
+  for (const candidate of candidates) {
+    if (candidate.endpoint[family].length === 0) continue
+    counted ??= candidate.counted
+    if (candidate.counted !== counted) return all.map((port) => [port])
+  }
+  const served = all.filter((port) => counted?.[port] === '1')
   return served.length > 0 ? [served] : []
 }
 
 function decisionOf(
-  serving: readonly Candidate[],
+  candidates: readonly Candidate[],
   family: 'v4' | 'v6',
   ports: readonly number[],
   { internalLocal, externalLocal }: Policy,
 ): Decision {
-  const ready = serving.flatMap(({ endpoint }) => (endpoint.conditions.ready ? [endpoint] : []))
-  return {
-    family,
-    ports,
-    hasReady: ready.length > 0,
-    hintedNodes: namedByAll(ready, (hints) => hints.nodes),
-    hintedZones: namedByAll(ready, (hints) => hints.zones),
-    readyNodes: internalLocal || externalLocal ? new Set(ready.map(({ node }) => node)) : undefined,
+  const group = { family, ports }
+  const readyNodes = internalLocal || externalLocal ? new Set<string>() : undefined
+  let hintedNodes: Set<string> | undefined = new Set()
+  let hintedZones: Set<string> | undefined = new Set()
+  let hasReady = false
+  let isAvailable = false
+  for (const candidate of candidates) {
+    if (!isIn(group, candidate)) continue
+    const { conditions, hints, node } = candidate.endpoint
+    isAvailable ||= conditions.ready || standsIn(conditions)
+    if (!conditions.ready) continue
+    hasReady = true
+    readyNodes?.add(node)
+    hintedNodes = withNames(hintedNodes, hints?.nodes)
+    hintedZones = withNames(hintedZones, hints?.zones)
   }
+  if (!hasReady) return { ...group, hasReady, isAvailable, hintedNodes: undefined, hintedZones: undefined, readyNodes }
+  return { ...group, hasReady, isAvailable, hintedNodes, hintedZones, readyNodes }
 }
 
-/** Everything that the hints name, if all endpoints have such hints. */
-function namedByAll(
-  endpoints: readonly EndpointRecord[],
-  namesIn: (hints: NonNullable<EndpointRecord['hints']>) => readonly string[],
-): ReadonlySet<string> | undefined {
-  if (endpoints.length === 0) return undefined
-  const named = new Set<string>()
-  for (const { hints } of endpoints) {
-    const names = hints && namesIn(hints)
-    if (!names || names.length === 0) return undefined
-    for (const name of names) named.add(name)
-  }
-  return named
+/** All that hints name so far; undefined from the first endpoint on that has none. */
+function withNames(known: Set<string> | undefined, names: readonly string[] | undefined): Set<string> | undefined {
+  if (!known || !names || names.length === 0) return undefined
+  for (const name of names) known.add(name)
+  return known
 }

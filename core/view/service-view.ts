@@ -1,27 +1,39 @@
 import type { localv1 } from '@kpng/api'
 import { type EndpointRecord, none, type ServiceEntry } from '../store/index.js'
-import { type Candidate, inOrder } from './candidates.js'
+import { sameStrings } from '../store/records.js'
+import { type Candidate, Candidates, inOrder } from './candidates.js'
 import { type Batch, EndpointItem, mixedBatches, PortOverrides, ServiceItem, sharedBatchOf } from './items.js'
 import { EndpointSelector, type Hint, type NodeTopology } from './selection.js'
+import { finish, type Work } from './work.js'
 
 /** Up to so many are looked through: an index for each of thousands of small services would be most of their memory. */
 const few = 16
 
-/** The endpoints of a service that many nodes see alike. */
+/** The endpoints of a service that many nodes see alike: all that follow the same hints and, where zones matter, are in one zone. */
 export class SharedEndpoints {
   readonly items: readonly EndpointItem[]
   readonly batches: readonly Batch<EndpointItem>[]
-  #byPath: Map<string, EndpointItem> | undefined
+  readonly #view: ServiceView | undefined
+  readonly #zone: string
+  readonly #hints: readonly Hint[]
 
-  constructor(items: readonly EndpointItem[]) {
+  constructor(items: readonly EndpointItem[], view?: ServiceView, zone = '', hints: readonly Hint[] = none) {
     this.items = items
     this.batches = sharedBatchOf(items)
+    this.#view = view
+    this.#zone = zone
+    this.#hints = hints
   }
 
+  /** The item of this path, or one that says the same. */
   get(path: string): EndpointItem | undefined {
     if (this.items.length <= few) return this.items.find((item) => item.path === path)
-    this.#byPath ??= new Map(this.items.map((item) => [item.path, item]))
-    return this.#byPath.get(path)
+    return this.#view?.itemAt(path, this.#zone, this.#hints)
+  }
+
+  /** Whether an endpoint that was here is the same item in another view of the service. */
+  isSelectedAs(view: ServiceView, zone: string, hints: readonly Hint[]): boolean {
+    return this.#zone === zone && sameStrings(this.#hints, hints) && view.selectsLike(this.#view)
   }
 }
 
@@ -62,22 +74,26 @@ export class ServiceView {
   #hinted: Map<string, NodeServiceView> | undefined
   /** The bits of all nodes that endpoints are on, or meant for. */
   readonly nodeBits: number
-  /** The candidates that are on a node, or meant for it. */
-  #ofNodes: Map<string, Candidate[]> | undefined
 
-  /** @param similar another revision of the service: what did not change since is taken over from it */
-  constructor(entry: ServiceEntry & { readonly service: localv1.Service }, similar: ServiceView | undefined) {
-    const { path, service } = entry
-    this.#selector = new EndpointSelector(
-      service,
-      endpointsOf(entry),
-      similar === undefined ? undefined : similar.#selector,
-    )
+  constructor(path: string, service: localv1.Service, candidates: Candidates, similar: ServiceView | undefined) {
+    this.#selector = new EndpointSelector(service, candidates)
     this.#overrides = new PortOverrides(service.ports)
-    this.nodeBits = this.#selector.candidates.reduce((bits, { endpoint }) => bits | bitsOf(endpoint), 0)
+    this.nodeBits = this.#selector.candidates.list.reduce((bits, { endpoint }) => bits | bitsOf(endpoint), 0)
     const { availability } = this.#selector
     const known = similar?.service
     this.service = known?.isOf(service, availability) ? known : new ServiceItem(path, service, availability)
+  }
+
+  /** @param similar another revision of the service: what did not change since is taken over from it */
+  static *make(
+    entry: ServiceEntry & { readonly service: localv1.Service },
+    similar: ServiceView | undefined,
+  ): Work<ServiceView> {
+    const { path, service } = entry
+    const known = similar === undefined ? undefined : similar.#selector.candidates
+    const candidates = yield* Candidates.make(service, endpointsOf(entry), known)
+    yield
+    return new ServiceView(path, service, candidates, similar)
   }
 
   /** Whether nodes may use different endpoints because of hints. */
@@ -99,16 +115,38 @@ export class ServiceView {
     return own.length === 0 ? view : new NodeServiceView(this.service, view.shared, own)
   }
 
+  /** The view of a node like this one that has no endpoints of its own. */
+  withoutOwn(node: NodeTopology, similar?: SharedEndpoints): NodeServiceView {
+    return this.#common(node.zone, this.#selector.hintsFor(node), similar)
+  }
+
+  /** The item of this path in the view of a node without endpoints of its own. */
+  itemAt(path: string, zone: string, hints: readonly Hint[]): EndpointItem | undefined {
+    const candidate = this.#selector.candidates.atPath(path)
+    return candidate && this.#item(candidate, { name: '', zone }, hints)
+  }
+
+  selectsLike(other: ServiceView | undefined): boolean {
+    return other !== undefined && this.#selector.selectsLike(other.#selector)
+  }
+
+  /** The nodes whose own endpoints, or the hints for them, differ from those in another revision; undefined where that is not known. */
+  nodesChangedSince(other: ServiceView | undefined): ReadonlySet<string> | undefined {
+    if (other === undefined || !this.selectsLike(other)) return undefined
+    return this.#selector.candidates.nodesOfDifference(other.#selector.candidates)
+  }
+
   #common(zone: string, hints: readonly Hint[], similar: SharedEndpoints | undefined): NodeServiceView {
     if (hints.length === 0) {
-      this.#unhinted ??= this.#share(zone, hints, similar)
+      this.#unhinted ??= this.#share('', hints, similar)
       return this.#unhinted
     }
-    const key = hints.includes('zone') ? `${hints.join()} ${zone}` : hints.join()
+    const zoneThatCounts = hints.includes('zone') ? zone : ''
+    const key = `${hints.join()} ${zoneThatCounts}`
     this.#hinted ??= new Map()
     let view = this.#hinted.get(key)
     if (!view) {
-      view = this.#share(zone, hints, similar)
+      view = this.#share(zoneThatCounts, hints, similar)
       this.#hinted.set(key, view)
     }
     return view
@@ -118,13 +156,15 @@ export class ServiceView {
   #share(zone: string, hints: readonly Hint[], similar: SharedEndpoints | undefined): NodeServiceView {
     const nobody = { name: '', zone }
     const known = similar?.items ?? none
+    const isSame = similar?.isSelectedAs(this, zone, hints)
     const find = inOrder(known)
     const items: EndpointItem[] = []
-    for (const candidate of this.#selector.candidates) {
-      const item = this.#item(candidate, nobody, hints, known[find(candidate.endpoint)])
+    for (const candidate of this.#selector.candidates.list) {
+      const before = known[find(candidate.endpoint)]
+      const item = isSame && before ? before : this.#item(candidate, nobody, hints, before)
       if (item) items.push(item)
     }
-    return new NodeServiceView(this.service, new SharedEndpoints(items.slice()), none)
+    return new NodeServiceView(this.service, new SharedEndpoints(items.slice(), this, zone, hints), none)
   }
 
   #item(
@@ -141,26 +181,9 @@ export class ServiceView {
 
   #candidatesOf(node: string): readonly Candidate[] {
     const { candidates } = this.#selector
-    if (node === '') return none
-    if (candidates.length <= few) {
-      return candidates.filter(({ endpoint }) => endpoint.node === node || endpoint.hints?.nodes.includes(node))
-    }
-    this.#ofNodes ??= byNode(candidates)
-    return this.#ofNodes.get(node) ?? none
+    if (node === '' || candidates.list.length > few) return candidates.ofNode(node)
+    return candidates.list.filter(({ endpoint }) => endpoint.node === node || endpoint.hints?.nodes.includes(node))
   }
-}
-
-function byNode(candidates: readonly Candidate[]): Map<string, Candidate[]> {
-  const index = new Map<string, Candidate[]>()
-  for (const candidate of candidates) {
-    const { node, hints } = candidate.endpoint
-    for (const name of hints ? new Set([node, ...hints.nodes]) : [node]) {
-      const known = index.get(name)
-      if (known) known.push(candidate)
-      else index.set(name, [candidate])
-    }
-  }
-  return index
 }
 
 /**
@@ -179,23 +202,34 @@ const bitsOf = ({ node, hints }: EndpointRecord): number =>
 /** The views of a store's services. A view lives as long as its entry: as long as the store holds it, or keeps it for a watcher. */
 export class ServiceViews {
   readonly #views = new WeakMap<ServiceEntry, ServiceView>()
+  /** Those that are worked out in turns. Everybody who needs one goes on where the last one stopped. */
+  readonly #unfinished = new WeakMap<ServiceEntry, Work<ServiceView>>()
 
   /** Undefined for an entry without a service, which is in nobody's view. */
-  of(entry: ServiceEntry | undefined, similar?: ServiceView): ServiceView | undefined {
+  of(entry: ServiceEntry | undefined): ServiceView | undefined {
+    return entry && (this.#views.get(entry) ?? finish(this.make(entry)))
+  }
+
+  *make(entry: ServiceEntry | undefined, similar?: ServiceView): Work<ServiceView | undefined> {
     const { service } = entry ?? {}
     if (!entry || !service) return undefined
-    let view = this.#views.get(entry)
-    if (!view) {
-      view = new ServiceView({ ...entry, service }, similar)
-      this.#views.set(entry, view)
+    const work = this.#unfinished.get(entry) ?? ServiceView.make({ ...entry, service }, similar)
+    for (;;) {
+      const known = this.#views.get(entry)
+      if (known) return known
+      this.#unfinished.set(entry, work)
+      const step = work.next()
+      if (step.done) {
+        this.#unfinished.delete(entry)
+        this.#views.set(entry, step.value)
+      } else yield
     }
-    return view
   }
 }
 
 /** All endpoints, of whatever source. Nearly every service has one source. */
 function endpointsOf({ sources }: ServiceEntry): readonly EndpointRecord[] {
-  if (sources.size > 1) return [...sources.values()].flat()
+  if (sources.size > 1) return (none as readonly EndpointRecord[]).concat(...sources.values())
   for (const endpoints of sources.values()) return endpoints
   return none
 }

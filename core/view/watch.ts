@@ -1,6 +1,7 @@
 import type { Bookmark, ChangeRange, Store } from '../store/index.js'
 import { ChangeSet, type Trigger } from './change-set.js'
 import type { Batch, DeleteItem, SetItem } from './items.js'
+import { finish, type Work } from './work.js'
 
 /**
  * Divides the event loop between many pieces of work and everything else that the process does. Work asks `isOver` between its steps
@@ -40,9 +41,6 @@ export class Turns {
   }
 }
 
-/** A step of work that may take a while: it yields where others may come in between. */
-export type Work<T> = Generator<undefined, T>
-
 /** A watcher of a store: remembers only what it asked for and the revision it has. */
 export abstract class Watch<Item extends SetItem = SetItem> {
   protected readonly store: Store
@@ -77,10 +75,7 @@ export abstract class Watch<Item extends SetItem = SetItem> {
 
   /** The next change set, or undefined when there is nothing new. Others wait until it is worked out. */
   poll(): ChangeSet<Item> | undefined {
-    const work = this.#advance()
-    let step = work.next()
-    while (!step.done) step = work.next()
-    return step.value
+    return finish(this.#advance())
   }
 
   /**
@@ -95,7 +90,7 @@ export abstract class Watch<Item extends SetItem = SetItem> {
   }
 
   /** The whole state, made while it is walked. What it is made from must not change later. */
-  protected abstract everything(): () => Generator<Batch<Item>>
+  protected abstract everything(): Work<() => Generator<Batch<Item>>>
 
   /** What a range of changes means to this watcher; undefined when nothing. */
   protected abstract changes(range: ChangeRange): Work<ChangeSet<Item> | undefined>
@@ -119,10 +114,11 @@ export abstract class Watch<Item extends SetItem = SetItem> {
   *#advance(): Work<ChangeSet<Item> | undefined> {
     if (!this.#isBehind) return undefined
     const range = this.#bookmark && this.store.changesSince(this.#bookmark)
+    const { revision } = this.store
     this.#moveTo(this.store.bookmark())
     if (range) return yield* this.changes(range)
-    const setBatches = { [Symbol.iterator]: this.everything() }
-    return new ChangeSet({ revision: this.store.revision, reset: true, setBatches, deleteBatches: [], triggers: [] })
+    const setBatches = { [Symbol.iterator]: yield* this.everything() }
+    return new ChangeSet({ revision, reset: true, setBatches, deleteBatches: [], triggers: [] })
   }
 
   #moveTo(bookmark: Bookmark | undefined): void {

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { RelayedState } from '../sources/api/relayed-state.js'
 import { Skips } from '../sources/skips.js'
 import { type EndpointRecord, Store } from '../store/index.js'
-import { service, syncedStore } from '../testing/objects.js'
+import { endpoint, node, service, syncedStore } from '../testing/objects.js'
 import { recordingLog } from '../testing/until.js'
 import type { ChangeSet } from './change-set.js'
 import { aService, aWrite, nodeNames, someEndpoints, type Write } from './testing/generators.js'
@@ -256,6 +256,99 @@ describe('watchers know exactly what the naive view says', () => {
       { numRuns: 500 },
     )
   })
+})
+
+/** An edit of one endpoint of a large service. Most keep it free of duplicates, so that it is worked out from what was there before. */
+const anEdit = fc.record({
+  index: fc.nat(299),
+  what: fc.oneof(
+    { weight: 8, arbitrary: fc.constantFrom('remove', 'restore', 'address', 'node', 'not ready', 'no port', 'swap') },
+    { weight: 3, arbitrary: fc.constantFrom('other hints', 'no hints') },
+    { weight: 1, arbitrary: fc.constantFrom('address of another', 'pod of another') },
+  ),
+})
+
+type Edit = typeof anEdit extends fc.Arbitrary<infer T> ? T : never
+
+type Hinted = 'nowhere' | 'nodes' | 'zones'
+
+/** A few are on nodes that are watched, and one zone has a single endpoint. */
+function ordinary(index: number, hinted: Hinted): EndpointRecord {
+  const node = nodeNames[index % 40] ?? `node-${index}`
+  const zone = index === 7 ? 'zone-c' : index % 2 === 0 ? 'zone-a' : 'zone-b'
+  const hints = hinted === 'nodes' ? { nodes: [node] } : hinted === 'zones' ? { zones: [zone] } : {}
+  return endpoint(`10.1.${index >> 8}.${index & 255}`, { podName: `pod-${index}`, node, ...hints })
+}
+
+function edited(
+  endpoints: readonly EndpointRecord[],
+  { index, what }: Edit,
+  number: number,
+  hinted: Hinted,
+): EndpointRecord[] {
+  const at = index % endpoints.length
+  const [known, other] = [endpoints[at], endpoints[(at + 7) % endpoints.length]] as [EndpointRecord, EndpointRecord]
+  const isThere = endpoints.some(({ podName }) => podName === `pod-${index}`)
+  if (what === 'remove') return endpoints.toSpliced(at, 1)
+  if (what === 'restore') return isThere ? [...endpoints] : endpoints.toSpliced(at, 0, ordinary(index, hinted))
+  if (what === 'address') return endpoints.with(at, { ...known, v4: [`10.2.0.${number}`] })
+  if (what === 'node') return endpoints.with(at, { ...known, node: nodeNames[number % 4] as string })
+  if (what === 'not ready') return endpoints.with(at, endpoint(known.v4[0] as string, { ...known, ready: false }))
+  if (what === 'no hints') return endpoints.with(at, { ...known, hints: undefined })
+  if (what === 'other hints') return endpoints.with(at, { ...known, hints: ordinary(number % 8, hinted).hints })
+  if (what === 'no port') return endpoints.with(at, { ...known, ports: [] })
+  if (what === 'swap') return endpoints.with(at, other).with((at + 7) % endpoints.length, known)
+  return endpoints.with(
+    at,
+    what === 'pod of another' ? { ...known, podName: other.podName } : { ...known, v4: other.v4 },
+  )
+}
+
+test('watchers of a service of hundreds of endpoints know what a new watcher is told', () => {
+  const aLargeStep = fc.record({ edits: fc.array(anEdit, { maxLength: 3 }), askers: fc.subarray(nodeNames) })
+  const aHinted = fc.constantFrom<Hinted>('nowhere', 'nodes', 'zones')
+  const zoneNames = ['zone-a', 'zone-b', 'zone-c']
+  fc.assert(
+    fc.property(
+      fc.boolean(),
+      aHinted,
+      fc.array(aLargeStep, { minLength: 2, maxLength: 12 }),
+      (isLocal, hinted, steps) => {
+        const store = syncedStore()
+        const view = new View(store)
+        const watchers = nodeNames.map((nodeName) => ({
+          nodeName,
+          watch: view.watchNode({ nodeName }),
+          told: new Told(),
+        }))
+        let endpoints = Array.from({ length: 300 }, (_, index) => ordinary(index, hinted))
+        store.update((tx) => {
+          tx.setService(service('a', { internalTrafficToLocal: isLocal }))
+          for (const [index, name] of nodeNames.entries()) tx.setNode(node(name, zoneNames[index % 3]))
+        })
+        let number = 0
+        const all = { edits: [], askers: nodeNames }
+        for (const { edits, askers } of [all, ...steps, all]) {
+          for (const edit of edits) endpoints = edited(endpoints, edit, ++number, hinted)
+          store.update((tx) => {
+            for (const slice of [0, 1, 2]) {
+              const part = endpoints.slice(slice * 100, slice === 2 ? undefined : slice * 100 + 100)
+              tx.setEndpoints({ namespace: 'default', name: `s${slice}`, service: 'a', endpoints: part })
+            }
+          })
+          for (const { nodeName, watch, told } of watchers) {
+            const changeSet = askers.includes(nodeName) && watch.poll()
+            if (changeSet) told.apply(changeSet)
+            if (!askers.includes(nodeName)) continue
+            const fresh = new Told()
+            fresh.apply(new View(store).watchNode({ nodeName }).poll() as ChangeSet)
+            expect(new Map([...told.items].sort())).toEqual(new Map([...fresh.items].sort()))
+          }
+        }
+      },
+    ),
+    { numRuns: 60, endOnFailure: true },
+  )
 })
 
 test('the messages of items are what they encode', () => {

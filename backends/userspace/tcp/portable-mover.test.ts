@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { until } from '../testing/peers.js'
+import { until } from '../../../core/testing/until.js'
 import { portableByteMover } from './portable-mover.js'
 
 const closers: (() => void)[] = []

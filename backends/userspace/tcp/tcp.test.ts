@@ -4,10 +4,11 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
+import { until } from '../../../core/testing/until.js'
 import { type UserspaceBackend, userspaceBackend } from '../backend.js'
 import type { UserspaceOptions } from '../options.js'
 import { Cluster, endpoint } from '../testing/cluster.js'
-import { ask, outcome, recordingLog, type TestServer, tcpServer, until } from '../testing/peers.js'
+import { ask, outcome, recordingLog, type TestServer, tcpServer } from '../testing/peers.js'
 
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {

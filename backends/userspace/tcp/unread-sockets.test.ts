@@ -1,10 +1,11 @@
 import { connect, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
+import { until } from '../../../core/testing/until.js'
 import { userspaceBackend } from '../backend.js'
 import type { UserspaceOptions } from '../options.js'
 import { Cluster, endpoint } from '../testing/cluster.js'
-import { tcpServer, until } from '../testing/peers.js'
+import { tcpServer } from '../testing/peers.js'
 import { portableByteMover } from './portable-mover.js'
 
 const closers: (() => unknown)[] = []

@@ -1,6 +1,7 @@
 import { createSocket, type RemoteInfo } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { recordingLog as recording } from '../../../core/testing/until.js'
 
 // Clients and pods for tests, on real sockets.
 
@@ -113,30 +114,8 @@ export async function udpClient(localAddress: string, localPort = 0) {
   }
 }
 
-/** Waits until a condition holds. */
-export async function until(what: string, holds: () => boolean, timeoutMs = 5000): Promise<void> {
-  const deadline = Date.now() + timeoutMs
-  while (!holds()) {
-    if (Date.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}
-
-/** Lines that the backend logged, at any level. */
+/** What the backend logged, at any level. */
 export function recordingLog() {
-  const lines: { level: string; message: string; fields: Record<string, unknown> }[] = []
-  const add =
-    (level: string) =>
-    (message: string, fields: object = {}) =>
-      void lines.push({ level, message, fields: { ...fields } })
-  return {
-    lines,
-    log: {
-      error: add('error'),
-      warn: add('warn'),
-      info: add('info'),
-      detail: (level: number, message: string, fields?: object) => add(String(level))(message, fields),
-      shows: () => true,
-    },
-  }
+  const { told: lines, log } = recording()
+  return { lines, log }
 }

@@ -19,8 +19,8 @@ interface Chunk extends Piece {
   next?: Chunk
 }
 
-/** Large enough to be cheap, small enough to wait for a slow reader. */
-const pieceBytes = 64 * 1024
+/** Large enough to be cheap. Small, since a thousand watchers that start at once have one such piece each on its way. */
+const pieceBytes = 24 * 1024
 
 /**
  * Items as they go over the wire. What many watchers are told is encoded when the first of them needs it and kept for as long as the

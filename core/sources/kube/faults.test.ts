@@ -10,11 +10,12 @@ import {
   serviceFromKubernetes,
 } from '../../kubernetes/index.js'
 import { type ClusterState, Store } from '../../store/index.js'
+import { sleep, until } from '../../testing/until.js'
 import { loadConnection } from './client/index.js'
 import { watchKube } from './source.js'
 import { OrderedStore } from './testing/ordered-store.js'
 import { randomChange, seededRandom } from './testing/random-changes.js'
-import { recordingLog, sleep, until } from './testing/recording.js'
+import { recordingLog } from './testing/recording.js'
 
 const changes = 10_000
 
@@ -146,7 +147,7 @@ it.each([
 
     const expected = contentOf(stateOf(playground))
     const deadline = Date.now() + 15_000
-    await until(() => contentOf(store) === expected || Date.now() > deadline, 50)
+    await until(() => contentOf(store) === expected || Date.now() > deadline)
     expect(contentOf(store)).toBe(expected)
     expect(store.violations).toEqual([])
     expect(store.synced).toBe(true)

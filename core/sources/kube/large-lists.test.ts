@@ -1,8 +1,8 @@
 import { silentLog } from '@kpng/api'
 import { expect, it } from 'vitest'
+import { until } from '../../testing/until.js'
 import { Skips } from '../skips.js'
 import { api, service, services, watch } from './testing/cluster.js'
-import { until } from './testing/recording.js'
 
 it('writes the first list in large portions, and changes as they come', async () => {
   const server = await api()
@@ -38,7 +38,7 @@ it('lets others run while it reads', async () => {
     if (skips.readings > 0 && skips.readings < 300) turns++
   }, 1)
   const { store } = await watch(server, { skips })
-  await until(() => store.synced, 1)
+  await until(() => store.synced)
   clearInterval(timer)
   expect(turns).toBeGreaterThan(15)
 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
+import { sleep, until } from '../../testing/until.js'
 import { api, service, services, slice, slices, watch } from './testing/cluster.js'
 import type { FakeApi } from './testing/fake-api.js'
-import { sleep, until } from './testing/recording.js'
 
 // A list after an outage brings the store from the state before to the state after, and shows nothing in between.
 

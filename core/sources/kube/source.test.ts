@@ -1,11 +1,12 @@
 import { silentLog } from '@kpng/api'
 import { expect, it } from 'vitest'
 import { type Bookmark, Store } from '../../store/index.js'
+import { sleep, until } from '../../testing/until.js'
 import { Skips } from '../skips.js'
 import { type WatchKubeOptions, watchKube } from './source.js'
 import { api, cidrs, nodes, proxyName, servedOn, service, services, slice, slices, watch } from './testing/cluster.js'
 import { sendStatus } from './testing/fake-api.js'
-import { recordingLog, sleep, until } from './testing/recording.js'
+import { recordingLog } from './testing/recording.js'
 import { connectTo } from './testing/reflecting.js'
 
 it('reads all kinds into the store', async () => {

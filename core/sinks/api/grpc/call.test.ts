@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
 import { describe, expect, it } from 'vitest'
+import { until } from '../../../testing/until.js'
 import type { Call } from './call.js'
 import { frame } from './frames.js'
 import { RpcError, Status } from './status.js'
 import { FrameType, RawHttp2 } from './testing/raw-http2.js'
-import { afterTest, connect, startServer, statusOf, until } from './testing/server.js'
+import { afterTest, connect, startServer, statusOf } from './testing/server.js'
 
 const echo = async (call: Call) => {
   for (let request = await call.nextRequest(); request; request = await call.nextRequest()) {

@@ -1,16 +1,17 @@
-import type { Http2SecureServer, Http2Server, ServerHttp2Session } from 'node:http2'
+import { constants, type Http2SecureServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { type Log, messageOf } from '@kpng/api'
+import { isAboutCertificate, type Log, messageOf, type TlsProblem, tlsProblemOf } from '@kpng/api'
 import { hostAndPort } from '@kpng/client/address'
 import type { Peer } from './call.js'
 import { type Keepalive, keepAlive } from './keepalive.js'
+import { CallRate, type Limits } from './limits.js'
 import type { Stats } from './stats.js'
 
 export interface ConnectionSettings {
   /** What stands for a client without an address of its own. */
   readonly ownAddress: string
-  readonly setupTimeoutMs: number
+  readonly limits: Limits
   readonly keepalive: Keepalive
   readonly stats: Stats
   readonly log: Log
@@ -20,11 +21,14 @@ interface Connection {
   readonly peer: Peer
   /** Whether the client's first SETTINGS came: only then it is known to speak HTTP/2. */
   begun: boolean
+  hasCalled: boolean
+  /** Closes the connection if its next step does not come in time. */
+  timer: NodeJS.Timeout | undefined
 }
 
 /**
- * Every connection of a server, from accept to close. States: accepted → (with TLS: secured) → session → begun → closed; each
- * but the last has an end in time: the set-up timeout until it has begun, then the keepalive.
+ * Every connection of a server, from accept to close. States: accepted → (with TLS: secured) → session → begun → used → closed; each
+ * but the last has an end in time: the set-up timeout until it has begun, the time for the first call, then the keepalive.
  */
 export class Connections {
   readonly #settings: ConnectionSettings
@@ -99,27 +103,41 @@ export class Connections {
   }
 
   #opened(session: ServerHttp2Session): void {
-    const { setupTimeoutMs, keepalive, stats, log } = this.#settings
+    const { limits, keepalive, stats, log } = this.#settings
     const { remoteAddress, remotePort } = session.socket
     const peer = { address: this.#address(remoteAddress, remotePort), subject: subjectOf(session.socket) }
-    const connection: Connection = { peer, begun: false }
+    const connection: Connection = { peer, begun: false, hasCalled: false, timer: undefined }
     this.#sessions.set(session, connection)
     log.detail(4, 'Connection opened', { peer: peer.address, subject: peer.subject })
 
-    const setup = setTimeout(() => {
-      stats.fault('slow', { peer: peer.address, afterMs: setupTimeoutMs })
-      session.destroy()
-    }, setupTimeoutMs).unref()
+    const closeAfter = (afterMs: number) => {
+      clearTimeout(connection.timer)
+      connection.timer = setTimeout(() => {
+        stats.fault('slow', { peer: peer.address, afterMs })
+        session.destroy()
+      }, afterMs).unref()
+    }
+    closeAfter(limits.setupTimeoutMs)
     session.once('remoteSettings', () => {
       connection.begun = true
-      clearTimeout(setup)
+      if (connection.hasCalled) clearTimeout(connection.timer)
+      else closeAfter(limits.firstCallTimeoutMs)
       keepAlive(session, keepalive, () => {
         stats.fault('dead', { peer: peer.address, afterMs: keepalive.ackTimeoutMs })
         session.destroy()
       })
     })
+    const rate = new CallRate(limits)
+    session.on('stream', () => {
+      connection.hasCalled = true
+      if (connection.begun) clearTimeout(connection.timer)
+      if (session.destroyed || rate.take()) return
+      stats.fault('flood', { peer: peer.address, callsPerSecond: limits.callsPerSecond })
+      session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+      session.destroy()
+    })
     session.once('close', () => {
-      clearTimeout(setup)
+      clearTimeout(connection.timer)
       this.#sessions.delete(session)
       log.detail(4, 'Connection closed', { peer: peer.address })
     })
@@ -163,16 +181,16 @@ function reasonOf(socket: TLSSocket, error: Error): string {
   const why: unknown = socket.authorizationError
   if (why) return `the client's certificate was refused: ${messageOf(why)}`
   const said = (error as { reason?: string }).reason ?? messageOf(error)
-  const meaning = meanings.find(([pattern]) => pattern.test(said))?.[1]
+  const meaning = meaningOf(tlsProblemOf(said))
   return meaning === undefined ? said : `${meaning} (${said})`
 }
 
-/** What OpenSSL's words mean here. */
-const meanings: readonly (readonly [RegExp, string])[] = [
-  [/^(?:https? (?:proxy )?request|wrong version number)$/, 'the client does not use TLS'],
-  [/^peer did not return a certificate$/, 'the client gave no certificate'],
-  [/alert (?:unknown ca|bad certificate|certificate \w+)$/, "the client refused this server's certificate"],
-]
+function meaningOf(problem: TlsProblem | undefined): string | undefined {
+  if (problem?.kind === 'no TLS') return 'the client does not use TLS'
+  if (problem?.kind === 'no certificate') return 'the client gave no certificate'
+  const isRefusal = problem?.kind === 'alert' && isAboutCertificate(problem.alert)
+  return isRefusal ? "the client refused this server's certificate" : undefined
+}
 
 /** `CN=node-1,O=kpng` */
 function subjectOf(socket: Socket | TLSSocket): string | undefined {

@@ -1,9 +1,10 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { health } from '@kpng/api'
 import { describe, expect, it } from 'vitest'
+import { until } from '../../../testing/until.js'
 import { type HealthSource, healthHandlers } from './health.js'
 import { Status } from './status.js'
-import { connect, startServer, statusOf, until } from './testing/server.js'
+import { connect, startServer, statusOf } from './testing/server.js'
 
 const { HealthCheckRequestSchema, HealthCheckResponseSchema, HealthCheckResponse_ServingStatus: ServingStatus } = health
 

@@ -11,6 +11,10 @@ export interface Limits {
   readonly maxConnections: number
   /** Calls at a time on one connection; the client queues the others. Default 100. */
   readonly maxStreamsPerConnection: number
+  /** New calls per second on one connection, once `callBurst` is used up. More: the connection is closed. Default 100. */
+  readonly callsPerSecond: number
+  /** New calls on one connection that may come at once. Default 1,000: a node needs one call, and a few more after errors. */
+  readonly callBurst: number
   /**
    * What HTTP/2 may keep for one connection (headers, stream state), before it refuses further streams. Default 16: a hundred
    * calls need less than 1, and messages are not counted, they wait in the calls.
@@ -18,6 +22,8 @@ export interface Limits {
   readonly maxSessionMemoryMiB: number
   /** From accept to the TLS session, and from there to the client's first HTTP/2 SETTINGS. Default 10,000. */
   readonly setupTimeoutMs: number
+  /** From the client's first HTTP/2 SETTINGS to its first call. Default 60,000. */
+  readonly firstCallTimeoutMs: number
   /** How long a call that is over waits for the client to finish its side before the stream is reset. Default 5,000. */
   readonly lingerMs: number
   /** When the kernel starts to probe a silent TCP connection. Default 60,000. */
@@ -31,9 +37,38 @@ export const defaultLimits: Limits = {
   maxHeaderBytes: 16 * 1024,
   maxConnections: 20_000,
   maxStreamsPerConnection: 100,
+  callsPerSecond: 100,
+  callBurst: 1000,
   maxSessionMemoryMiB: 16,
   setupTimeoutMs: 10_000,
+  firstCallTimeoutMs: 60_000,
   lingerMs: 5_000,
   tcpKeepAliveMs: 60_000,
   tlsReloadMs: 60_000,
+}
+
+/** Counts the new calls of one connection: a token bucket. Opening and resetting calls costs a client nothing, and the server a lot. */
+export class CallRate {
+  readonly #limits: Pick<Limits, 'callsPerSecond' | 'callBurst'>
+  readonly #nowMs: () => number
+  #left: number
+  #filledAtMs: number
+
+  constructor(limits: Pick<Limits, 'callsPerSecond' | 'callBurst'>, nowMs = () => performance.now()) {
+    this.#limits = limits
+    this.#nowMs = nowMs
+    this.#left = limits.callBurst
+    this.#filledAtMs = nowMs()
+  }
+
+  /** Takes one call. Returns whether it is within the limit. */
+  take(): boolean {
+    const { callsPerSecond, callBurst } = this.#limits
+    const nowMs = this.#nowMs()
+    this.#left = Math.min(callBurst, this.#left + ((nowMs - this.#filledAtMs) / 1000) * callsPerSecond)
+    this.#filledAtMs = nowMs
+    if (this.#left < 1) return false
+    this.#left--
+    return true
+  }
 }

@@ -2,12 +2,14 @@ import { once } from 'node:events'
 import { connect as connectHttp2, constants, type IncomingHttpHeaders } from 'node:http2'
 import { connect as connectTcp } from 'node:net'
 import { describe, expect, it } from 'vitest'
+import { until } from '../../../testing/until.js'
 import type { Call } from './call.js'
 import { frame } from './frames.js'
+import { CallRate } from './limits.js'
 import { listen } from './server.js'
 import { Status } from './status.js'
 import { FrameType, RawHttp2 } from './testing/raw-http2.js'
-import { afterTest, connect, KeptLog, startServer, statusOf, until } from './testing/server.js'
+import { afterTest, connect, KeptLog, startServer, statusOf } from './testing/server.js'
 
 const untilOver = (call: Call) => new Promise<void>((resolve) => call.signal.addEventListener('abort', () => resolve()))
 const answer = async (call: Call) => {
@@ -192,6 +194,76 @@ describe('limits', () => {
     expect(new RawHttp2(server.port).begin().closed).toBe(false)
   })
 
+  it('close a connection that opens and resets calls in a loop, and nobody else', async () => {
+    const limits = { callsPerSecond: 1, callBurst: 200 }
+    const server = await startServer({ '/t/Wait': untilOver, '/t/Answer': answer }, { limits })
+    const other = connect(server.target)
+    expect(await other.unary('/t/Answer', Buffer.alloc(0))).toEqual(Buffer.from('ok'))
+    const session = connectHttp2(`http://127.0.0.1:${server.port}`)
+    afterTest(() => session.destroy())
+    session.on('error', () => {})
+    let goaway: number | undefined
+    session.on('goaway', (code) => {
+      goaway = code
+    })
+    await once(session, 'connect')
+    const peer = `127.0.0.1:${session.socket.localPort}`
+    const headers = { ':method': 'POST', ':path': '/t/Wait', 'content-type': 'application/grpc' }
+    await until('it is told to calm down', () => {
+      for (let n = 0; n < 20 && !session.destroyed && !session.closed; n++) {
+        session
+          .request(headers)
+          .on('error', () => {})
+          .close(constants.NGHTTP2_CANCEL)
+      }
+      return goaway !== undefined
+    })
+    expect(goaway).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    await until('it is closed', () => session.destroyed && server.stats.connections === 1)
+    expect(server.stats.faults.flood).toBe(1)
+    const warnings = server.log.lines.filter((line) => line.startsWith('W '))
+    expect(warnings).toEqual([expect.stringMatching(`too many calls.*peer="${peer}"`)])
+    expect(await other.unary('/t/Answer', Buffer.alloc(0))).toEqual(Buffer.from('ok'))
+    await until('no call is left', () => server.stats.calls === 0)
+  })
+
+  it('count calls that are opened and reset in one packet', async () => {
+    const server = await startServer({ '/t/Wait': untilOver }, { limits: { callsPerSecond: 1, callBurst: 50 } })
+    const client = new RawHttp2(server.port).begin()
+    client.socket.cork()
+    for (let n = 0; n < 100; n++) {
+      client.startCall(2 * n + 1, '/t/Wait')
+      client.send(FrameType.RST_STREAM, 0, 2 * n + 1, Buffer.from([0, 0, 0, 8]))
+    }
+    client.socket.uncork()
+    await until('it is closed', () => client.closed)
+    const goaway = client.frames.find(({ type }) => type === FrameType.GOAWAY)
+    expect(goaway?.payload.readUInt32BE(4)).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    expect(server.stats.faults.flood).toBe(1)
+  })
+
+  it('let calls come back with time', () => {
+    let nowMs = 0
+    const rate = new CallRate({ callsPerSecond: 2, callBurst: 3 }, () => nowMs)
+    const taken = () => [1, 2, 3, 4].map(() => rate.take())
+    expect(taken()).toEqual([true, true, true, false])
+    nowMs = 1000
+    expect(taken()).toEqual([true, true, false, false])
+    nowMs = 60_000
+    expect(taken()).toEqual([true, true, true, false])
+  })
+
+  it('close a connection that never makes a call, and none that has made one', async () => {
+    const server = await startServer({ '/t/Answer': answer }, { limits: { firstCallTimeoutMs: 80 } })
+    const used = new RawHttp2(server.port).begin()
+    used.startCall(1, '/t/Answer').send(FrameType.DATA, 1, 1, frame(Buffer.alloc(0)))
+    await until('the answer', () => used.has(FrameType.DATA, 1))
+    const idle = new RawHttp2(server.port).begin()
+    await until('the idle one is closed', () => idle.closed)
+    expect(server.stats.faults.slow).toBe(1)
+    expect(used.closed).toBe(false)
+  })
+
   it('hold headers', async () => {
     const server = await startServer({ '/t/Answer': answer }, { limits: { maxHeaderBytes: 2000 } })
     const session = connectHttp2(`http://127.0.0.1:${server.port}`)
@@ -252,6 +324,7 @@ describe('garbage on the port', () => {
     for (let n = 0; n < 5; n++)
       connectTcp(server.port, '127.0.0.1')
         .on('error', () => {})
+        .resume()
         .end('GET / HTTP/1.1\r\n\r\n')
     await until('all are counted', () => server.stats.faults.protocol === 5)
     expect(server.log.lines.filter((line) => line.startsWith('W '))).toHaveLength(1)

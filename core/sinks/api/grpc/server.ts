@@ -103,7 +103,7 @@ class RunningServer implements Server {
     this.stats = new Stats(options.log)
     this.#connections = new Connections(server, {
       ownAddress: formatAddress(address),
-      setupTimeoutMs: limits.setupTimeoutMs,
+      limits,
       keepalive: { ...defaultKeepalive, ...options.keepalive },
       stats: this.stats,
       log: options.log,

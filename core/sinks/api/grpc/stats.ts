@@ -1,4 +1,4 @@
-import type { Log, LogFields } from '@kpng/api'
+import { type Log, type LogFields, OncePerMinute } from '@kpng/api'
 
 /** What goes wrong with connections, by kind. */
 export type Fault =
@@ -6,10 +6,12 @@ export type Fault =
   | 'protocol'
   /** No TLS session came about: no certificate or a wrong one, plain text on a TLS port. */
   | 'tls'
-  /** It connected and then never began. */
+  /** It connected and then never began, or never called. */
   | 'slow'
   /** It answered no more pings. */
   | 'dead'
+  /** It opened calls faster than any client needs to. */
+  | 'flood'
   /** Turned away because the server has as many as it takes. */
   | 'full'
 
@@ -17,8 +19,9 @@ const sentences: Readonly<Record<Fault, string>> = {
   protocol:
     'Closed a connection that does not speak gRPC here: a client with TLS on a plain port, or of another protocol',
   tls: 'Closed a connection without a valid TLS session: check its certificate, and that it uses TLS',
-  slow: 'Closed a connection that never began to speak gRPC',
+  slow: 'Closed a connection that never made a gRPC call',
   dead: 'Closed a connection whose client answers no more pings',
+  flood: 'Closed a connection that opened too many calls: its client is broken or hostile',
   full: 'Turned a connection away: the server has as many as it takes. Raise the limit or add a server',
 }
 
@@ -33,44 +36,28 @@ export interface ServerStats {
   readonly faults: Readonly<Record<Fault, number>>
 }
 
-/**
- * One loud line a kind, and of TLS a kind and reason, in this time; the others are for those who turn the verbosity up: neither a port scan
- * nor a thousand nodes with the wrong certificate may fill a log.
- */
-const quietMs = 60_000
-
-interface Told {
-  lastMs: number
-  times: number
-}
-
 export class Stats implements ServerStats {
   connections = 0
   calls = 0
   connectionsAccepted = 0
   callsStarted = 0
-  readonly faults: Record<Fault, number> = { protocol: 0, tls: 0, slow: 0, dead: 0, full: 0 }
+  readonly faults: Record<Fault, number> = { protocol: 0, tls: 0, slow: 0, dead: 0, flood: 0, full: 0 }
   readonly #log: Log
-  readonly #nowMs: () => number
-  readonly #told = new Map<string, Told>()
+  readonly #loud: OncePerMinute
 
-  constructor(log: Log, nowMs = () => performance.now()) {
+  constructor(log: Log, nowMs?: () => number) {
     this.#log = log
-    this.#nowMs = nowMs
+    this.#loud = new OncePerMinute(nowMs)
   }
 
+  /**
+   * Counts a fault. The log warns once per minute and kind, of TLS per reason too; the other lines are for those who turn the verbosity up.
+   * Neither a port scan nor a thousand nodes with the wrong certificate may fill a log.
+   */
   fault(kind: Fault, fields: LogFields): void {
     this.faults[kind] += 1
-    const key = kind === 'tls' ? `${kind}: ${fields.error}` : kind
-    const told = this.#told.get(key) ?? { lastMs: Number.NEGATIVE_INFINITY, times: 0 }
-    this.#told.set(key, told)
-    told.times += 1
-    const now = this.#nowMs()
-    if (now - told.lastMs < quietMs) {
-      this.#log.detail(1, sentences[kind], fields)
-      return
-    }
-    told.lastMs = now
-    this.#log.warn(sentences[kind], { ...fields, times: told.times })
+    const times = this.#loud.times(kind === 'tls' ? `${kind}: ${fields.error}` : kind)
+    if (times === undefined) this.#log.detail(1, sentences[kind], fields)
+    else this.#log.warn(sentences[kind], { ...fields, times })
   }
 }

@@ -5,11 +5,12 @@ import { join } from 'node:path'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { credentials } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { until } from '../../../testing/until.js'
 import type { Call } from './call.js'
 import { frame } from './frames.js'
 import { Status } from './status.js'
 import { CertificateAuthority, readPem } from './testing/certificates.js'
-import { afterTest, connect, startServer, temporaryFolder, until } from './testing/server.js'
+import { afterTest, connect, startServer, temporaryFolder } from './testing/server.js'
 import { loadTls, type TlsFiles, tlsFilesOf } from './tls.js'
 
 let authority: CertificateAuthority
@@ -48,7 +49,7 @@ describe('mutual TLS', () => {
   it('serves a client with a certificate of the CA and tells its subject', async () => {
     const server = await startServer(handlers, { tls: serverFiles })
     await goodClientWorks(server.target)
-    expect(server.stats.faults).toEqual({ protocol: 0, tls: 0, slow: 0, dead: 0, full: 0 })
+    expect(server.stats.faults).toEqual({ protocol: 0, tls: 0, slow: 0, dead: 0, flood: 0, full: 0 })
   })
 
   it('works over a unix socket too', async () => {
@@ -145,7 +146,7 @@ describe('mutual TLS', () => {
     for (const socket of [silent, secured]) socket.on('error', () => {}).resume()
     await Promise.all([silent, secured].map((socket) => new Promise((resolve) => socket.on('close', resolve))))
     expect(server.stats.faults.slow).toBe(2)
-    expect(server.log.lines.join('\n')).toContain('never began to speak gRPC')
+    expect(server.log.lines.join('\n')).toContain('never made a gRPC call')
   })
 
   it('stops within the grace time when a client hangs in the handshake', async () => {

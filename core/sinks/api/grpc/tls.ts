@@ -1,6 +1,5 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { KpngError, messageOf } from '@kpng/api'
+import { KpngError, messageOf, parseCertificates, parsePrivateKey } from '@kpng/api'
 
 /** The files of mutual TLS, all in PEM: our key, our certificate (with its chain), and the CA that signs the other side's. */
 export interface TlsFiles {
@@ -39,9 +38,9 @@ export function tlsFilesOf(given: Partial<TlsFiles> = {}): TlsFiles | undefined 
 /** Reads and checks the three files. An error names the file at fault. */
 export async function loadTls({ keyFile, certFile, caFile }: TlsFiles): Promise<TlsMaterial> {
   const [key, cert, ca] = await Promise.all([read(keyFile), read(certFile), read(caFile)])
-  const privateKey = parseKey(keyFile, key)
-  const [own] = parseCertificates(certFile, cert)
-  parseCertificates(caFile, ca)
+  const privateKey = parsed(keyFile, 'private key', () => parsePrivateKey(key))
+  const [own] = parsed(certFile, 'certificate', () => parseCertificates(cert))
+  parsed(caFile, 'certificate', () => parseCertificates(ca))
   if (!own?.checkPrivateKey(privateKey)) {
     throw new KpngError(
       'invalid',
@@ -63,30 +62,10 @@ async function read(file: string): Promise<string> {
   }
 }
 
-function parseKey(file: string, text: string): KeyObject {
+function parsed<T>(file: string, what: string, parse: () => T): T {
   try {
-    return createPrivateKey(text)
+    return parse()
   } catch (error) {
-    const why =
-      (error as NodeJS.ErrnoException).code === 'ERR_MISSING_PASSPHRASE' || text.includes('ENCRYPTED')
-        ? 'it is encrypted. Give it without a passphrase'
-        : 'it must be a PEM file with "BEGIN PRIVATE KEY"'
-    throw new KpngError('invalid', `The file ${file} holds no usable private key: ${why}.`, { cause: error })
-  }
-}
-
-const pemCertificate = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
-
-function parseCertificates(file: string, text: string): X509Certificate[] {
-  const blocks = text.match(pemCertificate) ?? []
-  try {
-    if (blocks.length === 0) throw new Error('no certificate in it')
-    return blocks.map((block) => new X509Certificate(block))
-  } catch (error) {
-    throw new KpngError(
-      'invalid',
-      `The file ${file} holds no usable certificate: it must be a PEM file with "BEGIN CERTIFICATE".`,
-      { cause: error },
-    )
+    throw new KpngError('invalid', `The file ${file} holds no usable ${what}: ${messageOf(error)}.`, { cause: error })
   }
 }

@@ -28,6 +28,7 @@ function codeOf(error: unknown): string {
 
 function tlsSentence(problem: TlsProblem, field: string): string {
   switch (problem.kind) {
+    case 'no certificate':
     case 'untrusted':
       return `no CA that is trusted here signed its certificate. Check certificate-authority beside the ${field}.`
     case 'other names':

@@ -122,9 +122,10 @@ describe('says what is wrong', () => {
   it('with HTTPS where http was written', async () => {
     const go = createTcp((socket) => {
       const text = 'Client sent an HTTP request to an HTTPS server.\n'
-      socket.end(
-        `HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: ${text.length}\r\n\r\n${text}`,
-      )
+      // A socket whose bytes nobody reads never closes.
+      socket
+        .resume()
+        .end(`HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: ${text.length}\r\n\r\n${text}`)
     })
     await new Promise<void>((resolve) => go.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void go.close())

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
+import { sleep, until } from '../../../testing/until.js'
 import { sendStatus } from '../testing/fake-api.js'
-import { sleep, until } from '../testing/recording.js'
 import { reflect, startApi, widget, widgetsPath } from '../testing/reflecting.js'
 
 // Waits of 10, 20, 40, 80, 80, … ms, each jittered down to no less than half of it: at most 5 + 10 + 20 + 40 × n.

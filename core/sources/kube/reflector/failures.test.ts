@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
+import { until } from '../../../testing/until.js'
 import { sendStatus } from '../testing/fake-api.js'
-import { until } from '../testing/recording.js'
 import { reflect, requestedAfterMs, startApi, widget, widgets, widgetsPath } from '../testing/reflecting.js'
 
 it('waits for a server that is not there yet', async () => {
@@ -210,7 +210,8 @@ it('stops at once when told so, whatever it is doing', async () => {
 })
 
 it('does not mistake an open port of something else for a server', async () => {
-  const server = createServer((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'))
+  // A socket whose bytes nobody reads never closes.
+  const server = createServer((socket) => socket.resume().end('SSH-2.0-OpenSSH_9.2\r\n'))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
   const { port } = server.address() as { port: number }

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
-import { until } from '../testing/recording.js'
+import { until } from '../../../testing/until.js'
 import { reflect, startApi, widget, widgetsPath } from '../testing/reflecting.js'
 
 it('reads objects of several MB', async () => {

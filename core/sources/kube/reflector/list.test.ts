@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { until } from '../../../testing/until.js'
 import { sendJson, sendStatus } from '../testing/fake-api.js'
-import { until } from '../testing/recording.js'
 import { reflect, startApi, widget, widgetsPath } from '../testing/reflecting.js'
 
 async function pagedApi(objects: number) {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { sleep, until } from '../../../testing/until.js'
 import { sendStatus } from '../testing/fake-api.js'
-import { sleep, until } from '../testing/recording.js'
 import { reflect, startApi, widget, widgetsPath } from '../testing/reflecting.js'
 
 async function watching() {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { sleep, until } from '../../../testing/until.js'
 import { sendStatus } from '../testing/fake-api.js'
-import { sleep, until } from '../testing/recording.js'
 import { reflect, startApi, widget, widgets, widgetsPath } from '../testing/reflecting.js'
 
 // What a watch says of itself: whether it is connected, and when something last came.

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { sleep, until } from '../../../testing/until.js'
 import { sendStatus } from '../testing/fake-api.js'
-import { sleep, until } from '../testing/recording.js'
 import { reflect, requestedAfterMs, startApi, widget, widgetsPath } from '../testing/reflecting.js'
 
 const kinds = (api: { requests: readonly { kind: string }[] }) => api.requests.map(({ kind }) => kind)

@@ -1,4 +1,5 @@
-import type { Log, LogFields } from '@kpng/api'
+import type { Log } from '@kpng/api'
+import { type Line, recordingLog as recording } from '../../../testing/until.js'
 import type { Batch, ObjectEvent, ReflectorTiming } from '../reflector/index.js'
 
 /** Times that make a test quick and leave the order of events as it is. */
@@ -44,32 +45,7 @@ export class BatchRecorder {
   }
 }
 
-export interface Line {
-  readonly level: string
-  readonly message: string
-  readonly fields: LogFields
-}
-
 export function recordingLog(): Log & { lines: Line[]; text(): string } {
-  const lines: Line[] = []
-  const note =
-    (level: string) =>
-    (message: string, fields: LogFields = {}) =>
-      void lines.push({ level, message, fields })
-  return {
-    lines,
-    text: () => lines.map((line) => JSON.stringify(line)).join('\n'),
-    error: note('error'),
-    warn: note('warn'),
-    info: note('info'),
-    detail: (level, message, fields = {}) => void lines.push({ level: `detail ${level}`, message, fields }),
-    shows: () => true,
-  }
+  const { log, told } = recording()
+  return { ...log, lines: told, text: () => told.map((line) => JSON.stringify(line)).join('\n') }
 }
-
-/** Waits until something holds; fails by the test's own time limit otherwise. */
-export async function until(holds: () => boolean, everyMs = 5): Promise<void> {
-  while (!holds()) await sleep(everyMs)
-}
-
-export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

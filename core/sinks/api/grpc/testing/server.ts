@@ -96,12 +96,3 @@ export function connect(target: string, secrets: ChannelCredentials = credential
 /** How a call ended, as the client sees it. */
 export const statusOf = (call: ClientDuplexStream<Buffer, Buffer>): Promise<{ code: number; details: string }> =>
   new Promise((resolve) => call.on('status', resolve))
-
-/** Waits until a condition holds; fails, by saying what it waited for, when it never does. */
-export async function until(what: string, holds: () => boolean, timeoutMs = 5000): Promise<void> {
-  const start = performance.now()
-  while (!holds()) {
-    if (performance.now() - start > timeoutMs) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}
