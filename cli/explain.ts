@@ -48,7 +48,7 @@ async function answer(text: string, store: Store, flags: Flags, context: Context
   return await explain(question, {
     ...{ table, nodeName },
     client: from === undefined ? undefined : parseClient(from, (ip) => clientOf(table.node, ip)),
-    serviceAnswer: (service) => serviceAnswer(service, store, nodeName, flags, context),
+    serviceAnswer: (service) => serviceAnswer(service, store, flags, { ...context, nodeName }),
   })
 }
 
@@ -67,12 +67,12 @@ function dataplaneOptions(store: Store, flags: Flags): DataplaneOptions {
   }
 }
 
-async function serviceAnswer(
+/** What the store and, if it is the source, the API server say about a Service as this node sees it. */
+export async function serviceAnswer(
   service: string,
   store: Store,
-  nodeName: string,
   flags: Flags,
-  { kube }: Context,
+  { kube, nodeName }: Pick<Context, 'kube' | 'nodeName'>,
 ): Promise<ServiceAnswer> {
   const { explainService } = await import('@kpng/core/view')
   const known = explainService(store, service, nodeName)

@@ -43,7 +43,7 @@ test.each([
 })
 
 const all = ['kpng', 'kpng-json', 'kpng-callout'].flatMap((name) =>
-  everyCommand(program(name)).filter((command) => command.name() !== 'conformance-agent'),
+  everyCommand(program(name)).filter((command) => !command.name().endsWith('-agent')),
 )
 
 describe.each(all.map((command) => [pathOf(command), command] as const))('%s', (path, command) => {

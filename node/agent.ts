@@ -1,12 +1,14 @@
-import type { Family, Log } from '@kpng/api'
+import { type Family, type Log, messageOf, type ServiceAnswer } from '@kpng/api'
 import type { Backend } from '@kpng/client'
 import { type FrontendBackend, FrontendTable } from '@kpng/dataplane'
 import { watchOpenFiles } from '@kpng/linux'
+import { Activity, type AgentSocket, agentApiHandler, serveOnSocket } from './agent-api/index.js'
 import { configz, flagz, type ResolvedSettings } from './config/index.js'
 import { HealthCheckNodePorts, healthHandler, ProxyHealth, sourceLines, sourceReport } from './health/index.js'
 import { countObservations, type MetricsMode, ProxyMetrics, type Readings } from './metrics/index.js'
 import { NodeObserver } from './observer.js'
 import { listen, refuseUnknownHosts, statusHandler, type Verbosity } from './server/index.js'
+import { ServiceLog } from './service-log.js'
 import { EventRecorder } from './system/index.js'
 
 export interface NodeAgentOptions {
@@ -27,6 +29,10 @@ export interface NodeAgentOptions {
   readonly backend?: Backend
   /** Sends an object to the API server, for Events. Default: there are none. */
   readonly post?: (path: string, body: object) => Promise<unknown>
+  /** The unix socket, or named pipe, of the agent API: see `agentSocketPath`. Default: none. */
+  readonly agentSocket?: string
+  /** What the core says about a Service, for `kpng explain`. Default: it cannot be asked. */
+  readonly serviceAnswer?: (service: string) => Promise<ServiceAnswer | undefined>
   /** The families that are served. Default both. */
   readonly families?: readonly Family[]
 }
@@ -79,7 +85,11 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     onEvent: (event) => void events?.serviceFailed(event),
   })
   const keepsTable = shared === undefined
-  const observer = new NodeObserver({ health, metrics, healthCheckNodePorts, frontends, keepsTable, log })
+  const activity = new Activity()
+  const { serviceAnswer } = options
+  const services = new ServiceLog({ log, serviceAnswer })
+  const observed = { health, metrics, activity, services, healthCheckNodePorts, frontends, keepsTable, log }
+  const observer = new NodeObserver(observed)
   const common = { log, signal, hardFail: settings.bindAddressHardFail }
   const startedMs = Date.now()
   // The verbosity may have been changed since.
@@ -116,10 +126,17 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     await healthServer.close()
     throw error
   })
+  const agentApi = agentApiHandler({
+    ...{ nodeName, version, mode, activity, frontends, source },
+    ...(backend ? { backend } : {}),
+    ...(serviceAnswer ? { serviceAnswer } : {}),
+    ...(readings?.skippedObjects ? { skippedObjects: readings.skippedObjects } : {}),
+  })
+  const socket = await openSocket(options.agentSocket, agentApi, log)
   void events?.starting()
   watchOpenFiles({ log, signal })
   const close = async () => {
-    await Promise.all([healthServer.close(), statusServer.close(), healthCheckNodePorts.close()])
+    await Promise.all([healthServer.close(), statusServer.close(), healthCheckNodePorts.close(), socket?.close()])
   }
   signal.addEventListener('abort', () => void close(), { once: true })
   const ports = {
@@ -131,4 +148,24 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     },
   }
   return { observer, metrics, health, ports, close }
+}
+
+/** Without the socket the proxy works, and nobody can ask it. */
+async function openSocket(
+  path: string | undefined,
+  handler: ReturnType<typeof agentApiHandler>,
+  log: Log,
+): Promise<AgentSocket | undefined> {
+  if (path === undefined) return undefined
+  try {
+    const socket = await serveOnSocket(path, handler)
+    log.detail(1, 'Serving the agent API', { path })
+    return socket
+  } catch (error) {
+    log.warn('The agent API is not served: kpng status, get and explain cannot ask this kpng', {
+      path,
+      error: messageOf(error),
+    })
+    return undefined
+  }
 }

@@ -2,13 +2,17 @@ import { families, type Log, messageOf, OncePerMinute } from '@kpng/api'
 import type { Changes, SyncReport } from '@kpng/client'
 import type { FrontendTable } from '@kpng/dataplane'
 import { reachableAddresses } from '@kpng/linux'
+import type { Activity } from './agent-api/index.js'
 import type { HealthCheckNodePorts, ProxyHealth } from './health/index.js'
 import type { ProxyMetrics } from './metrics/index.js'
+import type { ServiceLog } from './service-log.js'
 
 export interface NodeObserverOptions {
   readonly health: ProxyHealth
   readonly metrics: ProxyMetrics
   readonly healthCheckNodePorts: HealthCheckNodePorts
+  readonly activity: Activity
+  readonly services: ServiceLog
   /** What this node serves. The others read it too. */
   readonly frontends: FrontendTable
   /** Whether the observer keeps the table up to date, because the backend does not. */
@@ -40,12 +44,13 @@ export class NodeObserver {
 
   /** A sync has ended: `RunnerOptions.onSync`. */
   onSync(report: SyncReport): void {
-    const { health, metrics, healthCheckNodePorts, frontends, keepsTable, log } = this.#options
+    const { health, metrics, activity, healthCheckNodePorts, frontends, keepsTable, log } = this.#options
     const { view, changes, durationMs, error } = report
     if (keepsTable && error === undefined) {
       frontends.apply(view, changes, { families, addresses: reachableAddresses() })
     }
     metrics.recordSync(report)
+    activity.onSync(report)
     // A source without nodes says nothing about them; a node that was there and is not has been deleted.
     health.setNodeEligible(view.node ? !view.node.deleting : !this.#nodeKnown)
     this.#nodeKnown ||= view.node !== undefined
@@ -55,6 +60,7 @@ export class NodeObserver {
       return
     }
     health.synced(this.#now())
+    this.#options.services.note(changes)
     healthCheckNodePorts.observe(view, changes).catch((reason) => {
       log.error('The health-check node ports could not be brought up to date', { error: messageOf(reason) })
     })

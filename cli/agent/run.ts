@@ -3,7 +3,9 @@ import type { Backend, ChangeSetSource, RunnerOptions, SyncReport } from '@kpng/
 import type { NodeAgent } from '@kpng/node'
 import { tracingAskedFor, tracingForbidden } from '@kpng/node/tracing-environment'
 import { type Context, type Flags, given, textFlag } from '../context.js'
+import { serviceAnswer } from '../explain.js'
 import { sourceReadings } from '../source-readings.js'
+import { agentSocketOf } from './agent-socket.js'
 import { prepareSystem } from './settings.js'
 import { stateCacheFrom } from './state-cache.js'
 
@@ -26,7 +28,7 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
   const tracing = await startTraces(flags, context)
   await prepareSystem(resolved, flags, log)
   const cache = await stateCacheFrom(flags, backend, context)
-  const agent = await startServers(backend, mode, context)
+  const agent = await startServers(backend, mode, flags, context)
   const { observations } = backend
   if (tracing && observations) {
     observations.listener = { ...observations.listener, connectionEnded: tracing.recordConnection }
@@ -51,9 +53,9 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
   }
 }
 
-async function startServers(backend: Backend, mode: string, context: Context): Promise<NodeAgent> {
+async function startServers(backend: Backend, mode: string, flags: Flags, context: Context): Promise<NodeAgent> {
   const { apiClientMetrics, startNodeAgent } = await import('@kpng/node')
-  const { resolved, log, signal, nodeName, version, verbosity, events, kube } = context
+  const { resolved, log, signal, nodeName, version, verbosity, events, kube, state } = context
   const agent = await startNodeAgent({
     resolved: resolved as NonNullable<typeof resolved>,
     nodeName,
@@ -64,6 +66,8 @@ async function startServers(backend: Backend, mode: string, context: Context): P
     verbosity,
     readings: { ...sourceReadings(context), nodeLocalEvents: () => events.nodeLocalEvents },
     backend,
+    ...given('agentSocket', await agentSocketOf(flags)),
+    ...given('serviceAnswer', state && ((service: string) => serviceAnswer(service, state.store, flags, context))),
     ...(kube ? { post: (path: string, body: object) => kube.post(path, body) } : {}),
   })
   kube?.sent.observe(apiClientMetrics(agent.metrics.registry))
