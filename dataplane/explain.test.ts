@@ -175,10 +175,12 @@ test('an address that another Service owns is named', async () => {
 describe('what the data plane holds', () => {
   const held = async (holds: Partial<HeldFrontend> | undefined) => {
     const table = FrontendTable.of(view([web]))
-    const { frontends } = await explain(parseQuestion('10.96.0.10:80', 'default'), {
+    const { frontends, answer, works } = await explain(parseQuestion('10.96.0.10:80', 'default'), {
       ...{ table, nodeName: 'a', serviceAnswer: async () => undefined },
       held: async () => holds && { inside: [], outside: [], otherwise: 'refuse', ...holds },
     })
+    expect(works).toBe(frontends[0]?.held?.isRight)
+    expect(answer.endsWith('The data plane does not hold what it should.')).toBe(!works)
     return frontends[0]?.held
   }
   test('is exactly what it should be, whatever the order', async () => {

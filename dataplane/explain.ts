@@ -37,11 +37,12 @@ export async function explain(question: Question, options: ExplainOptions): Prom
   const service = path === undefined ? undefined : await options.serviceAnswer(path)
   const answers = await Promise.all(frontends.map((frontend) => frontendAnswer(frontend, options)))
   const routes = answers.flatMap((answer) => answer.routes)
-  const works = routes.length > 0 && routes.every(({ outcome }) => outcome === 'endpoint')
+  const differs = answers.some(({ held }) => held && !held.isRight)
+  const works = routes.length > 0 && routes.every(({ outcome }) => outcome === 'endpoint') && !differs
   return {
     node: nodeName,
     question: questionText(question),
-    answer: answerOf(question, answers, service, options),
+    answer: `${answerOf(question, answers, service, options)}${differs ? ' The data plane does not hold what it should.' : ''}`,
     works,
     frontends: answers,
     problems: path === undefined ? [] : table.problemsOf(path),
