@@ -97,7 +97,7 @@ export function sameStrings(a: readonly string[], b: readonly string[]): boolean
 const sameHints = (a: Hints | undefined, b: Hints | undefined): boolean =>
   a === b || (a !== undefined && b !== undefined && sameStrings(a.zones, b.zones) && sameStrings(a.nodes, b.nodes))
 
-export const samePorts = (a: EndpointRecord['ports'], b: EndpointRecord['ports']): boolean =>
+const samePorts = (a: EndpointRecord['ports'], b: EndpointRecord['ports']): boolean =>
   a === b ||
   (a !== undefined &&
     b !== undefined &&
@@ -108,7 +108,7 @@ export const samePorts = (a: EndpointRecord['ports'], b: EndpointRecord['ports']
     }))
 
 /** Compared field by field: this runs for every endpoint of every slice update, most of which change nothing. */
-export function sameEndpoint(a: EndpointRecord, b: EndpointRecord): boolean {
+function sameEndpoint(a: EndpointRecord, b: EndpointRecord): boolean {
   return (
     a === b ||
     (a.podName === b.podName &&

@@ -40,7 +40,7 @@ export function recordingLog(): { readonly lines: string[]; readonly told: Line[
     error: add('E', 'error'),
     warn: add('W', 'warn'),
     info: add('I', 'info'),
-    detail: (level, message, fields) => add(`${level}`, `detail ${level}`)(message, fields),
+    detail: (level, message, fields) => add(`${level}`, `${level}`)(message, fields),
     shows: () => true,
   }
   return { lines, told, log }

@@ -68,11 +68,11 @@ export class Candidates {
 
   /** The nodes of the endpoints that only one of both has: they are there, or meant for them. Undefined where that is most of them. */
   nodesOfDifference(other: Candidates): ReadonlySet<string> | undefined {
-    const endpoints = other.list.map(({ endpoint }) => endpoint)
-    const [start, end] = sameEnds(this.list, endpoints)
-    if (isMostOf(endpoints.length, this.list.length, start + end)) return undefined
-    const gone = new Set(this.list.slice(start, this.list.length - end).map(({ endpoint }) => endpoint))
-    const differing = endpoints.slice(start, endpoints.length - end).filter((endpoint) => !gone.delete(endpoint))
+    const [start, end] = sameEnds(this.list, other.list.length, (index) => other.list[index]?.endpoint)
+    if (isMostOf(other.list.length, this.list.length, start + end)) return undefined
+    const middle = (list: readonly Candidate[]) => list.slice(start, list.length - end).map(({ endpoint }) => endpoint)
+    const gone = new Set(middle(this.list))
+    const differing = middle(other.list).filter((endpoint) => !gone.delete(endpoint))
     return new Set([...gone, ...differing].flatMap(({ node, hints }) => [node, ...(hints?.nodes ?? none)]))
   }
 
@@ -80,7 +80,7 @@ export class Candidates {
   *#withEndpoints(service: localv1.Service, endpoints: readonly EndpointRecord[]): Work<Candidates | undefined> {
     if (this.hasConflicts || this.#service !== service || endpoints.length <= many) return undefined
     const { list } = this
-    const [start, end] = sameEnds(list, endpoints)
+    const [start, end] = sameEnds(list, endpoints.length, (index) => endpoints[index])
     if (isMostOf(endpoints.length, list.length, start + end)) return undefined
     const gone = new Map(list.slice(start, list.length - end).map((known) => [known.endpoint, known]))
     const changed = endpoints.slice(start, endpoints.length - end)
@@ -134,13 +134,16 @@ function* newCandidates(service: localv1.Service, endpoints: readonly EndpointRe
 const isMostOf = (after: number, before: number, same: number): boolean => after + before - 2 * same > after / 2
 
 /** How many candidates are at the start of a list, and how many at its end, that other endpoints have there too. */
-function sameEnds(list: readonly Candidate[], endpoints: readonly EndpointRecord[]): readonly [number, number] {
-  const shorter = Math.min(list.length, endpoints.length)
+function sameEnds(
+  list: readonly Candidate[],
+  length: number,
+  endpointAt: (index: number) => EndpointRecord | undefined,
+): readonly [number, number] {
+  const shorter = Math.min(list.length, length)
   let start = 0
-  while (start < shorter && list[start]?.endpoint === endpoints[start]) start++
+  while (start < shorter && list[start]?.endpoint === endpointAt(start)) start++
   let end = 0
-  const isSameAtEnd = () => list[list.length - 1 - end]?.endpoint === endpoints[endpoints.length - 1 - end]
-  while (end < shorter - start && isSameAtEnd()) end++
+  while (end < shorter - start && list[list.length - 1 - end]?.endpoint === endpointAt(length - 1 - end)) end++
   return [start, end]
 }
 
