@@ -36,4 +36,4 @@ export {
   serviceOfEndpointPath,
   servicePath,
 } from './paths.js'
-export { parseCertificates, parsePrivateKey, type TlsProblem, tlsProblemOf } from './tls.js'
+export { checkServerName, parseCertificates, parsePrivateKey, type TlsProblem, tlsProblemOf } from './tls.js'

@@ -1,4 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { isIPv6 } from 'node:net'
+import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 
 // Reads PEM texts, and the words in which Node and OpenSSL say why a TLS connection failed. The sentences that people see are
 // made by the callers, who know what the texts are for and what to do next.
@@ -24,6 +26,16 @@ export function parsePrivateKey(pem: string): KeyObject {
       isEncrypted ? 'it is encrypted; give it without a passphrase' : 'it must be PEM with "BEGIN PRIVATE KEY"',
     )
   }
+}
+
+/**
+ * Whether a certificate names the host that was connected to; an error if not. Node 22.23 treats an IPv6 address as a host name, which no
+ * certificate has, so IPv6 addresses are compared here as well.
+ */
+export function checkServerName(host: string, certificate: PeerCertificate): Error | undefined {
+  const error = checkServerIdentity(host, certificate)
+  if (!error || !isIPv6(host)) return error
+  return new X509Certificate(certificate.raw).checkIP(host) === undefined ? error : undefined
 }
 
 /** Why a TLS connection failed. */
