@@ -2,8 +2,8 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { isIPv6 } from 'node:net'
 import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 
-// Reads PEM texts, and the words in which Node and OpenSSL say why a TLS connection failed. The sentences that people see are
-// made by the callers, who know what the texts are for and what to do next.
+// Parses PEM texts, and the messages of Node and OpenSSL about failed TLS connections. The callers write the sentences for users,
+// because they know what the files are for and what to do next.
 
 const pemCertificate = /-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]*-----END (?:TRUSTED )?CERTIFICATE-----/g
 
@@ -16,7 +16,7 @@ export function parseCertificates(pem: string): X509Certificate[] {
   throw new Error('it must be PEM with "BEGIN CERTIFICATE"')
 }
 
-/** The private key in a PEM text. Throws an Error that says what the text must be, and nothing of what is in it. */
+/** The private key in a PEM text. Throws an Error that says what the text must be, and never contains the text. */
 export function parsePrivateKey(pem: string): KeyObject {
   try {
     return createPrivateKey(pem)
@@ -47,7 +47,7 @@ export type TlsProblem =
   | { readonly kind: 'expired' | 'not yet valid' }
   /** The other side does not speak TLS on this port. */
   | { readonly kind: 'no TLS' }
-  /** The other side ended the handshake, mostly because of our certificate. */
+  /** The other side ended the handshake, usually because of our certificate. */
   | { readonly kind: 'alert'; readonly alert: string }
 
 const patterns: readonly (readonly [RegExp, (match: RegExpExecArray) => TlsProblem])[] = [

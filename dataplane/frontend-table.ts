@@ -14,7 +14,7 @@ export interface FrontendChange {
 
 /** What is new since the last `apply`. */
 export interface FrontendChanges {
-  /** Nothing is known of what the data plane holds. Compare it with the whole table. */
+  /** The content of the data plane is unknown. Compare it with the whole table. */
   readonly full: boolean
   /** Exactly the frontends that differ, each once. */
   readonly frontends: readonly FrontendChange[]
@@ -22,7 +22,7 @@ export interface FrontendChanges {
   readonly nodeBefore: NodeFacts | undefined
 }
 
-/** What one node serves: its frontends, kept up to date at the cost of what changed. Every backend builds on it. */
+/** What one node serves: its frontends. An update costs what changed. Every backend builds on it. */
 export class FrontendTable {
   readonly settings: DataplaneSettings
   readonly #claims = new Claims()
@@ -57,14 +57,14 @@ export class FrontendTable {
     return this.#byService.get(service) ?? none
   }
 
-  /** What of a Service is not served, as sentences. */
+  /** Which parts of a Service are not served, as sentences. */
   problemsOf(service: string): readonly string[] {
     return this.#problems.of(service)
   }
 
   apply(view: NodeView, changes: Changes, machine: Machine): FrontendChanges {
     const nodeBefore = this.#node
-    // A node that the source does not know has the machine's addresses, and nobody tells when those change.
+    // A node without a Node object has the addresses of the machine, and no event says when they change.
     const mayDiffer = changes.full || changes.node || changes.serviceCidrs || !view.node || nodeBefore === unknownNode
     const node = mayDiffer ? nodeFacts(view, machine, this.settings) : nodeBefore
     this.#node = node === nodeBefore || sameFacts(nodeBefore, node) ? nodeBefore : node
@@ -87,7 +87,7 @@ export class FrontendTable {
     }
   }
 
-  /** What a Service asks for now. A frontend that says the same as before is the same object. */
+  /** What a Service asks for now. A frontend that did not change is the same object as before. */
   #frontendsOf(path: string, item: ServiceEndpoints | undefined): ServiceFrontends {
     if (!item) return { frontends: none, problems: [] }
     const { frontends, problems } = serviceFrontends(path, item, this.#node, this.settings)
@@ -121,7 +121,7 @@ export class FrontendTable {
     return changed
   }
 
-  /** A Service that did not change may have won or lost an address by the change of another. */
+  /** A Service that did not change may have gained or lost an address because another one changed. */
   #reportProblems(wanted: ReadonlyMap<string, ServiceFrontends>, touched: Iterable<string>): void {
     const services = new Set(wanted.keys())
     for (const id of touched) for (const { service } of this.#claims.claimants(id)) services.add(service)
@@ -141,13 +141,13 @@ const conflictOf = (frontend: Frontend, owner: Frontend | undefined): string =>
   owner ? `${frontend.id} belongs to Service ${owner.service}` : `${frontend.id} is a cluster IP of another Service`
 
 interface ServiceProblems {
-  /** Those that the Service has by itself. */
+  /** Problems of the Service itself. */
   readonly own: readonly string[]
   /** Addresses that belong to another Service. */
   readonly conflicts: readonly string[]
 }
 
-/** Logs what of a Service is not served: each problem once, and again if it comes back. */
+/** Logs which parts of a Service are not served: each problem once, and again if it comes back. */
 class Problems {
   readonly #log: Log
   readonly #known = new Map<string, ServiceProblems>()

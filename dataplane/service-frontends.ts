@@ -19,7 +19,7 @@ import type { DataplaneSettings } from './settings.js'
 /** What a Service asks for on this node. Another Service may own some of its addresses: see claims.ts. */
 export interface ServiceFrontends {
   readonly frontends: readonly Frontend[]
-  /** What of it cannot be served, as sentences without the Service's name. */
+  /** What cannot be served, as sentences without the Service's name. */
   readonly problems: readonly string[]
 }
 
@@ -43,7 +43,7 @@ export function serviceFrontends(
   return { frontends: [...builder.frontends.values()], problems: [...problems] }
 }
 
-/** Collects the frontends of one Service. The first one with an id counts: two ports with one number, an IP that is listed twice. */
+/** Collects the frontends of one Service. If two have the same id (two ports with one number, an IP listed twice), the first counts. */
 class Builder {
   readonly frontends = new Map<string, Frontend>()
   readonly #path: string
@@ -126,7 +126,7 @@ class Builder {
     return this.#item.service.externalTrafficToLocal ? 'node' : 'always'
   }
 
-  /** Load-balancer IPs come before external IPs: an address that is both is guarded by the source ranges. */
+  /** Load-balancer IPs come before external IPs: the source ranges must apply to an address that is both. */
   #addresses(family: Family): Pick<FrontendAddress, 'kind' | 'address'>[] {
     const { ips } = this.#item.service
     const found = new Map<string, FrontendKind>()
@@ -143,7 +143,7 @@ class Builder {
     return [...found].map(([address, kind]) => ({ kind, address }))
   }
 
-  /** The API server allocates cluster IPs. Other addresses are whatever somebody wrote into the Service or its status. */
+  /** The API server allocates cluster IPs. Other addresses can be anything that a user wrote into the Service or its status. */
   #mayServe(ip: string): boolean {
     const unsafe = unsafeKindOf(ip)
     if (unsafe && !(unsafe === 'loopback' && this.#settings.allowLoopback)) {
@@ -159,7 +159,7 @@ class Builder {
 
   /**
    * The sources that the filters for an address allow; undefined if no filter restricts its family. As in kube-proxy, CIDRs of
-   * only the other family do not restrict it. A filter without a CIDR does, and so does an unreadable one: whoever wrote it
+   * only the other family do not restrict it. A filter without a CIDR restricts it, and so does an unreadable CIDR, because its author
    * wanted a restriction.
    */
   #allowedSources({ kind, family, address }: FrontendAddress): readonly Cidr[] | undefined {
@@ -180,14 +180,14 @@ class Builder {
     }
     if (!isRestricted) return undefined
     const allowed = new CidrSet(cidrs)
-    // If the address is on an interface of the node as well, the node's own packets to it carry it as their source.
+    // If the address is also on an interface of the node, the node's own packets to it have it as their source.
     if (!this.#node.addresses.some((own) => allowed.has(own))) return allowed.cidrs
     const own = parseCidr(`${address}/${family === 'IPv4' ? 32 : 128}`)
     return new CidrSet(own ? [...cidrs, own] : cidrs).cidrs
   }
 }
 
-/** A node port is open in the families of the Service's cluster IPs. One without cluster IPs is open in all. */
+/** A node port is open in the families of the Service's cluster IPs; without cluster IPs, in all families. */
 function hasFamily({ ips }: localv1.Service, family: Family): boolean {
   const has = (each: Family) => ipsOf(ips?.clusterIps, each).length > 0
   return has(family) || !families.some(has)
