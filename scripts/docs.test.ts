@@ -89,11 +89,18 @@ describe.skipIf(why !== undefined)('commands', () => {
     timeout: 120_000,
   }, async () => {
     const { blocks } = page(
-      '```sh\nkpng file -i nowhere.yaml to-api\nkpng file -i examples/state.yaml to-api\nkpng-json --node-name vm-001 --once\n```\n',
+      '```sh\nkpng file -i examples/state.yaml to-api --no-such-flag\nkpng file -i examples/state.yaml to-api\nkpng-json --node-name vm-001 --once\n```\n',
     )
     expect(await reader.follow('page.md', blocks)).toEqual([
-      expect.stringMatching(/^page.md:2: ended .*exit code 1[\s\S]*nowhere.yaml does not exist/),
+      expect.stringMatching(/^page.md:2: ended by itself with exit code 2[\s\S]*--no-such-flag/),
     ])
+  })
+
+  test('what a page changes in the cluster is undone for the next one', { timeout: 120_000 }, async () => {
+    const changes = page('```sh\nkubectl delete service web\nkubectl create service clusterip other --tcp=80\n```\n')
+    expect(await reader.follow('page.md', changes.blocks)).toEqual([])
+    const { blocks } = page('```sh\nkubectl get service web\nkubectl get service other\n```\n')
+    expect(await reader.follow('page.md', blocks)).toEqual([expect.stringContaining('services "other" not found')])
   })
 
   test('commands cannot change the machine or see its processes', { timeout: 120_000 }, async () => {

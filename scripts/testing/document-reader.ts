@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,18 +15,23 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 export class Reader implements Judges {
   readonly #folder = mkdtempSync(join(tmpdir(), 'kpng-docs-'))
   #lab: Lab<'reader'> | undefined
+  #cluster: ChildProcess | undefined
 
   async start(): Promise<void> {
     this.#lab = await Lab.start({ hosts: ['reader'] })
     const [program = '', ...args] = this.#inside([
       ...[process.execPath, join(root, 'scripts/testing/document-cluster.js'), this.#kubeconfig],
     ])
-    const cluster = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] })
-    await new Promise((resolve, reject) => {
-      cluster.stdout.once('data', resolve)
-      cluster.once('exit', (code) => reject(new Error(`The playground ended with exit code ${code}.`)))
-    })
+    this.#cluster = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+    await this.#clusterReady()
     writePrograms(join(this.#folder, 'bin'))
+  }
+
+  #clusterReady(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#cluster?.stdout?.once('data', () => resolve())
+      this.#cluster?.once('exit', (code) => reject(new Error(`The playground ended with exit code ${code}.`)))
+    })
   }
 
   async close(): Promise<void> {
@@ -57,6 +62,9 @@ export class Reader implements Judges {
 
   /** Runs the commands of a page, and returns what failed. */
   async follow(path: string, blocks: readonly Block[]): Promise<string[]> {
+    const isReady = this.#clusterReady()
+    this.#cluster?.stdin?.write('start over\n')
+    await isReady
     const folder = mkdtempSync(join(this.#folder, 'page-'))
     layOut(folder, this.#kubeconfig)
     const session = new DocumentSession(path, folder, this.#inside(harmless(folder)), this.#env)
