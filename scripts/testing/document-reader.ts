@@ -13,11 +13,12 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Somebody who reads the documents in a network namespace, with a cluster, and types every command. */
 export class Reader implements Judges {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'kpng-docs-'))
+  #folder = ''
   #lab: Lab<'reader'> | undefined
   #cluster: ChildProcess | undefined
 
   async start(): Promise<void> {
+    this.#folder = mkdtempSync(join(tmpdir(), 'kpng-docs-'))
     this.#lab = await Lab.start({ hosts: ['reader'] })
     const [program = '', ...args] = this.#inside([
       ...[process.execPath, join(root, 'scripts/testing/document-cluster.js'), this.#kubeconfig],
@@ -36,7 +37,7 @@ export class Reader implements Judges {
 
   async close(): Promise<void> {
     await this.#lab?.close()
-    rmSync(this.#folder, { recursive: true, force: true })
+    if (this.#folder !== '') rmSync(this.#folder, { recursive: true, force: true })
   }
 
   readonly apply = (text: string): string =>
