@@ -47,7 +47,7 @@ export type TlsProblem =
   | { readonly kind: 'expired' | 'not yet valid' }
   /** The other side does not speak TLS on this port. */
   | { readonly kind: 'no TLS' }
-  /** The other side ended the handshake, usually because of our certificate. */
+  /** The other side ended the handshake, mostly because of our certificate. */
   | { readonly kind: 'alert'; readonly alert: string }
 
 const patterns: readonly (readonly [RegExp, (match: RegExpExecArray) => TlsProblem])[] = [

@@ -3,10 +3,10 @@ import { endpointsOfPort, type PortEndpoint, type ServiceEndpoints } from '@kpng
 import { type Audience, endpointKey, type FrontendEndpoint } from './frontend.js'
 import type { NodeFacts } from './node.js'
 
-/** Called with what cannot be served of a Service, and why. The rest of the Service is served. */
+/** Told what of a Service cannot be served, and why. The rest of the Service is served. */
 export type Report = (problem: string) => void
 
-/** The endpoints of one port of a Service in one family, for each kind of traffic. */
+/** Who serves one port of a Service in one family, for each kind of traffic. */
 export interface PortEndpoints {
   /** Traffic to cluster IPs. */
   readonly internal: Audience
@@ -50,7 +50,7 @@ export function portEndpoints(
   const internal = found.with(({ internal }) => internal)
   const external = found.with(({ external }) => external)
   const clusterOnly = found.with(({ cluster }) => cluster)
-  // A Go kpng server does not send the cluster scope. A kpng server always fills it if there are endpoints for outside traffic.
+  // A Go server does not send the cluster scope. Ours never leaves it empty while there are endpoints for outside traffic.
   const cluster = clusterOnly.length > 0 ? clusterOnly : external
   const anywhere = hasEndpoints(port, family) ?? internal.length + cluster.length > 0
   const clusterAudience: Audience = { endpoints: cluster, otherwise: 'refuse' }
@@ -64,10 +64,10 @@ export function portEndpoints(
   }
 }
 
-/** Up to this many endpoints are compared one by one. An index for each of thousands of small Services would cost more. */
+/** Up to this many endpoints are compared one by one; an index for each of thousands of small Services would cost more. */
 const few = 16
 
-/** The endpoints of a port with their scopes. Lists that contain all of them are the same object. */
+/** The endpoints of a port with their scopes. Lists that hold all of them are one object. */
 class Found {
   readonly #endpoints: FrontendEndpoint[] = []
   readonly #scopes: Scopes[] = []
@@ -104,7 +104,7 @@ export const isPort = (number: number): boolean => Number.isInteger(number) && n
 const onAllPorts = ({ endpoints }: ServiceEndpoints): PortEndpoint[] =>
   endpoints.map((endpoint) => ({ endpoint, port: 0, scopes: endpoint.scopes }))
 
-/** An old server sends no scopes. Then the traffic policies are applied here. */
+/** A server that does not know scopes sends none. Then the traffic policies are applied here. */
 function scopesWithoutPolicy(service: localv1.Service, { local }: localv1.Endpoint): Scopes {
   return {
     internal: local || !service.internalTrafficToLocal,

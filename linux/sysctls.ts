@@ -7,7 +7,7 @@ export interface KernelSetting {
   /** Its file, below the root folder: `proc/sys/net/ipv4/ip_forward`. */
   readonly path: string
   readonly value: number
-  /** A greater value is not changed. */
+  /** A greater value that is there already is left. */
   readonly atLeast?: boolean
   /** What to do if there is no such file. */
   readonly ifMissing?: string
@@ -24,22 +24,22 @@ export type SettingOutcome = 'set' | 'kept' | 'failed'
 /** The file of a sysctl such as `net.ipv4.ip_forward`. */
 export const sysctlPath = (name: string): string => `proc/sys/${name.replaceAll('.', '/')}`
 
-/** Sets a value unless it is already right. A failure is logged, not thrown: kpng works without most settings. */
+/** Sets a value unless it is as it should be. A failure is logged, not thrown: kpng works without most settings. */
 export async function applySetting(setting: KernelSetting, { log, root = '/' }: ApplyOptions): Promise<SettingOutcome> {
   const { value, atLeast = false } = setting
   const path = join(root, setting.path)
   try {
     const before = await readSetting(path)
     if (atLeast ? before >= value : before === value) return 'kept'
-    // The flag prevents that a missing file is created: in a container /proc may be an empty folder.
+    // The flag keeps a missing file from being made: in a container /proc may be an empty folder.
     await writeFile(path, String(value), { flag: 'r+' })
     log.info('Changed a kernel setting', { path, before, value })
     return 'set'
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const fields = { path, value, hint: hintFor(setting, error) }
-    // Some files can be read by root only. Without rights it is unknown whether the value is large enough, but on most machines it is.
-    // A warning at each start would be noise.
+    // Some files can be read by root only. Without rights nobody can tell whether the value is large enough already, and on most
+    // machines it is: a warning at each start would be about nothing.
     if (atLeast && code === 'EACCES' && (await isUnreadable(path))) {
       log.detail(1, 'Cannot see whether a kernel setting is large enough', fields)
     } else log.warn('Cannot change a kernel setting; continuing without it', fields)

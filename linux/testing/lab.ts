@@ -35,8 +35,8 @@ export interface LabPlan<Host extends string> {
 let count = 0
 
 /**
- * A running lab. Several can run at the same time on one machine. `close` removes it, and so does the end
- * of the process, unless it is killed. The next lab removes what a killed process left.
+ * A running lab. Several can run at the same time on one machine. It is removed by `close`, and by the end of the process short of
+ * a kill; what a killed process left is removed by the next lab.
  */
 export class Lab<Host extends string> {
   readonly #plan: LabPlan<Host>
@@ -107,7 +107,7 @@ export class Lab<Host extends string> {
 
   readonly #removeNow = (): void => {
     const namespaces = this.#plan.hosts.map((host) => this.namespaceOf(host))
-    // A namespace whose name is gone stays as long as a process runs in it, and could not be found any more.
+    // A namespace without a name lives on with whatever runs in it, and nobody finds that again.
     for (const namespace of namespaces) endProcessesInNow(namespace)
     ipBatchNow(namespaces.map((namespace) => `netns delete ${namespace}`))
   }
@@ -137,8 +137,8 @@ const twoDigits = (number: number): string => number.toString(16).padStart(2, '0
 
 /**
  * Lines for `ip -batch` in the machine's own namespace: they make every veth with its ends in place. The two ends get different
- * index numbers: with equal ones, which fresh namespaces would assign, the kernel takes up to a second to notice that
- * the other end is up.
+ * index numbers: with equal ones, as they come by themselves in fresh namespaces, the kernel takes up to a second to notice
+ * that the other end is up.
  */
 export function linkLines<Host extends string>(
   links: readonly Link<Host>[],
@@ -166,8 +166,8 @@ function endLines<Host extends string>(own: LinkEnd<Host>, peer: LinkEnd<Host>, 
   const lines = [`link set ${device} up`]
   for (const ip of ips) lines.push(addressLine(ip, device))
   for (const other of (peer.ips ?? []).filter((ip) => !ip.includes('/'))) {
-    // Explicit routes: the kernel loses the IPv6 routes of `peer` if the link comes up late. Explicit neighbours: discovery needs
-    // a link-local address, which a new link gets late.
+    // Routes to the other end are made by hand: the kernel forgets those of `peer` in IPv6 when the link comes up late.
+    // Neighbours are known, not discovered: discovery needs a link-local address, which comes late on a new link.
     lines.push(
       `route add ${other} dev ${device}`,
       `neighbour add ${other} lladdr ${peerHardware} dev ${device} nud permanent`,
