@@ -1,2 +1,2 @@
-/** What the API server fills in where ClientIP affinity comes without a timeout: three hours (checklist 38). */
+/** The timeout that the API server sets if ClientIP affinity has none: three hours. */
 export const defaultAffinitySeconds = 10_800

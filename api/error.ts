@@ -17,14 +17,14 @@ export type KpngErrorCode =
   | 'usage'
   /** Something that was given to kpng (a file, an object, a message) cannot be understood. */
   | 'invalid'
-  /** A file or an address that must be there is not, or may not be used. */
+  /** A required file or address is missing, or must not be used. */
   | 'unavailable'
-  /** The other side answered, and refused. */
+  /** The other side answered and refused the request. */
   | 'refused'
   /** The machine lacks something that is needed. */
   | 'unsupported'
 
-/** The sentence in an error of any kind. */
+/** The message of an error of any type. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

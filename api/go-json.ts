@@ -9,9 +9,9 @@ import type {
   Service,
 } from './gen/localv1/api_pb.js'
 
-// Scripts written with jq for Go kpng must work unchanged, so this prints what Go's encoding/json printed for its generated
-// structs: Go field names in the order of Go's .proto file, empty fields left out, enums as numbers; a message that is set but
-// empty is {}; SessionAffinity and Endpoints are always there. What kpng adds comes after the fields that Go had.
+// jq scripts for Go kpng must work unchanged, so this prints what Go's encoding/json printed for its generated structs: Go field
+// names in the order of Go's .proto file; no empty fields; enums as numbers; {} for a message that is set but empty; SessionAffinity
+// and Endpoints always. Fields that kpng adds come after the fields of Go kpng.
 
 /** One line of `kpng-json`: a service and its endpoints on this node. */
 export function toGoJson(item: { readonly service: Service; readonly endpoints: readonly Endpoint[] }): string {

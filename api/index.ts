@@ -59,4 +59,11 @@ export {
   serviceOfEndpointPath,
   servicePath,
 } from './paths.js'
-export { isAboutCertificate, parseCertificates, parsePrivateKey, type TlsProblem, tlsProblemOf } from './tls.js'
+export {
+  checkServerName,
+  isAboutCertificate,
+  parseCertificates,
+  parsePrivateKey,
+  type TlsProblem,
+  tlsProblemOf,
+} from './tls.js'

@@ -58,7 +58,7 @@ export interface Cidr {
 
 /**
  * Returns undefined if the text is not a CIDR. Surrounding spaces are removed (the API server accepts them in
- * loadBalancerSourceRanges, checklist 45) and host bits are cleared, both as in kube-proxy.
+ * loadBalancerSourceRanges) and host bits are cleared, both as in kube-proxy.
  */
 export function parseCidr(text: string): Cidr | undefined {
   const trimmed = text.trim()
@@ -83,7 +83,7 @@ export function boundsOf({ address, bits }: Cidr): { first: Uint8Array; last: Ui
 
 /** A set of CIDRs of both families that addresses can be looked up in. */
 export class CidrSet {
-  /** Those that are not inside another one, the shortest prefix first. */
+  /** The CIDRs that are not inside another one, shortest prefix first. */
   readonly cidrs: readonly Cidr[]
   /** The first and the last address of each. */
   readonly #ipv4: { readonly first: number; readonly last: number }[] = []
@@ -92,7 +92,7 @@ export class CidrSet {
   constructor(cidrs: Iterable<Cidr>) {
     const kept: Cidr[] = []
     for (const cidr of [...cidrs].sort((a, b) => a.bits - b.bits || (a.text < b.text ? -1 : 1))) {
-      // Two CIDRs are apart, or one holds the other: the first address of the longer one decides.
+      // Two CIDRs are disjoint, or one contains the other. The first address of the longer one decides.
       if (this.has(cidr.address)) continue
       kept.push(cidr)
       const first = ipv4Number(cidr.address)
@@ -113,7 +113,7 @@ export class CidrSet {
   }
 }
 
-/** The readable CIDRs among texts; the others go to `onBad`. */
+/** The valid CIDRs among texts; `onBad` gets the others. */
 export function parseCidrs(texts: Iterable<string>, onBad: (text: string) => void = () => {}): Cidr[] {
   const cidrs: Cidr[] = []
   for (const text of texts) {
@@ -124,7 +124,7 @@ export function parseCidrs(texts: Iterable<string>, onBad: (text: string) => voi
   return cidrs
 }
 
-/** Canonical addresses by family, sorted and without duplicates. Texts that are not addresses go to `onBad`. */
+/** Canonical addresses by family, sorted and without duplicates. `onBad` gets texts that are not addresses. */
 export function ipSetOf(
   texts: Iterable<string>,
   onBad: (text: string) => void = () => {},
@@ -141,7 +141,7 @@ export function ipSetOf(
 export type UnsafeKind = 'loopback' | 'link-local' | 'unspecified' | 'multicast'
 
 /**
- * Why traffic must not be sent to an address, or taken from it; undefined if the address is safe. The API server refuses such
+ * Why a proxy must not use an address as endpoint or as Service address; undefined if the address is safe. The API server refuses such
  * endpoints too: a proxy connects as the node, so a user who may write EndpointSlices could reach the node's local ports or the
  * cloud's metadata service through it.
  */

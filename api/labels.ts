@@ -1,2 +1,2 @@
-/** The label with which a Node says in which zone it is. */
+/** The label of a Node with the name of its zone. */
 export const zoneLabel = 'topology.kubernetes.io/zone'

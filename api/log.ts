@@ -1,7 +1,7 @@
 export type LogFields = Readonly<Record<string, unknown>>
 
 /**
- * Where kpng logs what it does. Messages are constant sentences, everything that varies is a field. `detail` is shown only
+ * The log of kpng. Messages are constant sentences; everything that varies is a field. `detail` is shown only
  * if the verbosity (`-v`) is at least its level; guard costly fields with `shows`.
  *
  * Levels, as in kube-proxy: 1 connections and set-up, 2 one line per sync, 3 one line per object, 4 one line per connection, 5 and

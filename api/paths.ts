@@ -6,7 +6,7 @@ export const servicePath = (namespace: string, name: string): string => `${names
 /** `namespace/name/key`: an endpoint in a node's view. */
 export const endpointPath = (service: string, key: string): string => `${service}/${key}`
 
-/** The service that an endpoint's path belongs to, or undefined when it is no endpoint path. */
+/** The Service of an endpoint's path, or undefined if it is not the path of an endpoint. */
 export function serviceOfEndpointPath(path: string): string | undefined {
   const first = path.indexOf('/')
   const second = first < 0 ? -1 : path.indexOf('/', first + 1)
@@ -29,7 +29,7 @@ export interface GlobalPath {
 export const globalPath = ({ namespace = '', name = '', source = '', key = '' }: Partial<GlobalPath>): string =>
   `${namespace}|${name}|${source}|${key}`
 
-/** The parts of a global path, or undefined when it does not have four. */
+/** The parts of a global path, or undefined if it does not have four. */
 export function parseGlobalPath(path: string): GlobalPath | undefined {
   const parts = path.split('|')
   if (parts.length !== 4) return undefined

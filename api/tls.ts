@@ -1,7 +1,9 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { isIPv6 } from 'node:net'
+import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 
-// Reads PEM texts, and the words in which Node and OpenSSL say why a TLS connection failed. The sentences that people see are
-// made by the callers, who know what the texts are for and what to do next.
+// Parses PEM texts, and the messages of Node and OpenSSL about failed TLS connections. The callers write the sentences for users,
+// because they know what the files are for and what to do next.
 
 const pemCertificate = /-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]*-----END (?:TRUSTED )?CERTIFICATE-----/g
 
@@ -14,7 +16,7 @@ export function parseCertificates(pem: string): X509Certificate[] {
   throw new Error('it must be PEM with "BEGIN CERTIFICATE"')
 }
 
-/** The private key in a PEM text. Throws an Error that says what the text must be, and nothing of what is in it. */
+/** The private key in a PEM text. Throws an Error that says what the text must be, and never contains the text. */
 export function parsePrivateKey(pem: string): KeyObject {
   try {
     return createPrivateKey(pem)
@@ -24,6 +26,16 @@ export function parsePrivateKey(pem: string): KeyObject {
       isEncrypted ? 'it is encrypted; give it without a passphrase' : 'it must be PEM with "BEGIN PRIVATE KEY"',
     )
   }
+}
+
+/**
+ * Whether a certificate names the host that was connected to; an error if not. Node 22.23 treats an IPv6 address as a host name, which no
+ * certificate has, so IPv6 addresses are compared here as well.
+ */
+export function checkServerName(host: string, certificate: PeerCertificate): Error | undefined {
+  const error = checkServerIdentity(host, certificate)
+  if (!error || !isIPv6(host)) return error
+  return new X509Certificate(certificate.raw).checkIP(host) === undefined ? error : undefined
 }
 
 /** Why a TLS connection failed. */

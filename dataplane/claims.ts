@@ -4,8 +4,8 @@ import type { Frontend } from './frontend.js'
  * Who owns an address and port that several Services ask for:
  * - A cluster IP belongs to its own Service, on all its ports, even if another Service lists it in externalIPs. Otherwise anybody
  *   who may write a Service could take another one's traffic (CVE-2020-8554).
- * - Among equals the Service whose name comes first owns it, whatever the order in which they came. When it goes, the next one
- *   takes over.
+ * - Among other Services, the first by name owns it, in whatever order they were created. When it is deleted, the next one takes
+ *   over.
  */
 export class Claims {
   /** By id. */
@@ -23,7 +23,7 @@ export class Claims {
     else if (kind !== 'nodePort') put(this.#otherIds, address, id)
   }
 
-  /** All frontends of a Service are removed together: a Service keeps its cluster IP, or it does not. */
+  /** All frontends of a Service must be removed together, so that its cluster IPs are consistent. */
   remove(frontend: Frontend): void {
     const { id } = frontend
     const others = this.claimants(id).filter((other) => other !== frontend)
@@ -58,7 +58,7 @@ export class Claims {
     }
   }
 
-  /** The ids whose owner may change when a cluster IP comes or goes. */
+  /** The ids whose owner may change when a cluster IP is added or removed. */
   idsOn(address: string): Iterable<string> {
     return this.#otherIds.get(address) ?? none
   }
@@ -76,7 +76,7 @@ export class Claims {
 
 const none: readonly never[] = []
 
-/** The smaller text owns. */
+/** The frontend with the smaller text is the owner. */
 const rank = ({ kind, service }: Frontend): string => `${kind === 'clusterIP' ? 0 : 1}${service}`
 
 function put(sets: Map<string, Set<string>>, key: string, value: string): void {

@@ -1,6 +1,6 @@
 /**
- * Work that follows syncs, for which no sync waits long. There is one round at a time: what is asked for during a round is done
- * together in the next one, so that each request is followed by a whole round.
+ * Work after syncs that must not delay the next sync for long. There is one round at a time. Requests during a round are done
+ * together in the next one, so that each request is followed by a complete round.
  */
 export class FollowUp<Request, Result> {
   readonly #work: (requests: readonly Request[]) => Promise<Result>
@@ -13,7 +13,7 @@ export class FollowUp<Request, Result> {
     this.#work = work
   }
 
-  /** Resolves when what is asked for has been done. */
+  /** Resolves when the request is done. */
   ask(request: Request): Promise<Result> {
     this.#waiting.push(request)
     if (!this.#round) return this.#begin()
@@ -40,12 +40,11 @@ export class FollowUp<Request, Result> {
 }
 
 /**
- * How long a sync waits for such work. Mostly it is done by then, so that whoever waits for the sync finds it done. If there is a
- * lot to look through, the next changes are more urgent.
+ * How long a sync waits for such work. Usually the work is done by then. If it takes longer, the next changes are more urgent.
  */
 const syncWaitMs = 10
 
-/** The result of the work, or undefined if it goes on. */
+/** The result of the work, or undefined if it takes longer. */
 export async function briefly<Result>(work: Promise<Result>): Promise<Result | undefined> {
   let timer: NodeJS.Timeout | undefined
   const timeUp = new Promise<undefined>((resolve) => {

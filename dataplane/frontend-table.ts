@@ -16,7 +16,7 @@ export interface FrontendChange {
 
 /** What is new since the last `apply`. */
 export interface FrontendChanges {
-  /** Nothing is known of what the data plane holds. Compare it with the whole table. */
+  /** The content of the data plane is unknown. Compare it with the whole table. */
   readonly full: boolean
   /** Exactly the frontends that differ, each once. */
   readonly frontends: readonly FrontendChange[]
@@ -24,7 +24,7 @@ export interface FrontendChanges {
   readonly nodeBefore: NodeFacts | undefined
 }
 
-/** What one node serves: its frontends, kept up to date at the cost of what changed. Every backend builds on it. */
+/** What one node serves: its frontends. An update costs what changed. Every backend builds on it. */
 export class FrontendTable {
   readonly settings: DataplaneSettings
   readonly #log: Log
@@ -72,7 +72,7 @@ export class FrontendTable {
     return this.#services.get(service)?.frontends ?? none
   }
 
-  /** What of a Service is not served, as sentences. */
+  /** Which parts of a Service are not served, as sentences. */
   problemsOf(service: string): readonly string[] {
     const problems = [...(this.#services.get(service)?.problems ?? none)]
     for (const frontend of this.wantedBy(service)) {
@@ -89,7 +89,7 @@ export class FrontendTable {
 
   apply(view: NodeView, changes: Changes, machine: Machine): FrontendChanges {
     const nodeBefore = this.#node
-    // A node that the source does not know has the machine's addresses, and nobody tells when those change.
+    // A node without a Node object has the addresses of the machine, and no event says when they change.
     const mayDiffer = changes.full || changes.node || changes.serviceCidrs || !view.node || nodeBefore === unknownNode
     const node = mayDiffer ? nodeFacts(view, machine, this.settings) : nodeBefore
     this.#node = node === nodeBefore || sameFacts(nodeBefore, node) ? nodeBefore : node
@@ -112,7 +112,7 @@ export class FrontendTable {
     }
   }
 
-  /** What a Service asks for now. A frontend that says the same as before is the same object. */
+  /** What a Service asks for now. A frontend that did not change is the same object as before. */
   #serve(path: string, item: ServiceEndpoints): ServedItem {
     const { frontends, problems } = serviceFrontends(path, item, this.#node, this.settings)
     const known = this.wantedBy(path)

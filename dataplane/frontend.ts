@@ -15,13 +15,13 @@ export interface FrontendEndpoint {
 export interface Audience {
   /** In the order of the view, each address and port once. */
   readonly endpoints: readonly FrontendEndpoint[]
-  /** What happens to a new connection if there is no endpoint. `drop`: others serve it, but a Local policy keeps it from them. */
+  /** What happens to a new connection if there is no endpoint. `drop`: there are endpoints on other nodes, but the policy is Local. */
   readonly otherwise: 'refuse' | 'drop'
 }
 
 /**
- * One way into a Service on this node. A value: it is never changed in place, and two frontends that say the same are the same.
- * A Service with two ports, a cluster IP and a node port has four.
+ * One way into a Service on this node. It is a value: it is never changed in place, and two frontends with equal fields are
+ * interchangeable. A Service with two ports, a cluster IP and a node port has four frontends.
  */
 export interface Frontend extends FrontendAddress {
   /** Unique among the frontends of a node: see `frontendId`. */
@@ -34,7 +34,7 @@ export interface Frontend extends FrontendAddress {
   readonly inside: Audience
   /** For everybody else. The same object as `inside` unless externalTrafficPolicy is Local. */
   readonly outside: Audience
-  /** Endpoints that get no new connections but still serve those they have. UDP flows to them stay. */
+  /** Endpoints that get no new connections but still serve existing ones. UDP flows to them stay. */
   readonly draining: readonly FrontendEndpoint[]
   /** Only clients from these ranges may connect. Undefined: everybody. */
   readonly allowedSources: readonly Cidr[] | undefined
@@ -60,7 +60,7 @@ export function frontendId({ kind, family, address, protocol, port }: FrontendAd
 export const endpointKey = ({ ip, port }: Pick<FrontendEndpoint, 'ip' | 'port'>): string =>
   port === 0 ? ip : hostPort(ip, port)
 
-/** Whether two frontends say the same. */
+/** Whether two frontends are equal. */
 export function sameFrontend(a: Frontend, b: Frontend): boolean {
   return (
     a === b ||

@@ -11,8 +11,8 @@ export interface Machine {
 }
 
 /**
- * This node, as all frontends see it. One value that the frontends share: when an address of the node changes, this changes and
- * the node ports do not.
+ * What all frontends share about this node. When an address of the node changes, this value changes and the frontends of node ports
+ * do not.
  */
 export interface NodeFacts {
   /** The families that the machine can serve. */
@@ -24,7 +24,7 @@ export interface NodeFacts {
   readonly addresses: readonly string[]
   /** Where node ports are open. A family without a CIDR: nowhere. */
   readonly nodePortCidrs: Readonly<Record<Family, readonly Cidr[]>>
-  /** The sources that are pods, if addresses tell. */
+  /** The addresses of pods, if pods are recognised by address. */
   readonly pods: CidrSet
   /** The addresses of the node and of its own pods: an endpoint there is local, even if the source did not say so. */
   readonly onNode: CidrSet
@@ -64,7 +64,7 @@ export function nodeFacts(view: NodeView, machine: Machine, settings: DataplaneS
 /** Whether a client is inside the cluster: a pod, or this node. Its traffic ignores externalTrafficPolicy, as in kube-proxy. */
 export const isInside = (node: NodeFacts, ip: string): boolean => node.onNode.has(ip) || node.pods.has(ip)
 
-/** Whether two facts lead to the same frontends. The ranges of node ports and Services are not part of a frontend. */
+/** Whether two nodes have the same frontends. The ranges of node ports and Services are not part of a frontend. */
 export const sameForFrontends = (a: NodeFacts, b: NodeFacts): boolean =>
   a.families.join() === b.families.join() &&
   a.addresses.join() === b.addresses.join() &&

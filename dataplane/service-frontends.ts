@@ -20,7 +20,7 @@ import type { DataplaneSettings } from './settings.js'
 export interface ServiceFrontends {
   /** Each address, protocol and port once. */
   readonly frontends: readonly Frontend[]
-  /** What of it cannot be served, as sentences without the Service's name. */
+  /** What cannot be served, as sentences without the Service's name. */
   readonly problems: readonly string[]
 }
 
@@ -38,7 +38,7 @@ export function serviceFrontends(
   return { frontends: [...builder.frontends.values()], problems: [...problems] }
 }
 
-/** Collects the frontends of one Service. The first one with an id counts: two ports with one number, an IP that is listed twice. */
+/** Collects the frontends of one Service. If two have the same id (two ports with one number, an IP listed twice), the first counts. */
 class Builder {
   readonly frontends = new Map<string, Frontend>()
   readonly #path: string
@@ -121,7 +121,7 @@ class Builder {
     return this.#item.service.externalTrafficToLocal ? 'node' : 'always'
   }
 
-  /** Load-balancer IPs come before external IPs: an address that is both is guarded by the source ranges. */
+  /** Load-balancer IPs come before external IPs: the source ranges must apply to an address that is both. */
   #addresses(family: Family): Pick<FrontendAddress, 'kind' | 'address'>[] {
     const { ips } = this.#item.service
     // Most Services have one family, and this runs for each Service and family of a large cluster.
@@ -141,7 +141,7 @@ class Builder {
     return [...found].map(([address, kind]) => ({ kind, address }))
   }
 
-  /** The API server allocates cluster IPs. Other addresses are whatever somebody wrote into the Service or its status. */
+  /** The API server allocates cluster IPs. Other addresses can be anything that a user wrote into the Service or its status. */
   #mayServe(ip: string): boolean {
     const unsafe = unsafeKindOf(ip)
     if (unsafe && !(unsafe === 'loopback' && this.#settings.allowLoopback)) {
@@ -157,7 +157,7 @@ class Builder {
 
   /**
    * The sources that the filters for an address allow; undefined if no filter restricts its family. As in kube-proxy, CIDRs of
-   * only the other family do not restrict it. A filter without a CIDR does, and so does an unreadable one: whoever wrote it
+   * only the other family do not restrict it. A filter without a CIDR restricts it, and so does an unreadable CIDR, because its author
    * wanted a restriction.
    */
   #allowedSources({ kind, family, address }: FrontendAddress): readonly Cidr[] | undefined {
@@ -178,14 +178,14 @@ class Builder {
     }
     if (!isRestricted) return undefined
     const allowed = new CidrSet(cidrs)
-    // If the address is on an interface of the node as well, the node's own packets to it carry it as their source.
+    // If the address is also on an interface of the node, the node's own packets to it have it as their source.
     if (!this.#node.addresses.some((own) => allowed.has(own))) return allowed.cidrs
     const own = parseCidr(`${address}/${family === 'IPv4' ? 32 : 128}`)
     return new CidrSet(own ? [...cidrs, own] : cidrs).cidrs
   }
 }
 
-/** A node port is open in the families of the Service's cluster IPs. One without cluster IPs is open in all. */
+/** A node port is open in the families of the Service's cluster IPs; without cluster IPs, in all families. */
 function hasFamily({ ips }: localv1.Service, family: Family): boolean {
   const has = (each: Family) => ipsOf(ips?.clusterIps, each).length > 0
   return has(family) || !families.some(has)

@@ -1,8 +1,8 @@
 import { type Cidr, KpngError, parseCidr } from '@kpng/api'
 
-/** How pods of this cluster are told from everybody else: kube-proxy's `detectLocalMode`. */
+/** How pods of this cluster are recognised: kube-proxy's `detectLocalMode`. */
 export type DetectLocal =
-  /** By the CIDRs of all pods of the cluster. A family without a CIDR: pods are not told from others. */
+  /** By the CIDRs of all pods of the cluster. In a family without a CIDR, pods are not recognised. */
   | { readonly mode: 'ClusterCIDR'; readonly cidrs: readonly string[] }
   /** By the pod CIDRs of this node, from its Node object. */
   | { readonly mode: 'NodeCIDR' }
@@ -21,16 +21,16 @@ export interface DataplaneOptions {
   /** Whether `spec.externalIPs` are served. Default true. */
   readonly externalIps?: boolean
   /**
-   * Whether external and load-balancer IPs that are addresses of this node or of a pod are refused. Whoever may write Services
+   * Whether external and load-balancer IPs that are addresses of this node or of a pod are refused. Somebody who may write Services
    * could use them to take over traffic (CVE-2020-8554). Default false, as in kube-proxy.
    */
   readonly protectNodeAndPodIps?: boolean
   /**
-   * Whether endpoints and Service addresses may be on loopback. For playgrounds on one machine only: it opens the node's local
-   * ports to whoever may write Services. Default false.
+   * Whether endpoints and Service addresses may be on loopback. Only for playgrounds on one machine: it opens the node's local ports
+   * to everybody who may write Services. Default false.
    */
   readonly allowLoopback?: boolean
-  /** Whether everything that goes to a cluster IP is masqueraded. Default false. */
+  /** Whether all traffic to cluster IPs is masqueraded. Default false. */
   readonly masqueradeAll?: boolean
   /** Default: `ClusterCIDR` without a CIDR. */
   readonly detectLocal?: DetectLocal
@@ -82,7 +82,7 @@ function checkedCidr(text: string, option: string, otherwise = ''): Cidr {
   )
 }
 
-/** Interface names become part of rules, so nothing but a name may pass. */
+/** Interface names become part of rules, so only valid names are accepted. */
 function checkedDetectLocal(detectLocal: DetectLocal): DetectLocal {
   const name =
     detectLocal.mode === 'BridgeInterface'

@@ -26,15 +26,15 @@ export interface StaleFlowRemovalOptions {
 
 interface Request {
   readonly checks: readonly FlowCheck[]
-  /** How often these were looked for before. */
+  /** How often this was tried before. */
   readonly looks: number
 }
 
-/** A packet that was on its way when the rules changed makes its flow after the first look; and a look may fail. */
+/** A packet that was on its way when the rules changed can create its flow after the first look, and a look can fail. */
 const maxLooks = 3
 const nextLookMs = 1000
 
-/** Deletes the UDP flows of endpoints that no longer serve. The kernel's table may be long; syncs go on meanwhile. */
+/** Deletes the UDP flows of endpoints that no longer serve. The kernel's table may be long, so syncs do not wait for it. */
 export class StaleFlowRemoval {
   readonly #options: StaleFlowRemovalOptions
   readonly #rounds = new FollowUp<Request, number>((requests) => this.#round(requests))
@@ -44,12 +44,12 @@ export class StaleFlowRemoval {
     this.#options = options
   }
 
-  /** To be called when the data plane no longer gives anybody the endpoints that are gone. Resolves with the number of flows. */
+  /** Call this when the data plane no longer uses the endpoints that are gone. Resolves with the number of deleted flows. */
   remove(checks: readonly FlowCheck[]): Promise<number> {
     return this.#rounds.ask({ checks, looks: 0 })
   }
 
-  /** Looks no more. Resolves when a look that is under way is done. */
+  /** Stops. Resolves when a look in progress is done. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#rounds.settled()
@@ -70,7 +70,7 @@ export class StaleFlowRemoval {
     setTimeout(again, nextLookMs).unref()
   }
 
-  /** A flow that stays where it should not is worth a warning, not a failed sync. */
+  /** A flow that could not be deleted is a warning, not a failed sync. */
   async #look(requests: readonly Request[]): Promise<{ removed: number; failed: boolean }> {
     const { table, deleteFlows, onRemoved, log } = this.#options
     const isFirst = requests.some(({ looks }) => looks === 0)
@@ -88,8 +88,7 @@ export class StaleFlowRemoval {
       }
     } catch (error) {
       const fields = { error: messageOf(error) }
-      if (isFirst)
-        log.warn('Stale UDP flows could not be deleted; they end by themselves when their clients pause', fields)
+      if (isFirst) log.warn('Cannot delete stale UDP flows; they end when their clients pause', fields)
       return { removed, failed: true }
     }
     return { removed, failed: false }

@@ -3,10 +3,10 @@ import type { FrontendAddress } from '@kpng/client'
 import { endpointKey, type Frontend, type FrontendEndpoint, frontendId } from './frontend.js'
 import type { FrontendChange, FrontendTable } from './frontend-table.js'
 
-// A UDP client that keeps its port stays with the endpoint that its first packet was given for as long as it sends: to the
-// kernel all of it is one flow. When that endpoint is gone the flow must go too, so that the next packet gets another one. TCP
-// needs nothing of the kind, because its connections end. As in kube-proxy, a flow stays while its endpoint exists and serves,
-// also if it is terminating or no longer chosen for new clients, so that sessions can drain.
+// A UDP client that keeps its port is one flow to the kernel, and stays with the endpoint of its first packet for as long as it
+// sends. When that endpoint is gone, the flow must be deleted, so that the next packet gets another endpoint. TCP does not need this,
+// because its connections end. As in kube-proxy, a flow stays while its endpoint exists and serves, even if the endpoint is
+// terminating or no longer used for new clients, so that sessions can drain.
 
 /** A UDP flow in the kernel's connection table. */
 export interface Flow {
@@ -16,7 +16,7 @@ export interface Flow {
   readonly destination: string
   /** The port that the client sends to. */
   readonly destinationPort: number
-  /** Who answers. */
+  /** The address that answers. */
   readonly answeredBy: string
   /** The port of the endpoint. */
   readonly answeredByPort: number
@@ -37,7 +37,7 @@ export const flowChecks = (changes: Iterable<FrontendChange>): FlowCheck[] => {
   return checks
 }
 
-/** Everywhere: after a start, nobody knows what changed while no one was looking. */
+/** All checks, for after a start: it is unknown what changed before. */
 export const allFlowChecks = (table: FrontendTable): FlowCheck[] => [...table.all()].filter(carriesUdp)
 
 const carriesUdp = ({ protocol }: FlowCheck): boolean => protocol === 'udp' || protocol === 'any'
@@ -49,7 +49,7 @@ function mayLeaveStaleFlows(before: Frontend | undefined, after: Frontend | unde
   return servingEndpoints(before).some((endpoint) => !kept.has(endpointKey(endpoint)))
 }
 
-/** Tells the flows under some checks that must go, by what the table says at that moment. */
+/** Whether a flow under one of the checks must be deleted, according to the table at this moment. */
 export function staleness(checks: Iterable<FlowCheck>, table: FrontendTable): (flow: Flow) => boolean {
   const serving = new Map<string, ReadonlySet<string> | undefined>()
   for (const check of checks) {
@@ -58,7 +58,7 @@ export function staleness(checks: Iterable<FlowCheck>, table: FrontendTable): (f
   }
   const isStaleFor = (id: string, { answeredBy: ip, answeredByPort: port, isRedirected }: Flow): boolean => {
     const keys = serving.get(id)
-    // The frontend is gone: what was not redirected was never ours.
+    // The frontend is gone. A flow that was not redirected never went through it.
     if (keys === undefined) return isRedirected
     return !keys.has(endpointKey({ ip, port })) && !keys.has(ip)
   }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Bits of a set of capabilities (linux/capability.h): those that kpng has a use for. */
+/** The capabilities that kpng uses, as bit numbers (linux/capability.h). */
 const bits = {
   CAP_NET_BIND_SERVICE: 10,
   CAP_NET_ADMIN: 12,
@@ -14,7 +14,7 @@ const bits = {
 export type Capability = keyof typeof bits
 
 /**
- * Whether this process has a capability in effect. Undefined if that cannot be found out, for instance because this is not Linux.
+ * Whether this process has a capability in effect. Undefined if that is unknown, for instance because this is not Linux.
  * @param status the text of /proc/self/status; for tests
  */
 export function hasCapability(capability: Capability, status = ownStatus()): boolean | undefined {
@@ -22,7 +22,7 @@ export function hasCapability(capability: Capability, status = ownStatus()): boo
   return effective === undefined ? undefined : ((BigInt(`0x${effective}`) >> BigInt(bits[capability])) & 1n) === 1n
 }
 
-/** What to do after the kernel said EPERM or EACCES, as a sentence. */
+/** What to do after EPERM or EACCES, as a sentence. */
 export function rightsAdvice(capability: Capability, status = ownStatus()): string {
   if (!hasCapability(capability, status)) return `Run kpng as root, or give it the capability ${capability}.`
   return `kpng has the capability ${capability}, so something else forbids it: a user namespace, seccomp, or a security module.`

@@ -7,17 +7,17 @@ import { attributesOf, forEachAttribute, type Message, netfilterHeaderLength } f
 
 export type FlowProtocol = 'tcp' | 'udp' | 'sctp'
 
-/** A connection, or what the kernel takes for one. Addresses are canonical texts. */
+/** A connection in the kernel's connection table. Addresses are canonical texts. */
 export interface Flow {
   readonly family: Family
   readonly protocol: FlowProtocol
   /** The client. */
   readonly source: string
   readonly sourcePort: number
-  /** Whom the client addressed. */
+  /** Where the client sent to. */
   readonly destination: string
   readonly destinationPort: number
-  /** Who answers: another address than the destination if the flow was redirected. */
+  /** The address that answers. It differs from the destination if the flow was redirected. */
   readonly answeredBy: string
   readonly answeredByPort: number
   /** A rule changed the destination. */
@@ -42,8 +42,8 @@ const filterByDestinationPort = 1 << 5
 const statusDestinationChanged = 1 << 5
 
 /**
- * Lets the kernel list only the flows of a protocol, to a port if one is given. There is no filter by address: kernels up to 6.18
- * at least list, for an IPv6 address, the flows to all other addresses.
+ * Makes the kernel list only the flows of a protocol, and of a port if one is given. There is no filter by address, because kernels
+ * up to at least 6.18 invert it for IPv6: they list the flows to all other addresses.
  */
 export function writeFilter(buffer: MessageBuffer, protocol: FlowProtocol, port: number | undefined): void {
   buffer.nested(attribute.ORIGINAL, () =>
@@ -119,7 +119,7 @@ function directionIn(bytes: Buffer, start: number, end: number, family: Family):
   return direction
 }
 
-/** Enough to name a flow to the kernel: attributes under which it was listed, as bytes. */
+/** The attributes that identify a flow to the kernel, as bytes of its list entry. */
 export type FlowName = readonly (readonly [type: number, value: string])[]
 
 export function nameOf(message: Message): FlowName {

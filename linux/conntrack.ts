@@ -38,15 +38,15 @@ const DELETE = typeOf(2)
 
 const protocolFamily: Readonly<Record<Family, number>> = { IPv4: NFPROTO_IPV4, IPv6: NFPROTO_IPV6 }
 
-/** Each list makes the kernel walk through the whole table. With more ports than this, one list of the protocol costs less. */
+/** Each list makes the kernel walk the whole table. With more ports than this, one list of the whole protocol costs less. */
 const maxLists = 8
 
-/** The process may do something else after this many deletions. */
+/** The event loop gets a turn after this many deletions. */
 const deletionsAtOnce = 100
 
 /**
- * The flows of a selection. Other work of the process goes on while a long table is read. Rejects with a `KpngError` each time if
- * the table cannot be read here.
+ * The flows of a selection. Reading a long table does not block the process. Rejects with a `KpngError` if the table cannot be read
+ * here.
  */
 export async function listFlows(selection: FlowSelection): Promise<Flow[]> {
   const flows: Flow[] = []
@@ -54,7 +54,7 @@ export async function listFlows(selection: FlowSelection): Promise<Flow[]> {
   return flows
 }
 
-/** Deletes the flows of a selection that are stale. Resolves with how many there were; a flow that ended by itself is not counted. */
+/** Deletes the stale flows of a selection. Resolves with their number; a flow that ended meanwhile is not counted. */
 export function deleteFlows(selection: FlowSelection, isStale: (flow: Flow) => boolean): Promise<number> {
   return withSocket(async (socket) => {
     const stale: FlowName[] = []
@@ -94,8 +94,8 @@ async function readFlows(socket: NetlinkSocket, selection: FlowSelection, take: 
 }
 
 /**
- * Reads one list, filtered by the kernel: to read 100,000 flows takes half a second, to walk past them a hundredth of that. Kernels
- * before 5.8 ignore filters and others may refuse them, so each flow is looked at here too.
+ * Reads one list, filtered by the kernel. Reading 100,000 flows takes half a second; skipping them in the kernel takes a hundredth of
+ * that. Kernels before 5.8 ignore filters and others may refuse them, so each flow is checked here too.
  */
 async function readList(
   socket: NetlinkSocket,
@@ -133,7 +133,7 @@ async function deleteFlow(socket: NetlinkSocket, family: Family, name: FlowName)
   for (const message of socket.receive()) {
     const errno = acknowledgementIn(message)?.errno
     if (errno === 0) return true
-    // It ended by itself meanwhile.
+    // The flow ended meanwhile.
     if (errno === ENOENT) return false
     if (errno !== undefined) throw failure('delete', errno)
   }

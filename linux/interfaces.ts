@@ -7,14 +7,14 @@ export interface InterfaceAddress {
   readonly family: Family
   /** Canonical, without a scope id (`%eth0`). */
   readonly ip: string
-  /** On a loopback interface. Somebody may have put other addresses than 127.0.0.1 and ::1 there. */
+  /** On a loopback interface. It may have other addresses than 127.0.0.1 and ::1. */
   readonly isInternal: boolean
-  /** 169.254.0.0/16 and fe80::/10: known on one link only. */
+  /** 169.254.0.0/16 and fe80::/10: valid on one link only. */
   readonly isLinkLocal: boolean
 }
 
 /**
- * Every address of this machine's interfaces that are up. Reads them anew at each call: interfaces come and go.
+ * Every address of this machine's interfaces that are up. Each call reads them again, because interfaces come and go.
  * @param read for tests
  */
 export function interfaceAddresses(read = networkInterfaces): InterfaceAddress[] {
@@ -36,14 +36,14 @@ export const reachableAddresses = (read = networkInterfaces): string[] =>
     .filter(({ isInternal, isLinkLocal, family }) => !isInternal && !(isLinkLocal && family === 'IPv6'))
     .map(({ ip }) => ip)
 
-/** Whether a canonical address is known on one link only. */
+/** Whether a canonical address is valid on one link only. */
 export const isLinkLocal = (ip: string): boolean => /^(?:169\.254\.|fe[89ab][0-9a-f]:)/.test(ip)
 
 function readOrThrow(read: typeof networkInterfaces): ReturnType<typeof networkInterfaces> {
   try {
     return read()
   } catch (error) {
-    // It takes a socket, which a process without descriptors does not get.
+    // Reading them needs a socket, so this fails if the process has no file descriptors left.
     throw new KpngError('unavailable', `The addresses of this machine cannot be read: ${messageOf(error)}.`, {
       cause: error,
     })

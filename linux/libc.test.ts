@@ -33,5 +33,5 @@ test('on another platform system calls are refused in a sentence', async () => {
   Object.defineProperty(process, 'platform', { value: 'win32' })
   vi.resetModules()
   const { loadLibc } = await import('./libc.js')
-  await expect(loadLibc()).rejects.toThrow('System calls of Linux are needed here, and this is win32.')
+  await expect(loadLibc()).rejects.toThrow('This needs system calls of Linux, and this is win32.')
 })

@@ -9,7 +9,7 @@ export interface Libc {
   getsockname(fd: number, address: Uint8Array, length: Uint8Array): number
   setsockopt(fd: number, level: number, name: number, value: Uint8Array, length: number): number
   send(fd: number, bytes: Uint8Array, length: number, flags: number): number
-  /** The same on another thread. Its errno stays there. */
+  /** The same on another thread. Its errno is not available here. */
   sendAsync(fd: number, bytes: Uint8Array, length: number, flags: number): Promise<number>
   recv(fd: number, bytes: Uint8Array, length: number, flags: number): number
   close(fd: number): number
@@ -26,7 +26,7 @@ let loaded: Promise<Libc> | undefined
 /** Loads koffi once. Rejects if this is not Linux, or if koffi is not installed or has no build for this machine. */
 export function loadLibc(): Promise<Libc> {
   loaded ??= load().catch((error) => {
-    // It may have been a passing want of descriptors or memory.
+    // The process may have run out of descriptors or memory for a moment, so the next call tries again.
     loaded = undefined
     throw error
   })
@@ -35,11 +35,11 @@ export function loadLibc(): Promise<Libc> {
 
 async function load(): Promise<Libc> {
   if (process.platform !== 'linux') {
-    throw new KpngError('unsupported', `System calls of Linux are needed here, and this is ${process.platform}.`)
+    throw new KpngError('unsupported', `This needs system calls of Linux, and this is ${process.platform}.`)
   }
   try {
     const { default: koffi } = await import('koffi')
-    // The program itself: Node is linked with a C library, whatever that library is called here.
+    // null is the program itself. Node is linked with a C library, and this works whatever the library's file name is.
     const library = koffi.load(null)
     const send = library.func('long send(int, const void *, size_t, int)')
     return {

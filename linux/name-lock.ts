@@ -4,7 +4,7 @@ import { KpngError } from '@kpng/api'
 /** The length of an address of a unix socket. Some versions of Node pad a name to it, others do not, so it is padded here. */
 const nameBytes = 108
 
-/** An answer takes no time. A holder that is stopped must not keep the next one waiting. */
+/** A holder answers at once. One that is stopped (SIGSTOP) must not delay the next start. */
 const answerMs = 1000
 
 /** A name that only one process of a network namespace can hold. */
@@ -14,8 +14,8 @@ export interface NameLock {
 
 /**
  * Takes a name, or rejects with a sentence that says who holds it. The lock is an abstract unix socket: it belongs to the network
- * namespace, as rules do, and the kernel frees it when the process ends, however it ends.
- * @param holder what the next one is told, such as `kpng (pid 12) on node a`
+ * namespace, as rules do, and the kernel frees it when the process ends, even after SIGKILL.
+ * @param holder what a second process is told, such as `kpng (pid 12) on node a`
  */
 export async function lockName(name: string, holder: string): Promise<NameLock> {
   const path = `\0kpng/${name}`.padEnd(nameBytes, '\0')

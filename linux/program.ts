@@ -2,14 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import { KpngError, messageOf } from '@kpng/api'
 
-// The one way in which kpng runs a program to its end. No shell is involved. Works on every platform.
+// How kpng runs programs that end by themselves. It uses no shell and works on every platform.
 
 export interface ProgramOptions {
   /** What the program reads on standard input. Default: nothing. */
   readonly input?: string
-  /** A program that takes longer is ended, and the call fails. */
+  /** A program that takes longer is killed, and the call fails. */
   readonly limitMs: number
-  /** A program that prints more is ended, and the call fails. Default 256 MiB. */
+  /** A program that prints more is killed, and the call fails. Default 256 MiB. */
   readonly maxOutputBytes?: number
   /** `inherit`: what the program says on standard error is seen at once, as if this process said it. Default: it is part of the result. */
   readonly stderr?: 'inherit' | 'pipe'
@@ -18,7 +18,7 @@ export interface ProgramOptions {
 }
 
 export interface ProgramResult {
-  /** The exit code; 128 and the number of the signal if a signal ended it, as in a shell. */
+  /** The exit code; 128 plus the number of the signal if a signal ended it, as in a shell. */
   readonly code: number
   /** What it printed on standard output. */
   readonly output: string
@@ -31,12 +31,12 @@ const defaultMaxOutputBytes = 256 * 1024 * 1024
 /** A program has this long between SIGTERM and SIGKILL. */
 const killDelayMs = 2000
 
-/** Something that the program left running may hold its pipes open; they are read until they are quiet for this long. */
+/** A child that the program left running may keep its pipes open. They are read until nothing came for this long. */
 const quietPipesMs = 200
 
 /**
- * Runs a program to its end. A program that fails has a result too: look at its code. Rejects with a `KpngError` if the program
- * cannot be started, takes too long or prints too much; it is not running any more then, unless the kernel cannot end it.
+ * Runs a program until it ends. If the program fails, the call still resolves: check `code`. Rejects with a `KpngError` if the program
+ * cannot be started, takes too long or prints too much; the program has then been killed.
  */
 export function runProgram(command: string, args: readonly string[], options: ProgramOptions): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
@@ -65,16 +65,16 @@ export function runProgram(command: string, args: readonly string[], options: Pr
       child.kill('SIGTERM')
       killTimer = setTimeout(() => {
         child.kill('SIGKILL')
-        // Not even this ends a process that waits inside the kernel, so its end is not waited for.
+        // Even SIGKILL does not end a process that waits inside the kernel, so do not wait for its end.
         settle()
       }, killDelayMs)
     }
     const limitTimer = setTimeout(() => {
-      // If it has ended, only something that it left running still prints.
+      // If it has ended, only a child that it left running still prints.
       if (ended === undefined) stop(tookTooLong(shown, limitMs))
       else settle()
     }, limitMs)
-    // Attached before anything else can fail: after EMFILE there are no streams, and an 'error' that nobody hears ends this process.
+    // Attach this first: after EMFILE there are no streams, and an 'error' event without a listener would end this process.
     child.on('error', (error) => {
       // Also emitted if a signal could not be sent.
       if (child.pid !== undefined) return
@@ -98,7 +98,7 @@ export function runProgram(command: string, args: readonly string[], options: Pr
   })
 }
 
-/** What a program printed. Rejects if it fails, with what it said. */
+/** The output of a program. If the program fails, rejects with its error output. */
 export async function outputOf(command: string, args: readonly string[], options: ProgramOptions): Promise<string> {
   const { code, output, errors } = await runProgram(command, args, options)
   if (code === 0) return output
@@ -125,7 +125,7 @@ function start(
   }
 }
 
-/** Lets go of everything that would keep this process waiting for the child or for those that the child left running. */
+/** Releases everything that would make this process wait for the child, or for children that the child left running. */
 function release(child: ChildProcess): void {
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
   child.unref()
@@ -151,7 +151,7 @@ class Printed {
   }
 }
 
-/** Calls back when nothing came for a while. What lies in the pipes already is read first, however late the timer is. */
+/** Calls back when nothing came for a while. Data that is already in the pipes is read first, even if the timer is late. */
 function whenQuiet(streams: readonly Printed[], callback: () => void): void {
   const total = () => streams.reduce((sum, { bytes }) => sum + bytes, 0)
   const before = total()

@@ -8,15 +8,15 @@ import { addressBytesIn, type TableFamily, tableFamily } from './rules/family.js
 const pair = (family: TableFamily, key: string, endpoint: string): string => `${family} ${key}${endpoint}`
 
 /**
- * Knows which frontends have session affinity, so that a client whose endpoint is gone is released. Packets write the affinity
- * map, so what is in it must be read from the kernel.
+ * Knows which frontends have session affinity, so that a client can be released when its endpoint is gone. The kernel writes the
+ * affinity map itself, so its content must be read from the kernel.
  */
 export class Affinity {
   /** By family and key. */
   readonly #keys = new Set<string>()
   /**
-   * Endpoints that clients from outside lost since `takeLost`, though others may keep them: the policy became Local, or the
-   * endpoint is on another node now. The map does not show where a client is, so all clients of such an endpoint choose again.
+   * Endpoints that clients from outside may no longer use since `takeLost`, although other clients may: the policy became Local, or
+   * the endpoint moved to another node. The map does not say where a client is, so all clients of such an endpoint choose again.
    */
   #lost = new Set<string>()
 
@@ -27,7 +27,7 @@ export class Affinity {
     for (const frontend of table.all()) if (hasAffinity(frontend)) this.#keys.add(idOf(frontend))
   }
 
-  /** Takes in a change. Returns the families in which it may leave clients with an endpoint that is not for them any more. */
+  /** Records a change. Returns the families in which clients may now have an endpoint that they may no longer use. */
   note(changes: readonly FrontendChange[]): TableFamily[] {
     const touched = new Set<TableFamily>()
     for (const { before, after } of changes) {
@@ -58,7 +58,7 @@ export class Affinity {
     return loses
   }
 
-  /** The endpoints that clients from outside lost, for `stale`: their clients are looked for later, and once. */
+  /** The endpoints that clients from outside lost, for `stale`. Each is returned once; its clients are searched for later. */
   takeLost(): ReadonlySet<string> {
     const lost = this.#lost
     this.#lost = new Set()
@@ -69,7 +69,7 @@ export class Affinity {
     return this.#keys.size > 0
   }
 
-  /** What must go from an affinity map: clients of endpoints that do not serve them. */
+  /** What must be removed from an affinity map: clients of endpoints that do not serve them. */
   stale(family: TableFamily, remembered: ElementMap, state: ElementState, lost: ReadonlySet<string>): ElementMap {
     const stale: ElementMap = new Map()
     const addressLength = addressBytesIn[family]

@@ -43,8 +43,8 @@ export function nftBackend(options: NftOptions = {}): FrontendBackend {
 }
 
 /**
- * States: *unknown*, until a full sync has read or made the tables, and again after a failure; *in step* with the kernel, when a
- * change costs what changed; *syncing* in between.
+ * States: *unknown*, until a full sync has read or made the tables, and again after a failure; *in step* with the kernel, so that
+ * only changes are written; *syncing* in between.
  */
 class NftBackend implements FrontendBackend {
   readonly frontends: FrontendTable
@@ -110,7 +110,7 @@ class NftBackend implements FrontendBackend {
     }
   }
 
-  /** The rules stay and go on serving. */
+  /** The rules stay in the kernel and keep working. */
   async close(): Promise<void> {
     clearInterval(this.#driftTimer)
     await this.#clients?.close()
@@ -194,19 +194,21 @@ class NftBackend implements FrontendBackend {
     await writing
   }
 
-  /** Those that have remembered clients, also of Services that no longer have session affinity. */
+  /** Families with remembered clients, including those of Services that no longer have session affinity. */
   #familiesWithAffinity({ families }: Kernel, known: Elements): readonly TableFamily[] {
     if (this.#affinity.isUsed) return families
     const sets = [names.sticky, names.stickyNodePorts]
     return families.filter((family) => sets.some((name) => (known.get(setPath(family, name))?.size ?? 0) > 0))
   }
 
-  /** They cost nothing but a line in a listing, and the next full sync tries again. */
+  /** Unused chains are harmless, and the next full sync tries again. */
   #logUnusedChains(error: unknown): void {
-    this.#settings.log.detail(1, 'Unused chains of session affinity could not be removed', { error: messageOf(error) })
+    this.#settings.log.detail(1, 'Cannot remove unused chains of session affinity; the next full sync tries again', {
+      error: messageOf(error),
+    })
   }
 
-  /** What must be done once the rules no longer give anybody the endpoints that are gone. */
+  /** What must be done when the rules no longer use the endpoints that are gone. */
   async #follow(released: readonly TableFamily[], checks: readonly FlowCheck[], steps?: SyncStep[]): Promise<void> {
     const release = released.length > 0 ? this.#clients?.release(released, this.#affinity.takeLost()) : undefined
     if (this.#settings.deleteStaleFlows && checks.length > 0) {
@@ -243,7 +245,9 @@ class NftBackend implements FrontendBackend {
         const reason = kernel.drift()
         if (reason !== undefined) runner.requestFullSync(reason)
       } catch (error) {
-        log.warn('Changes to the tables by others could not be looked for', { error: messageOf(error) })
+        log.warn('Cannot check whether other programs changed the tables of kpng; trying again', {
+          error: messageOf(error),
+        })
       }
     }
     this.#driftTimer = setInterval(check, driftCheckIntervalMs).unref()

@@ -4,7 +4,7 @@ import type { ElementMap } from './elements/element.js'
 import type { TableFamily } from './rules/family.js'
 import { names, type SetPath, setPath } from './rules/names.js'
 
-/** Our tables, as far as remembered clients go. */
+/** The part of our tables that remembers clients. */
 export interface Remembered {
   readBeside(path: SetPath): Promise<ElementMap>
   removeBeside(remove: Map<SetPath, ElementMap>): Promise<void>
@@ -12,39 +12,39 @@ export interface Remembered {
 
 export interface ClientReleaseOptions {
   readonly kernel: Remembered
-  /** Those of the remembered clients whose endpoint does not serve, as of now, or is among the lost ones. */
+  /** The remembered clients whose endpoint does not serve now, or is among the lost ones. */
   readonly stale: (family: TableFamily, remembered: ElementMap, lost: ReadonlySet<string>) => ElementMap
   readonly onFailure: (families: readonly TableFamily[]) => void
   readonly log: Log
 }
 
-/** A packet may be on its way with an endpoint in the moment in which that goes, and be remembered after we looked. */
+/** A packet may be on its way to an endpoint when that is removed, so its client may be remembered after the first look. */
 const secondLookMs = 1000
 
-/** However long a look takes, the pause before the second one is so many times as long. */
+/** The pause before the second look is this many times as long as the first look took. */
 const pauseToLook = 4
 
-/** Syncs must not wait long for a transaction of ours. */
+/** Clients per transaction: a sync must not wait long for one. */
 const clientsAtOnce = 1000
 
-/** So many transactions may fail in one round because clients went by themselves. Beyond that, something else is wrong. */
+/** A transaction fails if a client expired meanwhile. If more than this many fail in one round, something else is wrong. */
 const maxFailures = 2000
 
 interface Look {
   readonly families: readonly TableFamily[]
-  /** Endpoints whose clients draw again even though they serve: not all of them may stay. See `Affinity`. */
+  /** Endpoints that still serve, but whose clients must draw again because some of them may no longer use it. See `Affinity`. */
   readonly lost: ReadonlySet<string>
   readonly isSecond: boolean
 }
 
 /**
- * Releases the clients of endpoints that went, so that they move to another one. Packets write the map that remembers them, so
- * all of it must be read, which takes a second for 100,000 clients. Syncs go on meanwhile.
+ * Releases the clients of endpoints that are gone, so that they move to another one. The kernel writes the map that remembers them,
+ * so the whole map must be read: one second for 100,000 clients. Syncs do not wait for it.
  */
 export class ClientRelease {
   readonly #options: ClientReleaseOptions
   readonly #looks = new FollowUp<Look, void>((looks) => this.#round(looks))
-  /** Looks that failed in some family. */
+  /** Requests whose look failed in some family. */
   #failed: Look[] = []
   /** Families whose second look is due. */
   readonly #lookAgain = new Set<TableFamily>()
@@ -55,12 +55,12 @@ export class ClientRelease {
     this.#options = options
   }
 
-  /** To be called when the kernel no longer gives anybody the endpoints that went. Resolves when their clients are released. */
+  /** Call this when the rules no longer use the endpoints that are gone. Resolves when their clients are released. */
   async release(families: readonly TableFamily[], lost: ReadonlySet<string>): Promise<void> {
     if (families.length > 0) await this.#looks.ask({ families, lost, isSecond: false })
   }
 
-  /** Tries again what failed. */
+  /** Repeats what failed. */
   retry(): void {
     for (const look of this.#failed.splice(0)) void this.#looks.ask(look)
   }
@@ -78,7 +78,7 @@ export class ClientRelease {
       if (this.#closed) return
       const own = looks.filter(({ families }) => families.includes(family))
       const released = await this.#tryRelease(family, own)
-      // Those who draw again may draw the same endpoint, rightly so: what was lost counts only once.
+      // A client that draws again may correctly draw the same endpoint, so lost endpoints count only once.
       if (released > 0 || own.some(({ isSecond }) => !isSecond)) this.#lookAgain.add(family)
     }
     this.#planSecondLook(performance.now() - startedMs)
@@ -102,7 +102,7 @@ export class ClientRelease {
       if (this.#closed) return 0
       this.#failed.push(...looks.map((look) => ({ ...look, families: [family] })))
       this.#options.onFailure([family])
-      this.#options.log.warn('Clients of endpoints that went could not be released; the next sync tries it again', {
+      this.#options.log.warn('Cannot release the clients of removed endpoints; the next sync tries again', {
         family,
         error: messageOf(error),
       })
@@ -120,7 +120,7 @@ export class ClientRelease {
         await kernel.removeBeside(new Map([[path, new Map(part)]]))
       } catch (error) {
         if (++failures > maxFailures) throw error
-        // One that went by itself fails the whole transaction: the others are in one of the halves.
+        // One client that expired meanwhile fails the whole transaction. Halving finds the others.
         if (part.length === 1) return
         await remove(part.slice(0, part.length >> 1))
         await remove(part.slice(part.length >> 1))

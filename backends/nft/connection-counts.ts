@@ -2,7 +2,7 @@ import { type Log, messageOf } from '@kpng/api'
 import type { ServicePortConnections } from '@kpng/client'
 import { type Frontend, frontendId } from '@kpng/dataplane'
 
-/** The number of first packets that a frontend has seen; undefined if it is not counted yet. */
+/** How many connections were made to a frontend; undefined if they are not counted yet. */
 export type Packets = (frontend: Frontend) => number | undefined
 
 export interface ConnectionCountsOptions {
@@ -13,8 +13,8 @@ export interface ConnectionCountsOptions {
 }
 
 /**
- * Adds up the kernel's counters per service port. The counter of an element begins at 0 again when the element, or the table, is
- * made anew; a total does not fall because of that, as long as its service port exists.
+ * Adds up the kernel's counters per Service port. The counter of an element starts at 0 again when the element or the table is
+ * made again. A total never decreases because of that, as long as its Service port exists.
  */
 export class ConnectionCounts {
   readonly #options: ConnectionCountsOptions
@@ -26,7 +26,7 @@ export class ConnectionCounts {
     this.#options = options
   }
 
-  /** Never rejects: if the counters cannot be read, the last totals are returned. Two calls at once share one answer. */
+  /** Never rejects: if the counters cannot be read, it returns the last totals. Concurrent calls share one result. */
   get = (): Promise<readonly ServicePortConnections[]> => {
     this.#reading ??= this.#update().finally(() => {
       this.#reading = undefined
@@ -38,7 +38,7 @@ export class ConnectionCounts {
     try {
       this.#add(await this.#options.read())
     } catch (error) {
-      this.#options.log.warn('New connections cannot be read; the metrics show what was read before', {
+      this.#options.log.warn('Cannot read the connection counters; the metrics show the last values', {
         error: messageOf(error),
       })
     }

@@ -7,7 +7,7 @@ import type { Kernel } from './kernel/kernel.js'
 import { addressBytesIn, tableFamily } from './rules/family.js'
 import { type ListKind, names, type SetPath, setPath } from './rules/names.js'
 
-/** Reads back what the kernel's sets hold for one frontend, element by element: the cost is that of the frontend. */
+/** Reads back what the kernel's sets hold for one frontend, element by element. The cost depends on this frontend only. */
 export async function readHeld(kernel: Kernel, frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
   const family = tableFamily[frontend.family]
   const key = frontendKey(frontend)

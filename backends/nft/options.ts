@@ -3,7 +3,7 @@ import { type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from
 import { defaultTableName, isForeignTable } from './rules/names.js'
 import type { RuleSettings } from './rules/skeleton.js'
 
-/** Addresses of the loopback never serve node ports. */
+/** Node ports are never served on loopback addresses. */
 export interface NftOptions extends DataplaneOptions {
   /**
    * The name of the tables. Two proxies on one node, such as the main one and a specialised one, need two names. `cleanup`
@@ -12,17 +12,17 @@ export interface NftOptions extends DataplaneOptions {
   readonly tableName?: string
   /** Which bit of the packet mark means "to be masqueraded", 0 to 31. Default 14. */
   readonly masqueradeBit?: number
-  /** Whether forwarded TCP packets that conntrack takes for invalid are dropped. Default true. */
+  /** Whether forwarded TCP packets that conntrack considers invalid are dropped. Default true. */
   readonly dropInvalid?: boolean
   /** Whether IPv6 is served. `auto`: if the host has it. Default `auto`. */
   readonly ipv6?: boolean | 'auto'
-  /** How often changes to our tables by others are looked for, in milliseconds. 0: never. Default 1000. */
+  /** How often kpng checks whether others changed its tables, in milliseconds. 0: never. Default 1000. */
   readonly driftCheckIntervalMs?: number
   /** Whether UDP flows to endpoints that no longer serve are deleted. Default true. */
   readonly deleteStaleFlows?: boolean
   /**
-   * Whether new connections are counted per service port. It costs the first packet of each a lookup, and each address and port
-   * an element. Default false.
+   * Whether new connections are counted per Service port. It costs one lookup for the first packet of a connection, and one element
+   * per address and port. Default false.
    */
   readonly counters?: boolean
   /** The nft program. Default `nft`, found through PATH. */

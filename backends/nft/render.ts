@@ -23,7 +23,7 @@ export function renderRuleset(view: NodeView, options: NftOptions = {}): string 
 
 const everything = { full: true, services: new Map(), node: true, serviceCidrs: true, triggers: [] }
 
-/** Tables, chains and elements as one text: one transaction when nft reads it. */
+/** Tables, chains and elements as one text, which nft executes as one transaction. */
 export function rulesetText(families: readonly TableFamily[], settings: Settings, elements: Elements): string {
   const { tableName } = settings
   const parts: string[] = []

@@ -1,6 +1,5 @@
-import { checkServerIdentity } from 'node:tls'
 import type { ChannelCredentials, ChannelOptions } from '@grpc/grpc-js'
-import { parseIp } from '@kpng/api'
+import { checkServerName, parseIp } from '@kpng/api'
 import { readTlsFiles, type TlsFiles } from '../tls.js'
 
 export interface ChannelSecurity {
@@ -24,7 +23,7 @@ export async function channelSecurity(target: string, tls: TlsFiles | undefined)
   return {
     // The certificate must name the address that is connected to, whatever name stood for it.
     credentials: credentials.createSsl(ca, key, cert, {
-      checkServerIdentity: (_, certificate) => checkServerIdentity(address, certificate),
+      checkServerIdentity: (_, certificate) => checkServerName(address, certificate),
     }),
     options: { 'grpc.ssl_target_name_override': nameForAddresses },
   }

@@ -11,7 +11,7 @@ interface Waiting {
   readonly reject: (error: Error) => void
 }
 
-/** A process inside a namespace that serves and asks there, and whatever else its methods do. */
+/** A process inside a namespace. It acts as server and as client there; its methods say what else it can do. */
 export class Agent<M extends Methods = AgentMethods> {
   readonly name: string
   readonly #child: ChildProcess
@@ -26,7 +26,7 @@ export class Agent<M extends Methods = AgentMethods> {
   }
 
   /**
-   * Starts an agent by a command line. Resolves when it welcomes requests.
+   * Starts an agent with a command line. Resolves when it accepts requests.
    * @param errors where its standard error goes. Default: into the error if it ends.
    */
   static start<M extends Methods = AgentMethods>(
@@ -39,7 +39,7 @@ export class Agent<M extends Methods = AgentMethods> {
     return new Agent<M>(name, child).#whenReady()
   }
 
-  /** Asks for one thing. Several may be asked for at once. */
+  /** Sends one request. Several may be in progress at once. */
   call<Name extends keyof M>(method: Name, ...args: Parameters<M[Name]>): Promise<Awaited<ReturnType<M[Name]>>> {
     if (this.#hasEnded) return Promise.reject(this.#gone())
     const id = ++this.#lastId
@@ -95,7 +95,7 @@ export class Agent<M extends Methods = AgentMethods> {
   }
 }
 
-/** The agent of this package. From the sources the compiled one is taken, since Node must be able to run it. */
+/** The agent of this package. Node cannot run the TypeScript source, so this is always the compiled one. */
 export function agentCommand(): readonly string[] {
   const places = ['agent/main.js', '../dist/lab/agent/main.js'].map((path) =>
     fileURLToPath(new URL(path, import.meta.url)),

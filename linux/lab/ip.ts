@@ -8,7 +8,7 @@ export const ipBatch = (namespace: string | undefined, lines: readonly string[])
     limitMs: 30_000,
   })
 
-/** For the very end of the process, when nothing can be waited for. Goes on after a line that fails. */
+/** For the end of the process, when it can no longer wait. Continues after a line that fails. */
 export function ipBatchNow(lines: readonly string[]): void {
   spawnSync('ip', ['-force', '-batch', '-'], { input: `${lines.join('\n')}\n`, stdio: ['pipe', 'ignore', 'ignore'] })
 }

@@ -43,12 +43,12 @@ export async function sweepLeftovers(): Promise<string[]> {
   return dead
 }
 
-/** Ends whatever still runs in a namespace of a lab: nobody else has a reason to be there. */
+/** Kills all processes in a namespace of a lab. Only processes of the lab run there. */
 export async function endProcessesIn(namespace: string): Promise<void> {
   endAll(await outputOf('ip', ['netns', 'pids', namespace], { limitMs: 10_000 }).catch(() => ''))
 }
 
-/** The same for the very end of the process, when nothing can be waited for. */
+/** The same for the end of the process, when it can no longer wait. */
 export function endProcessesInNow(namespace: string): void {
   endAll(spawnSync('ip', ['netns', 'pids', namespace], { encoding: 'utf8' }).stdout ?? '')
 }
@@ -59,7 +59,7 @@ function endAll(pids: string): void {
     try {
       process.kill(Number(pid), 'SIGKILL')
     } catch {
-      // It ended by itself in the meantime.
+      // It ended meanwhile.
     }
   }
 }

@@ -38,7 +38,7 @@ export function whySkipped(suite: string, ...programs: string[]): string | undef
   return why
 }
 
-/** Without waiting, since it decides which tests there are. */
+/** Synchronous, because it decides which tests are defined. */
 function whyNoKoffi(): string | undefined {
   try {
     createRequire(import.meta.url)('koffi')

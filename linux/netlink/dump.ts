@@ -4,18 +4,18 @@ import { acknowledgementIn, hostOrder, type Message } from './messages.js'
 import type { NetlinkSocket } from './socket.js'
 
 /**
- * After this long the process may do something else. Not after a number of datagrams: for each of them the kernel walks through
- * a set from its beginning, which takes milliseconds if there are 100,000 elements.
+ * The event loop gets a turn after this time. A number of datagrams would not do: for each datagram the kernel walks the set from its
+ * beginning, which takes milliseconds if there are 100,000 elements.
  */
 const atOnceMs = 5
 
 /**
- * Sends a request for a dump and hands over its messages. Resolves with false if what was listed changed meanwhile, so that
- * the list may not be whole.
+ * Sends a request for a dump and passes its messages to `take`. Resolves with false if the listed objects changed meanwhile, so that
+ * the list may be incomplete.
  *
- * A dump can fail at any point: at once (NLMSG_ERROR) or after some of the list (an errno in NLMSG_DONE). `take` is given that
- * message too, so that it can throw an error that names the thing; if it does not throw, the dump rejects.
- * @param aside whether the kernel may look for long until it finds something to list
+ * A dump can fail at once (NLMSG_ERROR) or after a part of the list (an errno in NLMSG_DONE). `take` gets that message too, so that it
+ * can throw an error that names the object. If it does not throw, the dump rejects.
+ * @param aside whether the kernel may search for a long time before it finds something to list
  */
 export async function dump(
   socket: NetlinkSocket,
@@ -31,7 +31,7 @@ export async function dump(
     let any = false
     for (const message of socket.receiveOnce()) {
       any = true
-      // Left from an earlier request whose reader gave up.
+      // An answer to an earlier request whose reader gave up.
       if (message.sequence !== sequence) continue
       if (message.flags & NLM_F_DUMP_INTR) isWhole = false
       const errno = acknowledgementIn(message)?.errno ?? 0
@@ -47,4 +47,4 @@ export async function dump(
 }
 
 const cutShort = (errno: number): KpngError =>
-  new KpngError('unavailable', `The kernel did not finish a list: ${errnoText(errno)}. It is asked again later.`)
+  new KpngError('unavailable', `The kernel did not finish a list: ${errnoText(errno)}. kpng tries again later.`)

@@ -85,7 +85,7 @@ export function* attributesIn(bytes: Buffer, start = 0): Generator<Attribute> {
   }
 }
 
-/** Tells where the value of each attribute is, without the objects that `attributesIn` makes: for lists of 100,000 things. */
+/** Calls back with the position of each attribute's value, without the objects of `attributesIn`: for lists of 100,000 entries. */
 export function forEachAttribute(
   bytes: Buffer,
   start: number,
@@ -113,9 +113,9 @@ export const textOf = (value: Buffer): string => value.toString('latin1').replac
 
 export interface Acknowledgement {
   readonly sequence: number
-  /** 0 if all went well. */
+  /** 0: success. */
   readonly errno: number
-  /** What the kernel says beyond the number; mostly nothing. */
+  /** The kernel's message in addition to the number; often empty. */
   readonly text: string
 }
 
@@ -131,7 +131,7 @@ export function acknowledgementIn({ type, flags, sequence, bytes }: Message): Ac
   return { sequence, errno, text: text ? textOf(text) : '' }
 }
 
-/** An error echoes the request, or only its header, before it says more. The end of a dump echoes nothing. */
+/** An error repeats the request, or only its header, before the details. The end of a dump does not. */
 function extrasAt(bytes: Buffer, isDone: boolean, flags: number): number {
   const afterErrno = netlinkHeaderLength + 4
   if (isDone) return afterErrno

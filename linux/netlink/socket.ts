@@ -23,7 +23,7 @@ import {
 } from './constants.js'
 import { hostOrder, type Message, messagesIn } from './messages.js'
 
-/** More than this is sent on another thread, so that the process goes on while the kernel works. */
+/** Longer messages are sent on another thread, so that the process is not blocked while the kernel works. */
 const asyncFromBytes = 128 * 1024
 
 const receiveBufferBytes = 256 * 1024
@@ -42,13 +42,13 @@ export class AnswersLost extends KpngError {
 export class NetlinkSocket {
   readonly #libc: Libc
   readonly #protocol: string
-  /** -1 after it was closed: the number may belong to somebody else by then. */
+  /** -1 after it was closed, because the number may be reused for another file. */
   #fd: number
   readonly #receiveBuffer = Buffer.allocUnsafe(receiveBufferBytes)
-  /** How the kernel names this socket. Notifications of what this socket changed bear it. */
+  /** The kernel's number for this socket. Notifications about changes by this socket contain it. */
   readonly port: number
   #sendBufferBytes = 0
-  /** Sends that are under way on other threads. */
+  /** Sends in progress on other threads. */
   #sending = 0
   #isClosed = false
 
@@ -70,24 +70,23 @@ export class NetlinkSocket {
     this.#set(SOL_NETLINK, NETLINK_EXT_ACK, 1)
   }
 
-  /** Also receives what a multicast group is told. If that fails, the socket is closed. */
+  /** Also receives the messages of a multicast group. If that fails, the socket is closed. */
   join(group: number, bufferBytes: number): void {
     this.#set(SOL_SOCKET, SO_RCVBUFFORCE, bufferBytes)
     if (this.#set(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group) < 0)
       throw this.#closed(this.#error(`join group ${group} of`))
   }
 
-  /** @param aside whether it is sent on another thread: the kernel may work on it for long */
+  /** @param aside whether it is sent on another thread, because the kernel may work on it for a long time */
   async send(bytes: Buffer, aside = bytes.length >= asyncFromBytes): Promise<void> {
     if (bytes.length > this.#sendBufferBytes) {
-      // The kernel takes a message only whole. It doubles what it is given, for its own bookkeeping.
+      // The kernel accepts a message only as a whole. It doubles the given size for its own bookkeeping.
       this.#sendBufferBytes = Math.max(bytes.length, 1024 * 1024)
       this.#set(SOL_SOCKET, SO_SNDBUFFORCE, this.#sendBufferBytes)
     }
     if (aside) {
       if ((await this.#sendAside(bytes)) === bytes.length) return
-      // The reason stayed on the other thread. Nothing was changed by a message that was not taken, so it is simply sent
-      // again from here.
+      // The errno is on the other thread. A message that was not accepted changed nothing, so it is sent again from this thread.
     }
     if (this.#libc.send(this.#fd, bytes, bytes.length, 0) < 0) throw this.#error(`send ${bytes.length} bytes to`)
   }
@@ -102,7 +101,7 @@ export class NetlinkSocket {
     }
   }
 
-  /** What is there to be read, without waiting. */
+  /** The messages that can be read without waiting. */
   *receive(): Generator<Message> {
     for (;;) {
       const bytes = this.receiveSome()
@@ -129,7 +128,7 @@ export class NetlinkSocket {
     }
   }
 
-  /** May be called twice. Waits for sends on other threads: they would hit whoever is given the descriptor next. */
+  /** May be called twice. Waits for sends on other threads: otherwise they could go to a file that reuses the descriptor. */
   close(): void {
     this.#isClosed = true
     if (this.#sending > 0 || this.#fd < 0) return
@@ -137,7 +136,7 @@ export class NetlinkSocket {
     this.#fd = -1
   }
 
-  /** For errors after which the socket is of no use. */
+  /** For errors after which the socket cannot be used. */
   #closed(error: KpngError): KpngError {
     this.close()
     return error
@@ -149,7 +148,7 @@ export class NetlinkSocket {
     return this.#libc.setsockopt(this.#fd, level, name, bytes, bytes.length)
   }
 
-  /** Reads the errno of the call that failed, so nothing may be called in between. */
+  /** Reads the errno of the failed call, so no other call may come in between. */
   #error(what: string): KpngError {
     const errno = this.#libc.errno()
     return new KpngError('unavailable', `Cannot ${what} ${this.#protocol}: ${errnoText(errno)}.${hintFor(errno)}`)

@@ -27,7 +27,7 @@ export function programPath(name: string): string {
   return `${folder}${name}-${process.pid}-${++count}.mjs`
 }
 
-/** Puts a TypeScript file and all that it imports into one file, for a Node that knows neither TypeScript nor our packages. */
+/** Puts a TypeScript file and everything it imports into one file that Node can run without our packages. */
 export async function bundle(entry: URL, outfile: string): Promise<void> {
   await build({ ...options, entryPoints: [fileURLToPath(entry)], outfile })
 }

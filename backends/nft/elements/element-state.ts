@@ -15,8 +15,8 @@ export interface ElementStateOptions {
 }
 
 /**
- * What should be in the kernel. It is kept small: not the elements, only what cannot be worked out again from the frontends.
- * That is which endpoint has which slot, and how many frontends ask for a shared element.
+ * What should be in the kernel. To save memory it does not keep the elements, only what cannot be derived from the frontends: which
+ * endpoint has which slot, and how many frontends need a shared element.
  */
 export class ElementState {
   readonly #options: ElementStateOptions
@@ -67,7 +67,7 @@ export class ElementState {
     }
   }
 
-  /** What a change makes different in the kernel. */
+  /** What must be written to the kernel after a change. */
   change({ frontends, nodeBefore }: FrontendChanges, { node }: FrontendTable): Transaction {
     return this.#change(frontends, nodeBefore && node)
   }
@@ -124,7 +124,7 @@ export class ElementState {
     const known = this.#limits.get(id)
     if (limit && known !== limit.problem) {
       this.#limits.set(id, limit.problem)
-      this.#options.log.warn('nftables cannot do all that a Service asks for', {
+      this.#options.log.warn('nftables cannot serve all of a Service', {
         service: frontend.service,
         frontend: id,
         reason: limit.problem,
@@ -152,7 +152,7 @@ function* inParts<Item>(items: Iterable<Item>, size: number): Generator<Item[]> 
   yield part
 }
 
-/** The number of frontends that ask for an element: it comes with the first of them and goes with the last. */
+/** The number of frontends that need an element. It is added with the first of them and removed with the last. */
 class SharedElements {
   readonly #counts = new Map<SetPath, Map<string, number>>()
   /** Whether an element was there before the first change since the last `settle`. */
@@ -169,7 +169,7 @@ class SharedElements {
     }
   }
 
-  /** Adds to a transaction what came and what went since the last call. */
+  /** Adds to a transaction what was added and removed since the last call. */
   settle(transaction: Transaction): void {
     for (const [path, keys] of this.#touched) {
       for (const [key, was] of keys) {
@@ -180,7 +180,7 @@ class SharedElements {
     this.#touched.clear()
   }
 
-  /** Everything that was counted so far, which is taken to be in place already. */
+  /** Everything that was counted so far. It counts as written from now on. */
   *all(): Generator<[SetPath, string]> {
     this.#touched.clear()
     for (const [path, counts] of this.#counts) for (const key of counts.keys()) yield [path, key]

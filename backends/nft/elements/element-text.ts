@@ -54,7 +54,7 @@ export function dataText(path: SetPath, data: string): string {
 export const elementText = (path: SetPath, key: string, data: string): string =>
   data === '' ? keyText(path, key) : `${keyText(path, key)} : ${dataText(path, data)}`
 
-/** Elements of one command: long enough to be quick, short enough to be read. */
+/** Elements per command: enough to be fast, few enough to be readable. */
 const elementsPerCommand = 500
 
 /** `add element` or `delete element` commands for a set. */

@@ -4,9 +4,9 @@ import type { Protocol } from '@kpng/client'
 import type { TableFamily } from '../rules/family.js'
 import { findShape, type SetPath, splitSetPath } from '../rules/names.js'
 
-// Addresses, ports and slots as the kernel holds them: byte strings with one character per byte. Such strings compare, sort and
-// serve as map keys, what is read from the kernel compares with what is wanted without parsing, and writing one is a copy. Only
-// elements/ and kernel/ know them. Each field of a concatenation is padded to four bytes.
+// Addresses, ports and slots in the kernel's format: byte strings with one character per byte. Such strings can be compared, sorted
+// and used as map keys. What is read from the kernel can be compared without parsing, and writing one is a copy. Only elements/ and
+// kernel/ use them. Each field of a concatenation is padded to four bytes.
 
 export function addressBytes(ip: string): string {
   const number = ipv4Number(ip)
@@ -122,7 +122,7 @@ export function countElements(elements: Elements): number {
   return count
 }
 
-/** What one commit changes, all or nothing: first everything in `remove` goes, then everything in `add` comes. */
+/** What one commit changes, all or nothing: first `remove` is removed, then `add` is added. */
 export interface Transaction {
   readonly remove: Elements
   readonly add: Elements
@@ -136,8 +136,8 @@ export const isEmpty = ({ remove, add }: Transaction): boolean => remove.size ==
 export const operationCount = ({ remove, add }: Transaction): number => countElements(remove) + countElements(add)
 
 /**
- * Adds to a transaction what leads from one state to the other. The kernel does not change the data of an element in place:
- * the element is removed and added again, which no packet sees.
+ * Adds to a transaction the difference between two states. The kernel cannot change the data of an element in place: the element is
+ * removed and added again in one transaction, so no packet sees it missing.
  */
 export function addDifference(transaction: Transaction, before: Elements, after: Elements): void {
   for (const [path, old] of before) {
@@ -147,7 +147,7 @@ export function addDifference(transaction: Transaction, before: Elements, after:
   for (const [path, now] of after) {
     const old = before.get(path)
     if (!old && !transaction.add.has(path)) {
-      // All of it is new, as at the start. Copying hundreds of thousands of elements would cost time and memory for nothing.
+      // Everything is new, as at the start. Copying hundreds of thousands of elements would waste time and memory.
       transaction.add.set(path, now)
       continue
     }
@@ -164,7 +164,7 @@ export function difference(before: Elements, after: Elements): Transaction {
 /** A chain of one of our tables: `ip remember-60`. */
 export type ChainPath = `${TableFamily} ${string}`
 
-/** The chains that elements go to and that are not part of the skeleton. */
+/** The chains that elements refer to and that are not part of the skeleton. */
 export function chainsNeeded(elements: Elements): Set<ChainPath> {
   const chains = new Set<ChainPath>()
   for (const [path, map] of elements) {

@@ -28,7 +28,7 @@ export function frontendKey({ kind, address, protocol, port }: FrontendAddress):
 export const endpointData = ({ ip, port }: Pick<FrontendEndpoint, 'ip' | 'port'>): string =>
   port === 0 ? addressBytes(ip) : addressBytes(ip) + portBytes(port)
 
-/** Whether clients from outside have a list of their own. Elsewhere one list serves everybody. */
+/** Whether clients from outside have their own list. Otherwise one list serves all clients. */
 export const isLocalPolicy = ({ inside, outside }: Frontend): boolean => inside !== outside
 
 /** The sets and maps that a kind of frontend uses. */
@@ -73,7 +73,7 @@ export function putOwn(elements: Elements, frontend: Frontend, counters: boolean
   const sets = setsOf(frontend)
   const policy = isLocalPolicy(frontend) ? sets.local : sets.external
   if (policy) put(elements, path(policy), key)
-  // A key without an endpoint is refused unless it is here.
+  // A key without an endpoint is refused, unless it is in this set.
   if (outside.endpoints.length === 0 && outside.otherwise === 'drop') put(elements, path(sets.dropped), key)
   const blocks = allowedSources?.flatMap((cidr) => [...blocksOf(tableFamily[frontend.family], rangeOf(cidr))])
   if (blocks?.every(({ bits }) => bits > 0)) {
@@ -98,7 +98,7 @@ export function sharedOf(frontend: Frontend): [SetPath, string][] {
   return shared
 }
 
-/** What nftables cannot do for a frontend, as a sentence. It is served as far as that goes, or not at all. */
+/** What nftables cannot do for a frontend, as a sentence. The frontend is then served in part, or not at all. */
 export function limitOf(frontend: Frontend): { readonly problem: string; readonly isServed: boolean } | undefined {
   const [{ maxEndpoints }] = listKindsOf(frontend)
   if (isWholeAddress(frontend) && frontend.allowedSources) {

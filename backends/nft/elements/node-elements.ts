@@ -10,7 +10,7 @@ export function nodeElements(node: NodeFacts, { masqueradeAll }: { masqueradeAll
   for (const family of node.families) {
     const pods = node.pods.cidrs.filter((cidr) => cidr.family === family)
     putRanges(elements, family, names.pods, pods)
-    // If pods cannot be told from others, nobody is masqueraded on the way to a cluster IP.
+    // If pods cannot be recognised, no client of a cluster IP is masqueraded.
     const unmasqueraded = pods.length > 0 ? pods : parseCidrs([everyAddress[family]])
     if (!masqueradeAll) putRanges(elements, family, names.unmasqueraded, unmasqueraded)
     putRanges(elements, family, names.nodePortAddresses, node.nodePortCidrs[family])

@@ -3,8 +3,8 @@ import { allListKinds, type ListKind, overName, type SetPath, setPath } from '..
 import { type ElementMap, type Elements, mapAt, put, slotBytes, slotOf } from './element.js'
 import type { EndpointList } from './frontend-elements.js'
 
-// The endpoints of a list are numbered 0 … N-1, and a packet draws a number. An endpoint keeps its number as far as possible, so
-// that a change costs what changed and not what exists.
+// The endpoints of a list are numbered 0 … N-1, and a packet draws a number. An endpoint keeps its number if possible, so that the
+// cost of a change depends on what changed.
 
 /**
  * The next numbering: an endpoint that stays keeps its slot; a new one takes the slot of one that left, or the next at the end;
@@ -72,7 +72,7 @@ function putSizes(elements: Elements, { kind, family, key }: Where, count: numbe
   }
 }
 
-/** The slots that elements of the kernel show, by list. A gap, which only drift can make, is an empty string. */
+/** The slots of the elements in the kernel, by list. A gap is an empty string; only changes by others can cause one. */
 export function slotsIn(elements: Elements): Slots {
   const found: Slots = new Map()
   for (const [path, map] of elements) {

@@ -2,20 +2,20 @@ import { addressBytesIn, type TableFamily } from '../rules/family.js'
 import { bitsPerStep } from '../rules/source-lengths.js'
 import type { AddressRange } from './element.js'
 
-/** The addresses whose leading bits are those of this one, whose other bits are 0. */
+/** All addresses with the same leading bits as this one. Its other bits are 0. */
 export interface Block {
   readonly bits: number
   readonly address: string
 }
 
-/** The blocks that a range consists of. One of 0 bits is everybody. */
+/** The blocks that a range consists of. A block of 0 bits contains all addresses. */
 export function* blocksOf(family: TableFamily, { first, last }: AddressRange): Generator<Block> {
   for (const digits of prefixesOf(digitsIn(family, first), digitsIn(family, last), bitsPerStep[family])) {
     yield { bits: digits.length * bitsPerStep[family], address: addressOf(family, digits) }
   }
 }
 
-/** The fewest prefixes that cover all numbers from one to another. A digit is a step. */
+/** The fewest prefixes that cover all numbers from one to another. A number is a list of digits of `step` bits. */
 function* prefixesOf(first: readonly number[], last: readonly number[], step: number): Generator<readonly number[]> {
   const highest = 2 ** step - 1
   const common = first.findIndex((digit, index) => digit !== last[index])

@@ -11,31 +11,31 @@ import {
 import { NFNL_SUBSYS_NFTABLES, NFNLGRP_NFTABLES, nftMessage } from './constants.js'
 import { readGeneration } from './generation.js'
 
-/** From this many elements on, the notifications of our own transaction would only overflow the socket that listens. */
+/** The notifications of a transaction with more elements than this would overflow the socket that listens. */
 const unheardFrom = 1000
 
-/** Work of ours that changes the tables. */
+/** A change to the tables by this process. */
 export interface OwnWork {
-  /** Transactions that it makes. */
+  /** How many transactions it takes. */
   readonly transactions: number
-  /** Whether they are made by a command, which the kernel cannot tell from somebody else's. */
+  /** Whether the nft command makes them. Its notifications look like those of other programs. */
   readonly byCommand: boolean
-  /** Elements that are written. */
+  /** How many elements it writes. */
   readonly operations: number
 }
 
 /**
- * Tells the changes of others to our tables from our own. Of ours, some bear the port of our writer; of those that commands make
- * it is known how many there are; and of those that are too large to be listened to, by how much they raise the generation of
- * the kernel's tables.
+ * Distinguishes changes that others make to our tables from our own. Our own are recognised in three ways: those of the writer by
+ * its netlink port, those of nft commands by their number, and those that are too large for notifications by how far they raise
+ * the generation of the kernel's tables.
  */
 export class Drift {
   readonly #watch: DriftWatch
-  /** A change by somebody else that was come across while something else was done. */
+  /** A change by somebody else that was found during other work. */
   #noticed: string | undefined
   #ownTransactions = 0
   #commandsAtWork = 0
-  /** Commands since the last look, each with a port of its own. */
+  /** Commands since the last look. Each has its own netlink port. */
   #commandsHeard = 0
 
   /** @param ownPorts the netlink ports of our writers */
@@ -67,7 +67,7 @@ export class Drift {
       return result
     } finally {
       if (byCommand) this.#commandsAtWork--
-      // We are told of our own changes too; under load they would fill the socket's buffer until the next look at it.
+      // The kernel also reports our own changes. Under load they would fill the buffer of the socket before the next look.
       this.#look()
     }
   }
@@ -84,13 +84,13 @@ export class Drift {
     } finally {
       this.#watch.listen()
       const seen = ((await this.#watch.generation()) - generation) >>> 0
-      // Perhaps it was another table; but nobody listened.
+      // It may have been another table, but notifications were off, so it counts as drift.
       if (seen !== this.#ownTransactions - ownBefore)
         this.#noticed ??= 'somebody else changed tables during a large sync'
     }
   }
 
-  /** Why our tables may not be what we made of them. Says it once. */
+  /** Why our tables may differ from what we wrote. Returns each reason once. */
   take(): string | undefined {
     this.#look()
     const reason = this.#noticed
@@ -98,7 +98,7 @@ export class Drift {
     return reason
   }
 
-  /** While a command is at work, what is told may still be its. */
+  /** While a command runs, a notification may be its own. */
   #look(): void {
     if (this.#commandsAtWork > 0) return
     this.#noticed ??= this.#watch.check(this.#commandsHeard)
@@ -110,22 +110,22 @@ export class Drift {
   }
 }
 
-/** A limit: memory is taken only by what waits to be read. */
+/** An upper limit. Only unread notifications take memory. */
 const bufferBytes = 16 * 1024 * 1024
 
-/** In every message about a thing in a table, whatever the thing is. */
+/** The attribute with the name of the table. It has this number in every kind of message. */
 const TABLE_NAME = 1
 
 /**
- * Listens to what the kernel tells of changes to its tables, and notices those to ours that are not from us. States:
- * *listening*; *paused*, while we change so much that the notifications would only be thrown away.
+ * Listens to the kernel's notifications and notices changes to our tables that are not ours. States: *listening*; *paused*, while we
+ * write so much that the notifications would be lost.
  */
 class DriftWatch {
   readonly #libc: Libc
   readonly #tableName: string
   readonly #ownPorts: readonly number[]
   #socket: NetlinkSocket | undefined
-  /** Apart from the one that listens, on which an answer would have to be looked for among what is told. */
+  /** A separate socket for requests: on the listening one, answers would be mixed with notifications. */
   #asking: NetlinkSocket | undefined
 
   /** @param ownPorts the netlink ports of our writers */
@@ -160,8 +160,8 @@ class DriftWatch {
   }
 
   /**
-   * Why our tables may not be what we made of them, or undefined. Looks at what was told since the last call.
-   * @param commands the number of commands that changed our tables for us meanwhile, each from a port that we do not know
+   * Why our tables may differ from what we wrote, or undefined. Reads the notifications since the last call.
+   * @param commands how many nft commands of ours changed the tables meanwhile, each from an unknown port
    */
   check(commands = 0): string | undefined {
     const ports = new Set<number>()

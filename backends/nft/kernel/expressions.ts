@@ -5,7 +5,7 @@ import { attributesIn, textOf } from '@kpng/linux'
 const EXPRESSION_NAME = 1
 const EXPRESSION_DATA = 2
 
-/** Whether expressions that the kernel tells are these. It tells more of each than it was told: what it took by default. */
+/** Whether expressions read from the kernel are these. The kernel adds attributes with its defaults. */
 export function saysAllOf(told: Buffer, expressions: Buffer): boolean {
   const [kernels, ours] = [[...attributesIn(told)], [...attributesIn(expressions)]]
   return (

@@ -5,7 +5,7 @@ import { nftType } from './set-elements.js'
 
 const GENERATION_ID = 1
 
-/** How many transactions all the kernel's tables have seen, ours and those of others; it starts over at the end of 32 bits. */
+/** The number of transactions on all nftables tables, ours and others'. A 32-bit number that wraps around. */
 export async function readGeneration(socket: NetlinkSocket): Promise<number> {
   const request = new MessageBuffer(1)
   request.beginNetfilter(nftType(nftMessage.GETGEN), 0, 0)
@@ -15,5 +15,5 @@ export async function readGeneration(socket: NetlinkSocket): Promise<number> {
     const id = message.type === nftType(nftMessage.NEWGEN) && findAttribute(attributesOf(message), GENERATION_ID)
     if (id) return id.readUInt32BE(0)
   }
-  throw new KpngError('unavailable', 'The kernel does not tell the generation of its tables. It is asked again later.')
+  throw new KpngError('unavailable', 'The kernel did not return the generation of its tables. kpng tries again later.')
 }

@@ -24,7 +24,7 @@ export class Kernel {
   /** Whether connections are counted. */
   readonly counts: boolean
   readonly #writer: NetlinkWriter
-  /** For what goes on beside syncs, which must not wait for it. */
+  /** For work beside syncs, so that a sync never waits for it. */
   readonly #sideWriter: NetlinkWriter
   readonly #tables: Tables
   readonly #drift: Drift
@@ -57,15 +57,15 @@ export class Kernel {
   }
 
   /**
-   * Makes our tables what they should be, and returns what their sets hold then. Tables that are ours stay as they are. Those of
-   * another version are replaced together with their elements, which `wanted` works out from what was found. Returns undefined if
-   * there were no tables: then they are new and empty.
+   * Makes sure that our tables are right, and returns the content of their sets. A table of this version stays as it is. A table of
+   * another version is replaced together with its elements, which `wanted` derives from what was found. Returns undefined if there
+   * were no tables: then they are new and empty.
    */
   async adopt(
     wanted: (known: Elements) => Elements,
     steps?: SyncStep[],
   ): Promise<{ known: Elements; wanted: Elements } | undefined> {
-    // Before anything is looked at, so that nothing that others do afterwards is missed.
+    // Before anything is read, so that no later change by others is missed.
     this.#drift.restart()
     const { states, extraChains } = await this.#tables.inspect(this.#writer)
     const inState = (state: string) => this.families.filter((family) => states.get(family) === state)
@@ -83,7 +83,7 @@ export class Kernel {
     return { known, wanted: all }
   }
 
-  /** Session affinity outlives the replacement of a table: an upgrade must not send clients to other endpoints. */
+  /** Session affinity survives the replacement of a table: an upgrade must not move clients to other endpoints. */
   async #replace(others: TableFamily[], all: Elements, known: Elements, steps: SyncStep[] | undefined): Promise<void> {
     const remembered = new Map<TableFamily, TimedElements>()
     for (const family of others) remembered.set(family, await this.#rememberedIn(family))
@@ -117,10 +117,10 @@ export class Kernel {
     )
   }
 
-  /** All of it or nothing. Chains that elements go to are made with them. */
+  /** All or nothing. Chains that elements refer to are made in the same transaction. */
   async commit(transaction: Transaction, steps?: SyncStep[]): Promise<void> {
     const operations = operationCount(transaction)
-    // Nothing reaches the kernel for an empty one.
+    // An empty transaction is not sent to the kernel.
     if (operations === 0) return
     const newChains = [...chainsNeeded(transaction.add)].filter((path) => !this.#chains.has(path))
     await asStep(steps, 'transaction', { 'kpng.operations': operations, 'kpng.writer': 'netlink' }, () =>
@@ -129,7 +129,7 @@ export class Kernel {
     for (const path of newChains) this.#chains.add(path)
   }
 
-  /** Removes the chains that none of these elements, which are all there are, goes to. */
+  /** Removes the chains that no element refers to. `elements` are all elements that there are. */
   async removeUnusedChains(elements: Elements): Promise<void> {
     const needed = chainsNeeded(elements)
     const unused = [...this.#chains].filter((path) => !needed.has(path))
@@ -148,7 +148,7 @@ export class Kernel {
     return this.#sideWriter.read(path)
   }
 
-  /** What the elements of a set that counts have counted. May be called during a sync. */
+  /** The counters of the elements of a counting set. May be called during a sync. */
   packetsBeside(path: SetPath): Promise<ReadonlyMap<string, number>> {
     return this.#sideWriter.readPackets(path)
   }
@@ -161,7 +161,7 @@ export class Kernel {
 
   #ownWork = (operations: number): OwnWork => ({ transactions: 1, byCommand: false, operations })
 
-  /** Why our tables may not be what we made of them; undefined if nobody changed them. Says it once. */
+  /** Why our tables may differ from what we wrote; undefined if nobody changed them. Returns each reason once. */
   drift(): string | undefined {
     return this.#drift.take()
   }
@@ -173,12 +173,12 @@ export class Kernel {
   }
 }
 
-/** What is said of a step. May be added to until the step has ended. */
+/** The attributes of a step. More may be added until the step ends. */
 export type StepAttributes = Record<string, string | number | boolean>
 
 const unixMs = (): number => performance.timeOrigin + performance.now()
 
-/** Does a part of a sync. If the sync is traced, the part is added to its steps, even if it failed. */
+/** Runs a part of a sync. If the sync is traced, the part is recorded as a step, even if it fails. */
 export async function asStep<Result>(
   steps: SyncStep[] | undefined,
   name: string,

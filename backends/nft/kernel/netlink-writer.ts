@@ -32,13 +32,13 @@ const ENOENT = 2
 /** How often a set is read again if the ruleset changed during the dump. */
 const dumpAttempts = 5
 
-/** Elements of a set that packets write, and when they go by themselves. */
+/** Elements of a set that the kernel writes itself, with the time at which each expires. */
 export interface TimedElements {
   readonly elements: ElementMap
   readonly times: ReadonlyMap<string, ElementTimes>
 }
 
-/** Brings elements into the kernel's tables and reads them back. Calls are answered one after the other. */
+/** Writes elements to the kernel's tables and reads them back. Calls are processed one after the other. */
 export class NetlinkWriter {
   readonly #socket: NetlinkSocket
   readonly #table: string
@@ -53,12 +53,12 @@ export class NetlinkWriter {
     this.#shapes = shapes
   }
 
-  /** How the kernel names who made our changes. */
+  /** The netlink port under which the kernel reports our changes. */
   get port(): number {
     return this.#socket.port
   }
 
-  /** All of it or nothing; rejects if it was nothing. Chains that elements go to are made with them. */
+  /** All or nothing; rejects if nothing was written. Chains that elements refer to are made in the same transaction. */
   async commit(transaction: Transaction, newChains: readonly ChainPath[]): Promise<void> {
     if (isEmpty(transaction) && newChains.length === 0) return
     await this.#transact(`a transaction of ${operationCount(transaction)} elements`, (buffer) => {
@@ -76,7 +76,7 @@ export class NetlinkWriter {
     )
   }
 
-  /** Removes chains that no element goes to any more, all of them or none. */
+  /** Removes chains that no element refers to any more, all or none. */
   async removeChains(chains: readonly ChainPath[]): Promise<void> {
     await this.#transact(`to remove ${chains.length} chains`, (buffer) => {
       for (const chain of chains) writeChainRemoval(buffer, this.#table, chain)
@@ -111,7 +111,7 @@ export class NetlinkWriter {
     return { elements: reader.finish(), times: reader.times }
   }
 
-  /** What the elements of a set that counts have counted. */
+  /** The counters of the elements of a counting set. */
   async readPackets(path: SetPath): Promise<ReadonlyMap<string, number>> {
     return (await this.#read(path)).packets
   }
@@ -126,7 +126,7 @@ export class NetlinkWriter {
     return elements
   }
 
-  /** Undefined if there is no table of ours. Rejects if it changed each time it was looked at. */
+  /** Undefined if there is no table of ours. Rejects if the table changed during every attempt to read it. */
   outline(family: TableFamily): Promise<TableOutline | undefined> {
     return this.#inTurn(async () => {
       this.#drain()
@@ -147,7 +147,7 @@ export class NetlinkWriter {
     return turn
   }
 
-  /** @param what is done, for the sentence that says that it was not */
+  /** @param what names the work in the error message */
   #transact(what: string, write: (buffer: MessageBuffer) => void): Promise<void> {
     return this.#inTurn(() => this.#transactNow(what, write))
   }
@@ -156,7 +156,7 @@ export class NetlinkWriter {
     const buffer = new MessageBuffer(this.#sequence, 16 * 1024)
     buffer.beginBatch(NFNL_SUBSYS_NFTABLES)
     write(buffer)
-    // The kernel answers only what it is asked to, and failures. With an answer to the last message there is one in any case.
+    // The kernel acknowledges only messages that ask for it, and failures. The last message asks, so there is always an answer.
     buffer.addFlags(NLM_F_ACK)
     const last = buffer.sequence
     buffer.endBatch(NFNL_SUBSYS_NFTABLES)
@@ -166,7 +166,7 @@ export class NetlinkWriter {
     this.#expectAcknowledgement(last, what)
   }
 
-  /** Nothing that was said about an earlier request may be taken for an answer to the next. */
+  /** Removes old answers from the socket, so that none is taken for the answer to the next request. */
   #drain(): void {
     try {
       for (const _ of this.#socket.receive());
@@ -188,7 +188,7 @@ export class NetlinkWriter {
       const said = failure.text ? ` (${failure.text})` : ''
       throw new KpngError(
         'refused',
-        `The kernel refused ${what}: ${errnoText(failure.errno)}${said}. Nothing was changed; it is tried again from what the kernel holds.`,
+        `The kernel refused ${what}: ${errnoText(failure.errno)}${said}. Nothing was changed; kpng compares everything with the kernel and tries again.`,
       )
     }
     if (!done) throw new KpngError('refused', `The kernel did not confirm ${what}.`)
@@ -200,7 +200,7 @@ export class NetlinkWriter {
         const reader = await this.#dump(path)
         if (reader) return reader
       }
-      throw new KpngError('unavailable', `The set "${path}" changed each time it was read. It is tried again later.`)
+      throw new KpngError('unavailable', `The set "${path}" changed each time it was read. kpng tries again later.`)
     })
   }
 
@@ -217,7 +217,7 @@ export class NetlinkWriter {
         throw new KpngError('unavailable', `The set "${path}" cannot be read: ${errnoText(failure.errno)}.`)
       }
     })
-    // What packets write changes at any moment, so that a whole list would be luck.
+    // The kernel may write to such a set at any moment, so a consistent list would be luck.
     return isWhole || shapeOf(splitSetPath(path).name).dynamic ? reader : undefined
   }
 }

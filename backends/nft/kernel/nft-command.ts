@@ -1,7 +1,7 @@
 import { KpngError } from '@kpng/api'
 import { type ProgramResult, runProgram } from '@kpng/linux'
 
-/** An nft that takes longer hangs. Long input needs its time: 10 seconds per megabyte is many times what nft takes. */
+/** If nft takes longer, it hangs. Long input gets 10 seconds per megabyte, many times what nft needs. */
 const limitMsFor = (input: string): number => 30_000 + input.length / 100
 
 /** The nft command. */
@@ -17,10 +17,10 @@ export class NftCommand {
     const { code, errors } = await this.#run(['-f', '-'], text)
     if (code === 0) return
     const reason = firstSentence(errors) || `exit code ${code}`
-    throw new KpngError('refused', `nft refused a transaction: ${reason}. Nothing was changed by it.`)
+    throw new KpngError('refused', `nft refused a transaction: ${reason}. Nothing was changed.`)
   }
 
-  /** Whether nft and the kernel would take a text. */
+  /** Why nft or the kernel would refuse a text; undefined if they would accept it. */
   async check(text: string): Promise<string | undefined> {
     const { code, errors } = await this.#run(['-c', '-f', '-'], text)
     return code === 0 && errors === '' ? undefined : firstSentence(errors) || `exit code ${code}`

@@ -48,7 +48,7 @@ describe.skipIf(whyNoKernel() !== undefined)('the outline of a table', () => {
     const socket = new DisturbedSocket(libc, NETLINK_NETFILTER)
     socket.disturbances = 100
     await expect(readOutline(socket, { family: 'ip', name: 'kpng' })).rejects.toThrow(
-      'The table "ip kpng" changed each time it was looked at.',
+      'The table "ip kpng" changed each time it was read.',
     )
   })
 })

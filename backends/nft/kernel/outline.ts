@@ -18,30 +18,30 @@ import { readGeneration } from './generation.js'
 import { rememberExpressions } from './remember-chain.js'
 import { nftType, protocolFamily } from './set-elements.js'
 
-// What identifies a thing in a table, by the numbers of the attributes that the kernel tells it in. Not handles, which are new
-// each time; not counts; not the comments that the nft command leaves for itself.
+// Which attributes identify an object in a table. Not included: handles, which are new each time; counters; and the comments that
+// the nft command writes for itself.
 
 const table = { get: nftMessage.GETTABLE, name: 1, said: [2] } as const // flags
 const sets = { get: nftMessage.GETSET, name: 2, said: [3, 4, 5, 6, 7, 9, 11, 17, 18] } as const // flags, types, lengths, size, time-out, counters
 const chains = { get: nftMessage.GETCHAIN, name: 3, said: [4, 5, 7, 10] } as const // hook, policy, type, flags
 const rules = { get: nftMessage.GETRULE, name: 2, said: [4] } as const // the chain that it is in; expressions
 
-/** In all messages about things in a table, the attribute with the table's name. */
+/** The attribute with the table's name, in every kind of message. */
 const TABLE = 1
 
-/** What changed while it was looked at is looked at again, so many times. */
+/** How often a table is read again if it changed while it was read. */
 const attempts = 5
 
 interface Thing {
   readonly name: string
-  /** What the kernel says of it, attribute by attribute. */
+  /** Its attributes, as the kernel returned them. */
   readonly said: readonly Buffer[]
 }
 
 /** What a table looks like without its elements. */
 export interface TableOutline {
   readonly sets: ReadonlySet<string>
-  /** The chains that remember clients, and whether their rules are what we write into such chains. */
+  /** The chains that remember clients, and whether their rules are the ones that we write. */
   readonly rememberChains: ReadonlyMap<string, boolean>
   /**
    * Differs if the table's flags, sets, chains, hooks, policies or rules do; not if its elements or counts do. The chains that
@@ -56,17 +56,17 @@ export interface TableAt {
   readonly name: string
 }
 
-/** What is in a table beside elements; undefined if there is no such table. */
+/** The content of a table without elements; undefined if there is no such table. */
 export async function readOutline(socket: NetlinkSocket, at: TableAt): Promise<TableOutline | undefined> {
   for (let attempt = 1; attempt <= attempts; attempt++) {
     const generation = await readGeneration(socket)
     const found = await outlineNow(socket, at)
-    // Several lists make the outline; they belong together when nobody changed anything from the first to the last.
+    // The outline consists of several lists. They are consistent if nobody changed anything between the first and the last.
     if ((await readGeneration(socket)) === generation) return found
   }
   throw new KpngError(
     'unavailable',
-    `The table "${at.family} ${at.name}" changed each time it was looked at. It is tried again later.`,
+    `The table "${at.family} ${at.name}" changed each time it was read. kpng tries again later.`,
   )
 }
 
@@ -117,7 +117,7 @@ async function thingsIn(
     if (failure && failure.errno !== 0) {
       throw new KpngError(
         'unavailable',
-        `The table "${family} ${tableName}" cannot be looked at: ${errnoText(failure.errno)}.`,
+        `The table "${family} ${tableName}" cannot be read: ${errnoText(failure.errno)}.`,
       )
     }
     const values = new Map([...attributesOf(message)].map(({ type, value }) => [type, value]))
@@ -129,7 +129,7 @@ async function thingsIn(
   return found
 }
 
-/** One digest of things that come in any order. */
+/** One digest of objects that may come in any order. */
 const digestOf = (parts: readonly string[]): string =>
   createHash('sha256')
     .update([...parts].sort().join('\0'))

@@ -6,9 +6,9 @@ import { names, rememberedSeconds, splitSetPath } from '../rules/names.js'
 import { nftMessage } from './constants.js'
 import { nftType, protocolFamily } from './set-elements.js'
 
-// The chains that remember clients, expression by expression. They are the only rules made at run time, and they are made here
-// and not by the nft command so that they come in the same transaction as the elements that go to them, and because nft
-// before 1.0.7 fails on a map update with a key as long as that of IPv6. The text form is `rememberRule` in skeleton.ts.
+// The chains that remember clients, expression by expression. These are the only rules that are made at run time. The nft command
+// does not make them for two reasons: they must be in the same transaction as the elements that refer to them, and nft before 1.0.7
+// fails on a map update with a key as long as that of IPv6. The text form is `rememberRule` in skeleton.ts.
 
 const CHAIN_TABLE = 1
 const CHAIN_NAME = 3
@@ -27,7 +27,7 @@ const transportHeader = 2
 const dportOffset = 2
 const dynsetUpdate = 1
 
-/** The registers of four bytes have numbers from here on. Where one of 16 bytes begins, the kernel tells the number of that one. */
+/** The number of the first four-byte register. Where a 16-byte register begins, the kernel returns the number of that one. */
 const firstSmallRegister = 8
 
 const registerNumber = (index: number): number => (index % 4 === 0 ? 1 + index / 4 : firstSmallRegister + index)

@@ -6,10 +6,10 @@ import type { TableFamily } from '../rules/family.js'
 import { skeletonText } from '../rules/skeleton.js'
 import type { NftCommand } from './nft-command.js'
 
-/** The lowest nft that knows maps to an address and a port, and `typeof`. */
+/** The first nft version that supports `typeof` and maps to an address and a port. */
 const lowestNftVersion = [0, 9, 4]
 
-/** Throws if this machine cannot do what is needed; the sentence says what is missing. */
+/** Throws if this machine lacks something; the message says what. */
 export async function checkRequirements(
   nft: NftCommand,
   families: readonly TableFamily[],
@@ -21,11 +21,11 @@ export async function checkRequirements(
       `nftables is a part of Linux, and this is ${process.platform}. Use the userspace backend here.`,
     )
   }
-  // If nobody knows, the kernel will say.
+  // If the capabilities are unknown, the kernel will refuse the first request.
   if (hasCapability('CAP_NET_ADMIN') === false) {
     throw new KpngError('unsupported', `kpng may not change the network here. ${rightsAdvice('CAP_NET_ADMIN')}`)
   }
-  // Asked at once: each answer is a process, and a node waits for its rules.
+  // In parallel: each check is a process, and the node waits for its rules.
   const check = (family: TableFamily) => nft.check(skeletonText(family, { ...settings, tableName: 'kpng-check' }))
   const [version, ...problems] = await Promise.all([nft.version(), ...families.map(check)])
   if (isOlder(version, lowestNftVersion)) {
@@ -50,7 +50,7 @@ function isOlder(version: string, lowest: readonly number[]): boolean {
   return false
 }
 
-/** Each thing that the ruleset needs of the kernel: its configuration option, and the shortest text that needs it. */
+/** The kernel options that the ruleset needs, each with the shortest text that needs it. */
 const probes = (family: TableFamily): readonly (readonly [option: string, chain: string])[] => [
   ['CONFIG_NF_TABLES', ''],
   ['CONFIG_NFT_NAT', 'type nat hook prerouting priority -100;'],
@@ -76,12 +76,12 @@ async function missingFeature(
     if ((await nft.check(text)) === undefined) continue
     return new KpngError(
       'unsupported',
-      `The kernel lacks what ${option} brings (family ${family}). Load its module, or use another kernel.`,
+      `The kernel lacks ${option} (family ${family}). Load its module, or use another kernel.`,
     )
   }
   return new KpngError(
     'unsupported',
-    `The kernel, or nft ${version}, does not take kpng's rules for family ${family}: ${problem}. Update nft, or use another backend.`,
+    `The kernel, or nft ${version}, does not accept kpng's rules for family ${family}: ${problem}. Update nft, or use another backend.`,
   )
 }
 
@@ -92,7 +92,7 @@ export function usableFamilies({ ipv6 }: Settings, log: Log, hostHasIpv6 = hasIp
   if (ipv6 === true) {
     throw new KpngError(
       'unsupported',
-      'IPv6 is asked for, but this host has none. Enable it (net.ipv6.conf.all.disable_ipv6=0), or serve IPv4 only.',
+      'IPv6 is required, but this host has none. Enable it (net.ipv6.conf.all.disable_ipv6=0), or serve IPv4 only.',
     )
   }
   log.info('This host has no IPv6; only IPv4 is served')

@@ -50,7 +50,7 @@ export const nftType = (message: number): number => (NFNL_SUBSYS_NFTABLES << 8) 
 /** The kernel keeps ranges of one field as two elements, and ranges of a concatenation as one with two keys. */
 const isPairOfElements = ({ key, interval }: SetShape): boolean => interval === true && key.length === 1
 
-/** When an element goes by itself, in milliseconds. */
+/** When an element expires, in milliseconds. */
 export interface ElementTimes {
   readonly timeoutMs: bigint
   /** From now. */
@@ -114,7 +114,7 @@ function writeElement(buffer: MessageBuffer, shape: SetShape, key: string, data:
   buffer.endNested(element)
 }
 
-/** Where the range begins, and where the first address after it is. */
+/** The first address of the range, and the first address after it. */
 function writePair(buffer: MessageBuffer, range: string): void {
   const half = range.length / 2
   buffer.nested(LIST_ELEMENT, () => buffer.wrapped(ELEMENT_KEY, DATA_VALUE, range.slice(0, half)))
@@ -154,7 +154,7 @@ export function writeElementsRequest(buffer: MessageBuffer, { table, path }: Set
 export class ElementsReader {
   readonly #shape: SetShape
   readonly #elements: ElementMap = new Map()
-  /** Of sets that packets write. */
+  /** Of sets that the kernel writes itself. */
   readonly times = new Map<string, ElementTimes>()
   /** Of sets that count. */
   readonly packets = new Map<string, number>()
@@ -202,7 +202,7 @@ export class ElementsReader {
   }
 
   finish(): ElementMap {
-    // An end without a beginning is nft's own mark for "nothing below the first range".
+    // nft writes an end without a beginning to mark that nothing is below the first range.
     this.#bounds.sort((a, b) => (a.at === b.at ? Number(b.isEnd) - Number(a.isEnd) : a.at < b.at ? -1 : 1))
     let first: string | undefined
     for (const { at, isEnd } of this.#bounds) {
@@ -220,7 +220,7 @@ function chainIn(bytes: Buffer): string {
   return chain ? textOf(chain) : ''
 }
 
-/** What a counter counted, from the expression of an element. */
+/** The value of a counter, from the expression of an element. */
 function packetsIn(expression: Buffer): number | undefined {
   const data = findAttribute(attributesIn(expression), EXPRESSION_DATA)
   const packets = data && findAttribute(attributesIn(data), COUNTER_PACKETS)

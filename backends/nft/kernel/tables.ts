@@ -10,7 +10,7 @@ import type { TableOutline } from './outline.js'
 /** `ours`: exactly the rules and sets that this version makes. `missing`: no table. `other`: another version, or somebody changed it. */
 export type TableState = 'ours' | 'missing' | 'other'
 
-/** Our tables in the kernel: their rules. The contents of their sets are the writer's. */
+/** The rules of our tables in the kernel. The writer handles the contents of the sets. */
 export class Tables {
   readonly #nft: NftCommand
   readonly #settings: RuleSettings
@@ -24,7 +24,7 @@ export class Tables {
     this.#versions = new Map(families.map((family) => [family, skeletonVersion(family, settings)]))
   }
 
-  /** What is there, and the chains that earlier runs made beyond the skeleton. */
+  /** The state of a table, and the chains that earlier runs added to the skeleton. */
   async inspect(writer: NetlinkWriter): Promise<{ states: Map<TableFamily, TableState>; extraChains: Set<ChainPath> }> {
     const states = new Map<TableFamily, TableState>()
     const extraChains = new Set<ChainPath>()
@@ -44,15 +44,15 @@ export class Tables {
     return isOurs ? 'ours' : 'other'
   }
 
-  /** Makes tables that do not exist, without elements: until those come, everything passes as if there were no table. */
+  /** Makes tables that do not exist, without elements. Until elements are added, all packets pass as if there were no table. */
   async make(families: readonly TableFamily[], writer: NetlinkWriter): Promise<void> {
     await this.#nft.apply(families.map((family) => skeletonText(family, this.#settings)).join(''))
     await this.#seal(families, writer)
   }
 
   /**
-   * Puts new tables with all their elements in the place of old ones, in one transaction. Maps to chains stay empty: nft before
-   * 1.0.7 could not make those chains, so the writer does it right after.
+   * Replaces old tables by new ones with all elements, in one transaction. Maps to chains stay empty: nft before 1.0.7 cannot make
+   * those chains, so the writer adds them right after.
    */
   async replace(families: readonly TableFamily[], elements: Elements, writer: NetlinkWriter): Promise<void> {
     const { tableName } = this.#settings
@@ -68,7 +68,7 @@ export class Tables {
     await this.#seal(families, writer)
   }
 
-  /** Notes in new tables what the kernel made of our text, so that any change to it shows, also after a restart. */
+  /** Records in new tables what the kernel made of our text, so that any change can be detected, even after a restart. */
   async #seal(families: readonly TableFamily[], writer: NetlinkWriter): Promise<void> {
     const parts: string[] = []
     for (const family of families) {
@@ -83,7 +83,7 @@ export class Tables {
 /** The number of transactions that make or replace tables. */
 export const transactionsToMake = 2
 
-/** Those of the elements that `replace` brings. */
+/** The elements that `replace` writes. */
 export function elementsToReplace(elements: Elements, families: readonly TableFamily[]): Elements {
   return new Map(
     [...elements].filter(([path]) => {

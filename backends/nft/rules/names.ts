@@ -1,8 +1,8 @@
 import { addressBytesIn, type TableFamily, tableFamilies } from './family.js'
 import { blockLengths } from './source-lengths.js'
 
-// Every name that kpng puts into the kernel, and what is behind it. There is one table per address family, `ip kpng` and
-// `ip6 kpng`, and both are made alike.
+// Every name that kpng puts into the kernel, and its meaning. There is one table per address family, `ip kpng` and `ip6 kpng`, with
+// the same rules.
 //
 // Short forms used below:
 //   service key    address . protocol . port     a cluster, external or load-balancer IP with a port
@@ -16,7 +16,7 @@ export const defaultTableName = 'kpng'
 export const isForeignTable = (name: string): boolean => /^kpng-userspace(-|$)/.test(name)
 
 export const names = {
-  // Who is served, and how.
+  // Which addresses and ports are served, and how.
   clusterIps: 'cluster-ips', //               address: cluster IPs; what finds no endpoint there is refused
   externalServices: 'external-services', //   service key: external and load-balancer IPs, policy Cluster: masqueraded
   localServices: 'local-services', //         service key: the same, policy Local: who asks decides
@@ -28,7 +28,7 @@ export const names = {
   externalAddresses: 'external-addresses', // address: external and load-balancer IPs, policy Cluster
   localAddresses: 'local-addresses', //       address: the same, policy Local
 
-  // Endpoints: key . slot → address . port. The "local" ones are for askers from outside, under policy Local.
+  // Endpoints: key . slot → address . port. The "local" ones are for clients from outside, under policy Local.
   endpoints: 'endpoints',
   localEndpoints: 'local-endpoints',
   nodePortEndpoints: 'node-port-endpoints',
@@ -36,7 +36,7 @@ export const names = {
   addressEndpoints: 'address-endpoints', //   address . slot → address
   localAddressEndpoints: 'local-address-endpoints',
 
-  // Keys without an endpoint for some asker are refused, unless they are here.
+  // A key without an endpoint for some client is refused, unless it is in one of these sets.
   dropped: 'dropped', //                      service key: somebody serves it, but not here (policy Local)
   droppedNodePorts: 'dropped-node-ports', //  node-port key: the same
   droppedAddresses: 'dropped-addresses', //   address: the same
@@ -56,7 +56,7 @@ export const names = {
   nodePortAddresses: 'node-port-addresses', // ranges: addresses of this node that serve node ports
   serviceCidrs: 'service-cidrs', //           ranges: what cluster IPs are allocated from
 
-  // Connections by service, where that is asked for.
+  // Connections per Service, if they are counted.
   counted: 'counted', //                      service key, with a counter of first packets
   countedNodePorts: 'counted-node-ports', //  node-port key, the same
 } as const
@@ -70,9 +70,9 @@ export interface SetShape {
   readonly data?: 'endpoint' | 'address' | 'chain'
   /** Keys are ranges: their bytes are the first key, then the last one. */
   readonly interval?: true
-  /** Packets write it; we only take elements away. */
+  /** The kernel writes it for each packet; we only remove elements. */
   readonly dynamic?: true
-  /** Each element counts the packets that are looked up and are it. */
+  /** Each element counts the packets that match it. */
   readonly counter?: true
   /** It is in the table of this family only. */
   readonly family?: TableFamily
@@ -82,8 +82,8 @@ const serviceKey: readonly FieldKind[] = ['address', 'protocol', 'port']
 const nodePortKey: readonly FieldKind[] = ['protocol', 'port']
 
 /**
- * Sizes of the endpoint lists. A list of N endpoints is drawn from by the chain of the smallest size ≥ N; which one that is, is
- * data too: the key is in the sets `…over-4`, `…over-16` and so on up to its size.
+ * Sizes of the endpoint lists. The chain of the smallest size ≥ N draws from a list of N endpoints. Which chain that is, is data too:
+ * the key is in the sets `…over-4`, `…over-16` and so on, up to its size.
  */
 const listSizes: readonly number[] = [4, 16, 64, 256, 1024, 4096, 16384]
 
@@ -119,7 +119,7 @@ export const listKinds = {
 
 export const allListKinds: readonly ListKind[] = Object.values(listKinds)
 
-/** The lists of a key, which shows by its length what it is. */
+/** The lists of a key. The length of a key says which kind it is. */
 export function listKindsOfKey(family: TableFamily, key: string): readonly [all: ListKind, local: ListKind] {
   if (key.length === 8) return [listKinds.nodePorts, listKinds.localNodePorts]
   if (key.length === addressBytesIn[family]) return [listKinds.addresses, listKinds.localAddresses]
@@ -148,7 +148,7 @@ export const isSealSet = (name: string): boolean => /^rules-[0-9a-f]+$/.test(nam
 
 const isInBoth = (bits: number): boolean => tableFamilies.every((family) => blockLengths(family).includes(bits))
 
-/** Every set and map that is there whatever the options, by name. */
+/** The sets and maps that do not depend on options, by name. */
 export const setShapes: ReadonlyMap<string, SetShape> = new Map<string, SetShape>([
   [names.clusterIps, { key: ['address'] }],
   [names.externalServices, { key: serviceKey }],
@@ -195,11 +195,11 @@ export const counterSets: readonly string[] = [...counterShapes.keys()]
 
 const allShapes: ReadonlyMap<string, SetShape> = new Map([...setShapes, ...counterShapes])
 
-/** Every set and map that is there with these options, by name. */
+/** The sets and maps with these options, by name. */
 export const shapesWith = ({ counters }: { readonly counters: boolean }): ReadonlyMap<string, SetShape> =>
   counters ? allShapes : setShapes
 
-/** Those of them that are in the table of a family. */
+/** The sets and maps in the table of a family. */
 export const shapesIn = (family: TableFamily, shapes: ReadonlyMap<string, SetShape>): [string, SetShape][] =>
   [...shapes].filter(([, shape]) => shape.family === undefined || shape.family === family)
 
@@ -215,7 +215,7 @@ export function shapeOf(name: string): SetShape {
 /** A set in one of the two tables: `ip endpoints`. */
 export type SetPath = `${TableFamily} ${string}`
 
-/** The same string each time: it is looked up once an element, and a string that is new must be hashed first. */
+/** Returns the same string object each time: it is looked up once per element, and a new string must be hashed first. */
 export function setPath(family: TableFamily, name: string): SetPath {
   const known = setPaths[family].get(name)
   if (known !== undefined) return known

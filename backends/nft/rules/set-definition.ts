@@ -1,7 +1,7 @@
 import type { TableFamily } from './family.js'
 import type { FieldKind, SetShape } from './names.js'
 
-/** How many clients each family remembers at the same time; others have no session affinity. The kernel takes 16 bytes for each at once. */
+/** How many clients are remembered per family; further clients have no session affinity. The kernel reserves 16 bytes per client. */
 const affinityEntries = 131_072
 
 const types = (family: TableFamily): Readonly<Record<FieldKind, string>> => ({

@@ -23,23 +23,23 @@ import { blockLengths, maskText } from './source-lengths.js'
 //        │                   snat-input (nat, 100): endpoints in the host's own network end here
 //        │                                   │
 //   remember-postrouting (nat, 90): session affinity remembers the endpoint that was chosen
-//   snat-postrouting (nat, 100): what is marked is masqueraded, and hairpins are
+//   snat-postrouting (nat, 100): marked packets and hairpins are masqueraded
 //
-//   filter-forward (filter, 0): drops what conntrack takes for invalid
+//   filter-forward (filter, 0): drops what conntrack considers invalid
 //
-// All hooks but the last are nat hooks, because those see only the first packet of a connection: all others pass our tables at no
-// cost, and conntrack does to them what was decided for the first.
-//   - Source ranges, refusing and dropping are here too, and not in filter hooks, for that reason. They come before the DNAT
-//     because they are about the address that the client used.
-//   - Affinity is remembered after routing and filtering, when nothing of ours or of others can refuse the packet any more.
-//   - A packet that conntrack takes for invalid (outside the TCP window, say) is not translated back. A client that gets one from
+// All hooks except the last are nat hooks, because those see only the first packet of a connection. Later packets cost nothing in
+// our tables: conntrack repeats the decision for them.
+//   - For the same reason, source ranges, refusing and dropping are in these hooks and not in filter hooks. They come before the
+//     DNAT because they depend on the address that the client used.
+//   - Affinity is recorded after routing and filtering, when no rule can refuse the packet any more.
+//   - A packet that conntrack considers invalid (for example outside the TCP window) is not translated back. A client that gets one from
 //     an endpoint's own address resets the connection, so such packets are dropped, as in kube-proxy's iptables mode.
-//   - Another kpng may have tables of its own: for Services with its service-proxy-name. The first chain of a hook that translates
-//     a packet ends the hook's nat chains. So what concerns packets of others too comes at a priority of its own: an address
-//     without a Service is dropped after all tables had their turn, and affinity is remembered before any table masquerades.
-// A packet is refused in prerouting: kernels can do that since 5.9.
+//   - Another kpng may have its own tables, for Services with its service-proxy-name. The first nat chain of a hook that translates
+//     a packet ends that hook for the packet. So rules that concern packets of all proxies have a separate priority: an address
+//     without a Service is dropped after all tables had their turn, and affinity is recorded before any table masquerades.
+// A packet is refused in prerouting, which kernels support since 5.9.
 //
-// No rule names a service. No map but the sticky ones holds a verdict: see draw.ts for why.
+// No rule names a Service. Only the maps of session affinity contain verdicts: draw.ts says why.
 
 /** Service key and node-port key as expressions. */
 export const keyExpressions = (family: TableFamily) => ({
@@ -87,7 +87,7 @@ function dispatchChains(family: TableFamily, settings: RuleSettings): Chain[] {
   const { isPod, isNoPod } = podMatch(family, settings)
   const mark = `meta mark set meta mark | ${markText(settings)}`
   const firewall = `${service} @${names.firewalled} jump ${checkSource}`
-  // Every packet for a service comes through one of these, and once, after the source ranges: here it is counted.
+  // Every packet for a Service passes exactly one of these chains, after the source ranges. So connections are counted here.
   const count = ({ key }: ListKind) =>
     key.length === 2 ? `${nodePort} @${names.countedNodePorts}` : `${service} @${names.counted}`
   const orNone = (kind: ListKind) => [
@@ -142,14 +142,14 @@ function dispatchChains(family: TableFamily, settings: RuleSettings): Chain[] {
     { name: noneChain(listKinds.nodePorts), rules: [`${nodePort} @${names.droppedNodePorts} drop`, 'goto refuse'] },
     { name: noneChain(listKinds.addresses), rules: [`${family} daddr @${names.droppedAddresses} drop`, 'goto refuse'] },
     { name: checkSource, rules: sourceRules(family) },
-    // A reset needs no luck with ICMP rate limits.
+    // Unlike ICMP errors, resets are not rate-limited.
     { name: 'refuse', rules: ['meta l4proto tcp reject with tcp reset', 'reject'] },
   ]
 }
 
 const checkSource = 'check-source'
 
-/** Sources in a block that may ask come back; all others end here. */
+/** Allowed sources return from this chain; all others are dropped in it. */
 function sourceRules(family: TableFamily): string[] {
   const { service } = keyExpressions(family)
   const lengths = blockLengths(family)
@@ -158,7 +158,7 @@ function sourceRules(family: TableFamily): string[] {
   return [...lengths.map((bits) => `${service} . ${source(bits)} @${allowedName(bits)} return`), 'drop']
 }
 
-/** Where packets go that drew nothing. */
+/** The chain for packets that drew no endpoint. */
 const noneChain = ({ key }: ListKind): string =>
   key.length === 1 ? 'no-address-endpoint' : key.length === 2 ? 'no-node-port-endpoint' : 'no-endpoint'
 
@@ -174,7 +174,7 @@ function drawChains(family: TableFamily, kind: ListKind): Chain[] {
     return {
       name: drawChain(kind, size),
       rules: [
-        // A client that is remembered goes where it went; a miss goes on to the next rule.
+        // A remembered client gets the same endpoint again. If the client is not in the map, the next rule applies.
         ...(index === 0 && hasAffinity
           ? [`dnat ${family} to ${family} saddr . ${service} map @${names.affinity}`]
           : []),
@@ -220,7 +220,7 @@ function baseChains(family: TableFamily, settings: RuleSettings): Chain[] {
 
 function rememberChain(family: TableFamily): Chain {
   const original = `ct original ${family} daddr`
-  // The port in conntrack's tuple has a meaning only once the protocol is known, hence a rule for each.
+  // The port in conntrack's tuple is valid only if the protocol is known, so there is one rule per protocol.
   const rules = protocols.flatMap((protocol) => [
     `meta l4proto ${protocol} ${original} . meta l4proto . ct original proto-dst vmap @${names.sticky}`,
     `meta l4proto ${protocol} ${original} @${names.nodePortAddresses} meta l4proto . ct original proto-dst vmap @${names.stickyNodePorts}`,
@@ -228,7 +228,7 @@ function rememberChain(family: TableFamily): Chain {
   return { name: 'remember', rules }
 }
 
-/** The rule that remembers for some seconds which endpoint a client was given. */
+/** The rule that records for some seconds which endpoint a client got. */
 export const rememberRule = (family: TableFamily, protocol: Protocol, seconds: number): string =>
   `meta l4proto ${protocol} update @${names.affinity} { ct original ${family} saddr . ct original ${family} daddr . meta l4proto . ct original proto-dst timeout ${seconds}s : ${family} daddr . ${protocol} dport }`
 
@@ -260,8 +260,8 @@ export function skeletonText(family: TableFamily, settings: RuleSettings): strin
 }
 
 /**
- * A set of this name in the table says that its rules are these very ones. Any other version, older or newer, or with other
- * options, is replaced as a whole.
+ * A set with this name marks a table with exactly these rules. A table of any other version, or with other options, is replaced as
+ * a whole.
  */
 export function skeletonVersion(family: TableFamily, settings: RuleSettings): string {
   const text = [...setDefinitions(family, settings), ...chainsOf(family, settings).map(chainText)].join('\n')

@@ -1,14 +1,14 @@
 import { ipOfBytes } from '@kpng/api'
 import { addressBytesIn, type TableFamily } from './family.js'
 
-// Source ranges are kept as blocks: all addresses with the same leading bits, in one of a few lengths. A block is an element of a
-// hash set, which changes at the cost of what changes; a set of ranges over several fields is copied by the kernel whenever it
-// changes, whole. The price is a lookup per length, paid by the first packets of connections to Services with source ranges.
+// Source ranges are stored as blocks: all addresses with the same leading bits, in one of a few lengths. A block is an element of a
+// hash set, so a change costs what changed. The kernel would copy a set of ranges over several fields each time it changes. The
+// disadvantage: the first packet of a connection to a Service with source ranges needs one lookup per length.
 
 /** Blocks differ in length by this many bits. A range between two lengths is several blocks: up to 8, or 128. */
 export const bitsPerStep: Readonly<Record<TableFamily, number>> = { ip: 4, ip6: 8 }
 
-/** How many leading bits the addresses of a block can have in common, longest first; without 0, which is everybody. */
+/** The possible lengths of blocks in bits, longest first; without 0, which would be all addresses. */
 export const blockLengths = (family: TableFamily): number[] => {
   const step = bitsPerStep[family]
   const bits = addressBytesIn[family] * 8

@@ -2,12 +2,12 @@ import { connect, type Socket } from 'node:net'
 import type { Outcome, Place } from './protocol.js'
 import { outcomeOfAnswer, outcomeOfError } from './verdict.js'
 
-// Much data, both ways, and one direction closed before the other: what a proxy that copies bytes itself can get wrong. The
+// Much data in both directions, with one direction closed first: cases that a proxy which copies bytes can get wrong. The
 // client sends its bytes and closes its side; the server then answers with who it is, how many came, and as many bytes.
 
 /** How a connection that carries much data begins. */
 export const bulkMark = 'B'
-/** Much data may take so many times as long as an answer, and this long at least. */
+/** Much data may take this many times as long as an answer, and at least this long. */
 const answersOfBulk = 7
 const shortestMs = 5000
 

@@ -31,7 +31,7 @@ function serveTcp(name: string, { ip, port }: Place): Promise<void> {
 function serveUdp(name: string, { ip, port }: Place): Promise<void> {
   const socket = createSocket({ type: ip.includes(':') ? 'udp6' : 'udp4', ipv6Only: ip.includes(':') })
   socket.on('message', (message, { address, port: clientPort }) => {
-    // A client that is gone, or unreachable, is its own affair.
+    // A client that is gone or unreachable is not a fault of the server.
     socket.send(JSON.stringify(echo(message.toString(), name, address, port)), clientPort, address, () => {})
   })
   return new Promise((resolve, reject) => {

@@ -25,10 +25,10 @@ export type Outcome =
   | { readonly outcome: 'refused' }
   /** Nothing came back. */
   | { readonly outcome: 'dropped' }
-  /** Accepted, then reset or closed without an answer: what no packet filter does, but a proxy process may. */
+  /** Accepted, then reset or closed without an answer. Packet filters never do this, but a proxy process may. */
   | { readonly outcome: 'broken'; readonly how: string }
 
-/** What a server answers to whoever asks. */
+/** The answer of a server. */
 export interface Echo {
   /** The question, for those who asked several. */
   readonly question: string

@@ -14,14 +14,14 @@ export interface Request {
 export type Answer =
   | { readonly id: number; readonly result: unknown }
   | { readonly id: number; readonly error: string }
-  /** What an agent says first, unasked: requests are welcome. */
+  /** The first line of an agent: it accepts requests. */
   | { readonly ready: true }
 
 /** Answers requests until standard input ends, and then ends the process: an agent never outlives its lab. */
 export function answerRequests(methods: Methods): void {
   const say = (answer: Answer) => void process.stdout.write(`${JSON.stringify(answer)}\n`)
   process.stdout.on('error', () => process.exit(0))
-  // Signals of the terminal are for the lab to act on: it needs its agents until it has cleaned up.
+  // The lab handles signals of the terminal: it needs its agents until it has cleaned up.
   process.on('SIGINT', () => {})
   createInterface({ input: process.stdin })
     .on('line', async (line) => {

@@ -31,7 +31,7 @@ export class TcpConversation {
         resolve(this.#connected ? { outcome: 'broken', how: 'connected, no answer' } : { outcome: 'dropped' })
       }
       let forget = afterUnread(timeoutMs, () => {
-        // Nobody dropped this one; whoever has it may be busy.
+        // The connection was not dropped; the server may be busy.
         if (this.#connected) forget = afterUnread(answerTimeoutMs(timeoutMs), giveUp)
         else giveUp()
       })

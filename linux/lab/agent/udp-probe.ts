@@ -2,7 +2,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import type { Outcome, Place } from './protocol.js'
 import { afterUnread, outcomeOfAnswer, outcomeOfError, questionOf } from './verdict.js'
 
-/** The question is asked again after so long: a datagram may get lost without anybody having dropped it on purpose. */
+/** The datagram is sent again after this time, because one may get lost by accident. */
 const askAgainMs = 250
 
 /** Between two questions a flow is kept going, as that of a client in mid-work: proxies and conntrack forget silent ones. */
@@ -68,7 +68,7 @@ export class UdpConversation {
   #send(): void {
     this.#socket.send(`${this.#asked}`, (error) => {
       const code = (error as NodeJS.ErrnoException | null)?.code
-      // A packet filter of this very host took it; whether it refuses or drops is told by an ICMP error, or by none.
+      // A packet filter on this host stopped it. An ICMP error, or its absence, says whether it refuses or drops.
       if (error && code !== 'EPERM') this.#waiting?.(outcomeOfError(code, false))
     })
   }

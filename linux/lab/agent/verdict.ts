@@ -22,8 +22,8 @@ export function outcomeOfAnswer(text: string): Outcome {
 export const questionOf = (answer: string): string => (JSON.parse(answer) as Echo).question
 
 /**
- * Calls back after a time, but lets what has already arrived be read first: on a busy machine the answer may lie in the socket
- * while the timer is late too, and that is no drop.
+ * Calls back after a time, but reads first what has already arrived. On a busy machine the answer may be in the socket when the timer
+ * fires late, and that is not a drop.
  */
 export function afterUnread(ms: number, callback: () => void): () => void {
   let immediate: NodeJS.Immediate | undefined

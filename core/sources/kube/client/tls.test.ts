@@ -1,6 +1,8 @@
 import { renameSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'
+import { createServer as createHttps } from 'node:https'
 import { type AddressInfo, createServer as createTcp } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { Authority, base64, type Pair, temporaryFolder } from '../testing/certificates.js'
@@ -21,6 +23,16 @@ afterAll(async () => {
   authority.remove()
   folder.remove()
 })
+
+async function startSecureServer(files: Pair, host: string): Promise<AddressInfo> {
+  const secure = createHttps(files, (_, response) => response.setHeader('content-type', 'application/json').end('{}'))
+  await new Promise<void>((resolve) => secure.listen(0, host, resolve))
+  onTestFinished(() => {
+    secure.closeAllConnections()
+    secure.close()
+  })
+  return secure.address() as AddressInfo
+}
 
 let files = 0
 function kubeconfig(cluster: object, user: object): string {
@@ -53,6 +65,17 @@ const inline = ({ cert, key }: Pair) => ({ 'client-certificate-data': base64(cer
 it('trusts the CA of the cluster and shows the certificate of the user', async () => {
   const { get } = await ask(inlineCa(), inline(authority.issue('ada')))
   expect(await get()).toMatchObject({ status: 200, seen: { clientName: 'ada' } })
+})
+
+const hasIPv6 = Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === '::1'))
+
+it.runIf(hasIPv6)('connects to an API server that is known by an IPv6 address', async () => {
+  const { cert, key } = authority.issue('kube-apiserver', { names: 'IP:::1' })
+  const { port } = await startSecureServer({ cert, key }, '::1')
+  const { get } = await ask({ ...inlineCa(), server: `https://[::1]:${port}` })
+  expect((await get()).status).toBe(200)
+  const { get: refused } = await ask({ ...inlineCa(), server: `https://[::1]:${port}`, 'tls-server-name': 'other' })
+  await expect(refused()).rejects.toThrow('other')
 })
 
 it('uses certificates from files, also after they were replaced', async () => {

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { CidrSet, parseCidrs } from '@kpng/api'
+import { CidrSet, checkServerName, parseCidrs } from '@kpng/api'
 import { Agent, type Dispatcher, ProxyAgent } from 'undici'
 import { type ClusterConfig, checkProxyUrl } from './config.js'
 import type { Credentials } from './credentials.js'
@@ -38,6 +38,7 @@ export class Transport {
       keepAlive: true,
       keepAliveInitialDelay: this.#options.keepAliveMs,
       rejectUnauthorized: !insecureSkipTlsVerify,
+      checkServerIdentity: checkServerName,
       ...(ca && { ca }),
       ...(cert && key && { cert, key }),
       ...(tlsServerName && { servername: tlsServerName }),
