@@ -131,9 +131,9 @@ function addLocal(program: Command, makeContext: MakeContext): void {
 
 async function runOnApi(backend: BackendCommand, leaf: Command, makeContext: MakeContext): Promise<void> {
   const flags = leaf.optsWithGlobals()
-  const options = await clientOptions(flags, '')
   const context = { ...(await makeContext(flags)), origin: originOf('local', flags, undefined) }
   const { log, source } = context
+  const options = await clientOptions(flags, '')
   const { changeSetsOverGrpc } = await import('@kpng/client')
   const { runOn } = await import('./backends/run.js')
   await runOn(changeSetsOverGrpc({ ...options, log, status: source.watch('core') }), backend, flags, context)

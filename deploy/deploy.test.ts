@@ -206,7 +206,7 @@ describe.skipIf(!hasKubectl)('manifests', () => {
     })
 
     test('are warned about if nobody gives them', () => {
-      expect(podsOf('specialised', '')).toContain('clusterCIDR is empty')
+      expect(podsOf('specialised', '')).toContain('No cluster CIDR is set')
     })
   })
 
