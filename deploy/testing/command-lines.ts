@@ -39,7 +39,7 @@ export function ofGuide(folder: string, file: string): CommandLine[] {
   const blocks = [...readFileSync(join(folder, file), 'utf8').matchAll(/^ *```\w*\n([\s\S]*?)^ *```/gm)]
   const lines = blocks.flatMap(([, block]) => (block ?? '').replace(/\\\n\s*/g, ' ').split('\n'))
   return lines.flatMap((line) => {
-    const found = /^ *(?:.* -- |\$ |sudo |npx )*kpng(-json|-callout)? (?!\w+:)(.*)$/.exec(
+    const found = /^ *(?:.* -- |\$ |sudo |npx )*kpng(-json|-callout)? (?!\w+(?::| ·))(.*)$/.exec(
       line.replace(/\s+#.*$/, '').replace(/\s+\|.*$/, ''),
     )
     if (!found) return []
