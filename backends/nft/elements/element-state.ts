@@ -1,5 +1,5 @@
 import type { Log } from '@kpng/api'
-import type { Frontend, FrontendChange, FrontendChanges, FrontendTable, NodeFacts } from '@kpng/dataplane'
+import type { Frontend, FrontendChanges, FrontendTable } from '@kpng/dataplane'
 import type { TableFamily } from '../rules/family.js'
 import { listKindsOfKey, type SetPath, setPath } from '../rules/names.js'
 import { addDifference, type Elements, emptyTransaction, mapAt, put, type Transaction } from './element.js'
@@ -33,47 +33,55 @@ export class ElementState {
   /** Everything that a table asks for. Endpoints keep the slots that they have in `known`, which is what the kernel holds. */
   rebuild(table: FrontendTable, known: Elements = new Map()): Elements {
     const before = slotsIn(known)
-    this.#slots = new Map()
-    this.#shared = new SharedElements()
+    this.#reset(table)
     const all: Elements = new Map()
-    for (const frontend of table.all()) {
-      if (!this.#serves(frontend)) continue
-      putOwn(all, frontend, this.#options.counters)
-      for (const list of listsOf(frontend)) {
-        if (list.endpoints.length === 0) continue
-        const path = pathOf(list)
-        const slots = nextSlots(before.get(path)?.get(list.key) ?? none, list.endpoints)
-        mapAt(this.#slots, path).set(list.key, slots)
-        putSlots(all, list, slots)
-      }
-      this.#shared.count(frontend, 1)
-    }
+    for (const frontend of table.all()) this.#add(all, frontend, before)
     for (const [path, key] of this.#shared.all()) put(all, path, key)
-    this.#node = nodeElements(table.node, this.#options)
     for (const [path, map] of this.#node) all.set(path, new Map(map))
     return all
   }
 
-  /** Everything that a table asks for, in parts: for tables of the kernel that are new and empty. */
+  /** Everything that a table asks for, in parts of whole frontends: for tables of the kernel that are new and empty. */
   *load(table: FrontendTable): Generator<Transaction> {
+    this.#reset(table)
+    let part: Transaction = { remove: new Map(), add: new Map(this.#node) }
+    let count = 0
+    for (const frontend of table.all()) {
+      if (count === frontendsPerPart) {
+        this.#shared.settle(part)
+        yield part
+        part = emptyTransaction()
+        count = 0
+      }
+      this.#add(part.add, frontend, noSlots)
+      count++
+    }
+    this.#shared.settle(part)
+    yield part
+  }
+
+  #reset({ node }: FrontendTable): void {
     this.#slots = new Map()
     this.#shared = new SharedElements()
-    this.#node = new Map()
-    let node: NodeFacts | undefined = table.node
-    for (const frontends of inParts(table.all(), frontendsPerPart)) {
-      const added = frontends.map((after) => ({ before: undefined, after }))
-      yield this.#change(added, node)
-      node = undefined
+    this.#node = nodeElements(node, this.#options)
+  }
+
+  /** A frontend with all its elements but the shared ones, which are counted. */
+  #add(elements: Elements, frontend: Frontend, known: Slots): void {
+    if (!this.#serves(frontend)) return
+    putOwn(elements, frontend, this.#options.counters)
+    for (const list of listsOf(frontend)) {
+      if (list.endpoints.length === 0) continue
+      const path = pathOf(list)
+      const slots = nextSlots(known.get(path)?.get(list.key) ?? none, list.endpoints)
+      mapAt(this.#slots, path).set(list.key, slots)
+      putSlots(elements, list, slots)
     }
+    this.#shared.count(frontend, 1)
   }
 
   /** What must be written to the kernel after a change. */
   change({ frontends, nodeBefore }: FrontendChanges, { node }: FrontendTable): Transaction {
-    return this.#change(frontends, nodeBefore && node)
-  }
-
-  /** @param node undefined: as before */
-  #change(frontends: readonly FrontendChange[], node: NodeFacts | undefined): Transaction {
     const before: Elements = new Map()
     const after: Elements = new Map()
     for (const change of frontends) {
@@ -81,7 +89,7 @@ export class ElementState {
       this.#putOwn(before, change.before, -1)
       this.#putOwn(after, change.after, 1)
     }
-    if (node) {
+    if (nodeBefore) {
       for (const [path, map] of this.#node) before.set(path, map)
       this.#node = nodeElements(node, this.#options)
       for (const [path, map] of this.#node) after.set(path, map)
@@ -139,18 +147,7 @@ const none: readonly string[] = []
 /** Few enough that the kernel gets the first part soon, and many enough that the number of transactions costs little. */
 const frontendsPerPart = 500
 
-/** At least one part, which may be empty. */
-function* inParts<Item>(items: Iterable<Item>, size: number): Generator<Item[]> {
-  let part: Item[] = []
-  for (const item of items) {
-    if (part.length === size) {
-      yield part
-      part = []
-    }
-    part.push(item)
-  }
-  yield part
-}
+const noSlots: Slots = new Map()
 
 /** The number of frontends that need an element. It is added with the first of them and removed with the last. */
 class SharedElements {
