@@ -1,6 +1,7 @@
 import { endpointPath, type localv1, servicePath } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
 import { hashKey } from '../store/records.js'
+import { SharedIndex } from './shared-index.js'
 import { finish, type Work } from './work.js'
 
 // What can be said of a service's endpoints before anybody asks for a node: which ports they serve, which of them are duplicates, and their
@@ -31,9 +32,9 @@ export class Candidates {
   readonly #service: localv1.Service
   /** Whether there are duplicates, or endpoints that could not have the path that they would have alone. They depend on each other. */
   readonly hasConflicts: boolean
-  #byAddress: CandidateIndex | undefined
-  #byPath: CandidateIndex | undefined
-  #byNode: CandidateIndex | undefined
+  #byAddress: SharedIndex<Candidate> | undefined
+  #byPath: SharedIndex<Candidate> | undefined
+  #byNode: SharedIndex<Candidate> | undefined
 
   constructor(service: localv1.Service, list: readonly Candidate[], hasConflicts: boolean) {
     this.#service = service
@@ -55,14 +56,14 @@ export class Candidates {
 
   /** The candidate of this path in the views of nodes. */
   atPath(path: string): Candidate | undefined {
-    this.#byPath ??= finish(CandidateIndex.make(this.list, pathsOf))
+    this.#byPath ??= finish(SharedIndex.make(this.list, pathsOf))
     return this.#byPath.get(path)[0]
   }
 
   /** The candidates that are on a node, or meant for it. */
   ofNode(node: string): readonly Candidate[] {
     if (node === '') return none
-    this.#byNode ??= finish(CandidateIndex.make(this.list, nodesOf))
+    this.#byNode ??= finish(SharedIndex.make(this.list, nodesOf))
     return this.#byNode.get(node)
   }
 
@@ -102,9 +103,9 @@ export class Candidates {
   }
 
   *#makeIndexes(): Work<void> {
-    this.#byAddress = yield* CandidateIndex.make(this.list, addressesOf)
-    this.#byPath = yield* CandidateIndex.make(this.list, pathsOf)
-    this.#byNode = yield* CandidateIndex.make(this.list, nodesOf)
+    this.#byAddress = yield* SharedIndex.make(this.list, addressesOf)
+    this.#byPath = yield* SharedIndex.make(this.list, pathsOf)
+    this.#byNode = yield* SharedIndex.make(this.list, nodesOf)
   }
 
   #conflicts(candidate: Candidate): boolean {
@@ -267,65 +268,3 @@ const addressesOf = ({ endpoint, reason }: Candidate) => (reason === 'no-port' ?
 const pathsOf = ({ path }: Candidate) => (path === '' ? none : [path])
 const nodesOf = ({ endpoint: { node, hints } }: Candidate) =>
   hints?.nodes.some((name) => name !== node) ? [...new Set([node, ...hints.nodes])] : [node]
-
-/** How many candidates there are per bucket of an index, if their keys differ. */
-const perBucket = 8
-
-/** Finds candidates by a key. It never changes: a changed copy shares with it all buckets that are the same. */
-class CandidateIndex {
-  readonly #keysOf: (candidate: Candidate) => readonly string[]
-  readonly #buckets: readonly (readonly Candidate[])[]
-
-  constructor(keysOf: (candidate: Candidate) => readonly string[], buckets: readonly (readonly Candidate[])[]) {
-    this.#keysOf = keysOf
-    this.#buckets = buckets
-  }
-
-  static *make(
-    candidates: readonly Candidate[],
-    keysOf: (candidate: Candidate) => readonly string[],
-  ): Work<CandidateIndex> {
-    const buckets: Candidate[][] = Array.from({ length: Math.ceil(candidates.length / perBucket) || 1 }, () => [])
-    let done = 0
-    for (const candidate of candidates) {
-      for (const place of placesOf(keysOf(candidate), buckets.length)) buckets[place]?.push(candidate)
-      if (++done % many === 0) yield
-    }
-    return new CandidateIndex(keysOf, buckets)
-  }
-
-  /** Whether it is large enough. */
-  suits(candidates: number): boolean {
-    return candidates <= this.#buckets.length * perBucket * 4
-  }
-
-  get(key: string): readonly Candidate[] {
-    const bucket = this.#buckets[placeOf(key, this.#buckets.length)] ?? none
-    return bucket.filter((candidate) => this.#keysOf(candidate).includes(key))
-  }
-
-  with(removed: readonly Candidate[], added: readonly Candidate[]): CandidateIndex {
-    const buckets = this.#buckets.slice()
-    const replace = (candidate: Candidate, replaced: (bucket: readonly Candidate[]) => readonly Candidate[]) => {
-      for (const place of placesOf(this.#keysOf(candidate), buckets.length)) {
-        buckets[place] = replaced(buckets[place] ?? none)
-      }
-    }
-    for (const candidate of removed) replace(candidate, (bucket) => bucket.filter((known) => known !== candidate))
-    for (const candidate of added) replace(candidate, (bucket) => [...bucket, candidate])
-    return new CandidateIndex(this.#keysOf, buckets)
-  }
-}
-
-/** Each place once: two keys of one candidate may have the same. */
-function placesOf(keys: readonly string[], places: number): Iterable<number> {
-  const found = keys.map((key) => placeOf(key, places))
-  return found.length > 1 ? new Set(found) : found
-}
-
-/** FNV-1a, within a number of places. */
-function placeOf(key: string, places: number): number {
-  let hash = 0x811c9dc5
-  for (let index = 0; index < key.length; index++) hash = Math.imul(hash ^ key.charCodeAt(index), 0x01000193)
-  return (hash >>> 0) % places
-}
