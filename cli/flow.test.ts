@@ -149,8 +149,8 @@ describe('a program of your own', () => {
     const failing = commands.startWith({ CALLOUT: 'false' }, 'kpng-callout', '--api', api)
     await failing.says(/The program false ended with code 1/)
     const missing = commands.start('kpng-callout', '--api', api, '--program', 'no-such-program')
-    await missing.says(/no-such-program cannot be started/)
-    await missing.says(/(no-such-program cannot be started.*\n[\s\S]*){2}/)
+    await missing.says(/CALLOUT: no-such-program is not installed/)
+    await missing.says(/(no-such-program is not installed.*\n[\s\S]*){2}/)
   })
 
   test('that does not end does not keep kpng when it is told to stop', async () => {

@@ -153,7 +153,7 @@ test.skipIf(!kubectl)(
     const ranges = ['--service-cidr', '127.98.0.0/16', '--pod-cidr', '127.41.0.0/16']
     const where = ['--kubeconfig', kubeconfig, '--listen', 'tcp://127.0.0.1:0', ...ranges]
     const demo = commands.start('kpng', 'playground', ...where)
-    await demo.says(/→ pod=web-/, 20_000)
+    await demo.says(/→ web-/, 20_000)
     const firstAnswerMs = Date.now() - started
     const run = (...args: string[]) =>
       execFileSync('kubectl', ['--kubeconfig', kubeconfig, '--cache-dir', join(folder, 'cache'), ...args], {
@@ -161,7 +161,7 @@ test.skipIf(!kubectl)(
       })
     const pods = run('get', 'pods', '-l', 'app=web', '-o', 'name').trim().split('\n')
     expect(pods).toHaveLength(3)
-    for (const pod of pods) await demo.says(`pod=${pod.replace('pod/', '')}`)
+    for (const pod of pods) await demo.says(`→ ${pod.replace('pod/', '')}`)
 
     run(
       'expose',
@@ -183,9 +183,9 @@ test.skipIf(!kubectl)(
 
     run('scale', 'deployment', 'web', '--replicas', '1')
     run('label', 'service', 'web', 'service.kubernetes.io/service-proxy-name=other')
-    await demo.says(/nobody: ECONNREFUSED/)
+    await demo.says(/→ nobody: connection refused/)
     run('label', 'service', 'web', 'service.kubernetes.io/service-proxy-name-')
-    await demo.says(/ECONNREFUSED[\s\S]*→ pod=web-/)
+    await demo.says(/connection refused[\s\S]*→ web-/)
     expect(await demo.stop()).toMatchObject({ code: 0 })
     console.log(`playground: first answer after ${firstAnswerMs} ms`)
   },

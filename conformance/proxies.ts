@@ -22,9 +22,11 @@ const kubeProxy = (mode: string): readonly string[] => [
 const kpngSource = (feed: ConformanceOptions['feed']): readonly string[] =>
   feed === 'manifests' ? ['file', '-i', '{manifests}'] : ['kube', '--kubeconfig', '{kubeconfig}']
 
-/** The lab's state must not replace that of a kpng which serves this machine. */
-const kpngState = (feed: ConformanceOptions['feed']): readonly string[] =>
-  feed === 'manifests' ? [] : ['--state-cache=']
+/** The lab's state and socket must not replace those of a kpng which serves this machine. */
+const kpngState = (feed: ConformanceOptions['feed']): readonly string[] => [
+  '--agent-socket=',
+  ...(feed === 'manifests' ? [] : ['--state-cache=']),
+]
 
 /**
  * The command of a proxy that the kit knows by name.

@@ -267,7 +267,7 @@ describe('a fault is found', () => {
     ['serviceAccountName: kpng', 'serviceAccountName: king', 'there is no ServiceAccount king'],
     ['key: CLUSTER_CIDR', 'key: CLUSTER_CIDER', 'has no CLUSTER_CIDER'],
     ['$(CLUSTER_CIDR)', '$(CLUSTER_CIDER)', '$(CLUSTER_CIDER) is no variable of it'],
-    ['- name: state\n          mountPath', '- name: socket\n          mountPath', 'there is no volume socket'],
+    ['- name: state\n          mountPath', '- name: nowhere\n          mountPath', 'there is no volume nowhere'],
     [
       'resources:\n',
       'livenessProbe: {httpGet: {path: /, port: healthz}}\n        resources:\n',

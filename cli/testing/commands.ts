@@ -32,7 +32,7 @@ export class Running {
     input: 'ignore' | 'pipe' = 'ignore',
   ) {
     this.child = spawn(program, args, {
-      env: { ...process.env, STATE_DIRECTORY: stateFolder, ...env },
+      env: { ...process.env, STATE_DIRECTORY: stateFolder, RUNTIME_DIRECTORY: stateFolder, ...env },
       stdio: [input, 'pipe', 'pipe'],
     })
     this.child.stdout?.on('data', (chunk) => {

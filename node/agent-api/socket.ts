@@ -4,13 +4,21 @@ import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
 import { KpngError, messageOf } from '@kpng/api'
 
-/** Where the agent API of a kpng on this machine is. @param serviceProxyName empty for the cluster's default proxy */
+/**
+ * Where the agent API of a kpng on this machine is. systemd names the folder of a unit with `RuntimeDirectory=` in the environment.
+ * @param serviceProxyName empty for the cluster's default proxy
+ */
 export function agentSocketPath(serviceProxyName = '', env = process.env, platform = process.platform): string {
   const name = serviceProxyName === '' ? 'agent' : `agent-${serviceProxyName}`
   if (platform === 'win32') return `\\\\.\\pipe\\kpng-${name}`
-  const isRoot = process.getuid?.() === 0
-  const folder = isRoot ? '/run/kpng' : join(env.XDG_RUNTIME_DIR ?? `/tmp/kpng-${process.getuid?.() ?? 0}`, 'kpng')
-  return join(folder, `${name}.sock`)
+  return join(runtimeFolder(env), `${name}.sock`)
+}
+
+function runtimeFolder({ RUNTIME_DIRECTORY = '', XDG_RUNTIME_DIR }: NodeJS.ProcessEnv): string {
+  const [given] = RUNTIME_DIRECTORY.split(':')
+  if (given) return given
+  const user = process.getuid?.() ?? 0
+  return user === 0 ? '/run/kpng' : join(XDG_RUNTIME_DIR ?? `/tmp/kpng-${user}`, 'kpng')
 }
 
 const maxConnections = 64
