@@ -3,10 +3,14 @@ import { defineConfig } from 'vitest/config'
 // Workspace packages are tested from their sources: no build between an edit and its test.
 const conditions = ['kpng-source', 'node', 'import', 'default']
 
+/** Suites of commands that share nothing with others: no kernel, no fixed addresses. */
+const besideOthers = 'bad-input|completion|help|packages|pipeline|questions|usage'
+
 /** Suites that use the kernel, the commands as users run them, or addresses that they share: one at a time. */
 const alone = [
   'backends/**/*.test.ts',
-  'cli/**/*.test.ts',
+  `cli/!(${besideOthers}).test.ts`,
+  'cli/*/**/*.test.ts',
   'conformance/**/*.test.ts',
   'linux/**/*.test.ts',
   'examples/**/*.test.ts',
