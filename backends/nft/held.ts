@@ -40,13 +40,20 @@ async function isServedClusterIp(kernel: Kernel, frontend: FrontendAddress): Pro
   return (await kernel.lookUp(path, addressBytes(frontend.address))) !== undefined
 }
 
+/** After so many empty slots the list is taken to be over. Only changes by others leave a gap, and a gap must not hide the rest. */
+const emptySlots = 16
+
 async function readList(kernel: Kernel, path: SetPath, key: string): Promise<string[]> {
   const endpoints: string[] = []
-  for (let slot = 0; ; slot++) {
+  for (let slot = 0, empty = 0; empty < emptySlots; slot++) {
     const data = await kernel.lookUp(path, key + slotBytes(slot))
-    if (data === undefined) return endpoints
-    endpoints.push(endpointText(data))
+    if (data === undefined) empty++
+    else {
+      endpoints.push(endpointText(data))
+      empty = 0
+    }
   }
+  return endpoints
 }
 
 /** `address . port`, or an address alone. */

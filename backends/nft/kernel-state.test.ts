@@ -308,7 +308,9 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     expect(compared).toBeGreaterThan(30)
     const web = { kind: 'clusterIP', family: 'IPv4', address: '10.96.0.8', protocol: 'tcp', port: 80 } as const
     nft('delete', 'element', 'ip', 'kpng', 'endpoints', '{ 10.96.0.8 . tcp . 80 . 0 }')
-    expect((await backend.held?.(web))?.inside).toEqual([])
+    const wantedInside = backend.frontends.get('10.96.0.8:80/tcp')?.inside.endpoints.map(endpointKey) ?? []
+    // A gap does not hide what is behind it.
+    expect(new Set((await backend.held?.(web))?.inside)).toEqual(new Set(wantedInside.slice(1)))
     expect(await backend.held?.({ ...web, address: '10.96.99.99' })).toBeUndefined()
   })
 
