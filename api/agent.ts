@@ -91,6 +91,8 @@ export interface FrontendAnswer {
   readonly routes: readonly RouteAnswer[]
   /** What is special about it, as sentences: session affinity, source ranges. */
   readonly notes: readonly string[]
+  /** Connections and UDP flows that exist now, by endpoint, from conntrack. Missing if it was not looked at, or cannot be. */
+  readonly flows?: readonly { readonly endpoint: string; readonly count: number }[]
   /** What the data plane really holds. Missing if it was not read back. */
   readonly held?: HeldAnswer
 }

@@ -25,6 +25,8 @@ export interface ExplainOptions {
   readonly serviceAnswer: (service: string) => Promise<ServiceAnswer | undefined>
   /** Reads back what the data plane holds; see `Backend.held`. Without it, only what it should hold is said. */
   readonly held?: (frontend: FrontendAddress) => Promise<HeldFrontend | undefined>
+  /** Counts the flows of a frontend that exist now, by endpoint. Undefined: they cannot be seen. */
+  readonly flows?: (frontend: FrontendAddress) => Promise<FrontendAnswer['flows']>
   /** All addresses of this machine. Default: those of the Node object. */
   readonly ownAddresses?: readonly string[]
 }
@@ -70,7 +72,10 @@ function frontendsFor(question: Question, table: FrontendTable): readonly Fronte
   }
 }
 
-async function frontendAnswer(frontend: Frontend, { table, client, held }: ExplainOptions): Promise<FrontendAnswer> {
+async function frontendAnswer(
+  frontend: Frontend,
+  { table, client, held, flows }: ExplainOptions,
+): Promise<FrontendAnswer> {
   const clients = client ? [client] : clientsOf(frontend)
   const { id, kind, service, portName } = frontend
   return {
@@ -79,8 +84,12 @@ async function frontendAnswer(frontend: Frontend, { table, client, held }: Expla
     routes: clients.map((each) => routeAnswer(routeThrough(frontend, { client: each }), each, table)),
     notes: notesOn(frontend),
     ...(held ? { held: heldAnswer(frontend, await held(frontend)) } : {}),
+    ...given('flows', await flows?.(frontend)),
   }
 }
+
+const given = <Name extends string, T>(name: Name, value: T | undefined) =>
+  (value === undefined ? {} : { [name]: value }) as { [key in Name]?: T }
 
 const kindTexts: Readonly<Record<FrontendKind, string>> = {
   clusterIP: 'cluster IP',

@@ -15,7 +15,7 @@ export function explanationText(explanation: Explanation): string {
 
 const indented = (text: string): string => `  ${text}`
 
-function frontendLines({ id, kind, portName, routes, notes, held }: FrontendAnswer): string[] {
+function frontendLines({ id, kind, portName, routes, notes, held, flows }: FrontendAnswer): string[] {
   return [
     `${id}  ${kind}${portName === '' ? '' : `, port ${portName}`}`,
     ...routes.flatMap(({ outcome, sentence, endpoints }) => [
@@ -23,6 +23,9 @@ function frontendLines({ id, kind, portName, routes, notes, held }: FrontendAnsw
       ...(endpoints.length > 0 ? [`    ${shortList(endpoints)}`] : []),
     ]),
     ...notes.map(indented),
+    ...(flows && flows.length > 0
+      ? [`  Flows now: ${shortList(flows.map(({ endpoint, count }) => `${count} to ${endpoint}`))}`]
+      : []),
     ...(held?.isRight ? ['  The data plane holds exactly this.'] : []),
     ...(held?.differences ?? []).map((difference) => `  ✗ ${difference}`),
     ...(held?.connections === undefined ? [] : [`  Connections so far: ${held.connections}`]),

@@ -7,6 +7,7 @@ import type { Backend, Changes, NodeView } from '@kpng/client'
 import { FrontendTable } from '@kpng/dataplane'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { change, endpoint, fullSync, ips, type TestView, tcp, view as viewOf } from '../../dataplane/testing/objects.js'
+import { flowsByEndpoint } from './flows.js'
 import {
   Activity,
   type AgentApiOptions,
@@ -211,6 +212,27 @@ describe('the socket', () => {
     expect(agentSocketPath('mine', {}, 'linux')).toMatch(/\/agent-mine\.sock$/)
     expect(agentSocketPath('mine', {}, 'win32')).toBe('\\\\.\\pipe\\kpng-agent-mine')
   })
+})
+
+test('flows are counted by endpoint: those that were redirected from this address and port', () => {
+  const flow = (destination: string, answeredBy: string, isRedirected = true) =>
+    ({
+      ...{ family: 'IPv4', protocol: 'tcp', source: '10.0.0.9', sourcePort: 4242, destination, destinationPort: 80 },
+      ...{ answeredBy, answeredByPort: 8080, isRedirected },
+    }) as const
+  const at = { kind: 'clusterIP', family: 'IPv4', address: '10.96.0.10', protocol: 'tcp', port: 80 } as const
+  const flows = [
+    flow('10.96.0.10', '10.244.1.5'),
+    flow('10.96.0.10', '10.244.2.7'),
+    flow('10.96.0.10', '10.244.2.7'),
+    flow('10.96.0.11', '10.244.2.7'),
+    flow('10.96.0.10', '10.96.0.10', false),
+  ]
+  expect(flowsByEndpoint(at, flows)).toEqual([
+    { endpoint: '10.244.2.7:8080', count: 2 },
+    { endpoint: '10.244.1.5:8080', count: 1 },
+  ])
+  expect(flowsByEndpoint({ ...at, kind: 'nodePort', address: '' }, flows)).toHaveLength(2)
 })
 
 test('a long history is bounded', () => {

@@ -11,6 +11,7 @@ import type { Backend, NodeView } from '@kpng/client'
 import { clientOf, explain, type FrontendTable, parseClient, parseQuestion } from '@kpng/dataplane'
 import { sendJson } from '../server/respond.js'
 import type { Activity } from './activity.js'
+import { flowsOf } from './flows.js'
 import { endpointRows, frontendRows, serviceRows } from './rows.js'
 import { streamEvents } from './stream.js'
 
@@ -80,6 +81,8 @@ function explanation(options: AgentApiOptions, query: URLSearchParams): Promise<
   return explain(parseQuestion(what, query.get('namespace') ?? 'default'), {
     ...{ table, nodeName, serviceAnswer },
     client: from ? parseClient(from, (ip) => clientOf(table.node, ip)) : undefined,
+    // A process that carries the traffic itself has no flows in conntrack that lead to endpoints.
+    ...(backend?.features?.().keepsSourceAddress ? { flows: flowsOf } : {}),
     ...(backend?.held ? { held: (frontend) => backend.held?.(frontend) ?? Promise.resolve(undefined) } : {}),
   })
 }
