@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { AgentStatus, Explanation, FrontendRow, ServiceRow, SyncAnswer } from '@kpng/api'
 import type { Backend, Changes, NodeView } from '@kpng/client'
 import { FrontendTable } from '@kpng/dataplane'
+import type { Flow } from '@kpng/linux'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { change, endpoint, fullSync, ips, type TestView, tcp, view as viewOf } from '../../dataplane/testing/objects.js'
 import { flowsByEndpoint } from './flows.js'
@@ -215,11 +216,10 @@ describe('the socket', () => {
 })
 
 test('flows are counted by endpoint: those that were redirected from this address and port', () => {
-  const flow = (destination: string, answeredBy: string, isRedirected = true) =>
-    ({
-      ...{ family: 'IPv4', protocol: 'tcp', source: '10.0.0.9', sourcePort: 4242, destination, destinationPort: 80 },
-      ...{ answeredBy, answeredByPort: 8080, isRedirected },
-    }) as const
+  const flow = (destination: string, answeredBy: string, isRedirected = true): Flow => ({
+    ...{ family: 'IPv4', protocol: 'tcp', source: '10.0.0.9', sourcePort: 4242, destination, destinationPort: 80 },
+    ...{ answeredBy, answeredByPort: 8080, isRedirected },
+  })
   const at = { kind: 'clusterIP', family: 'IPv4', address: '10.96.0.10', protocol: 'tcp', port: 80 } as const
   const flows = [
     flow('10.96.0.10', '10.244.1.5'),
