@@ -54,7 +54,7 @@ function whyNotReady(pods: readonly Fields[], selector: string): string[] {
   const examples = pods.slice(0, 3).map((pod) => `${String(fields(pod.metadata).name)}: ${stateOf(pod)}`)
   const rest = pods.length > 3 ? `, and ${pods.length - 3} more` : ''
   return [
-    `None of the ${pods.length} pods that its selector (${selector}) matches is ready (${examples.join(', ')}${rest}).`,
+    `No pod that its selector (${selector}) matches is ready (${examples.join(', ')}${rest}).`,
   ]
 }
 
