@@ -30,8 +30,12 @@ export class Reader implements Judges {
 
   #clusterReady(): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#cluster?.stdout?.once('data', () => resolve())
-      this.#cluster?.once('exit', (code) => reject(new Error(`The playground ended with exit code ${code}.`)))
+      const ended = (code: number | null) => reject(new Error(`The playground ended with exit code ${code}.`))
+      this.#cluster?.once('exit', ended)
+      this.#cluster?.stdout?.once('data', () => {
+        this.#cluster?.off('exit', ended)
+        resolve()
+      })
     })
   }
 
@@ -68,7 +72,10 @@ export class Reader implements Judges {
     await isReady
     const folder = mkdtempSync(join(this.#folder, 'page-'))
     layOut(folder, this.#kubeconfig)
-    const session = new DocumentSession(path, folder, this.#inside(harmless(folder)), this.#env)
+    // A temporary folder of its own: a playground removes what others left, and cannot see that others still run.
+    const TMPDIR = join(folder, '.tmp')
+    mkdirSync(TMPDIR)
+    const session = new DocumentSession(path, folder, this.#inside(harmless(folder)), { ...this.#env, TMPDIR })
     for (const [index, block] of blocks.entries()) {
       if (block.notRun !== undefined) continue
       for (const text of block.before)
