@@ -26,11 +26,15 @@ test.each(each)('%s: links', (_, document) => {
 })
 
 test.each(each)('%s: every block has a known language and, if it is not run, a reason', (path, { blocks }) => {
-  const faults = blocks.flatMap((block) => blockFaults(block).map((fault) => `${path}:${block.line}: ${fault}`))
+  const faults = blocks.flatMap((block, index) =>
+    blockFaults(block, blocks[index - 1]).map((fault) => `${path}:${block.line}: ${fault}`),
+  )
   expect(faults.join('\n')).toBe('')
 })
 
-function blockFaults(block: Block): string[] {
+function blockFaults(block: Block, above?: Block): string[] {
+  if (block.isOutput && !(above && isCommands(above) && above.notRun === undefined))
+    return ['It is marked as output, and the block above it is not a block of commands that are run.']
   if (!isKnownLanguage(block)) return [`"${block.language}" is not a known language. Use sh, text, yaml, json or ts.`]
   if (block.notRun === undefined) return []
   const reason = reasons.find((known) => block.notRun?.startsWith(known))
@@ -149,7 +153,7 @@ function page(text: string): Document {
 
 test('a broken link, an unknown reason and an unknown language are named with their line', () => {
   const { blocks, ...rest } = page(
-    '# A\n[b](b.md) [c](#c)\n\n<!-- not run: because -->\n```sh\nls\n```\n\n```bsh\nls\n```\n',
+    '# A\n[b](b.md) [c](#c)\n\n<!-- not run: because -->\n```sh\nls\n```\n\n```bsh\nls\n```\n\n<!-- output -->\n```text\na\n```\n',
   )
   const document = { blocks, ...rest }
   expect(brokenLinks(join(root, 'docs'), document, new Map([['page.md', document]]))).toEqual([
@@ -159,6 +163,7 @@ test('a broken link, an unknown reason and an unknown language are named with th
   expect(blocks.map((block) => [block.line, ...blockFaults(block)])).toEqual([
     [6, expect.stringMatching(/"not run: because" is not a known reason. Known are:\n {2}needs a real cluster/)],
     [10, '"bsh" is not a known language. Use sh, text, yaml, json or ts.'],
+    [15, 'It is marked as output, and the block above it is not a block of commands that are run.'],
   ])
 })
 
