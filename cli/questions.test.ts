@@ -1,4 +1,6 @@
-import { readFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AgentStatus, Explanation } from '@kpng/api'
 import { type Playground, startPlayground } from '@kpng/playground'
@@ -139,4 +141,40 @@ test('a record is replayed into a backend', async () => {
   expect(stdout).toContain('"10.244.2.6"')
   const wrong = await commands.run('kpng', 'replay', '-i', state, 'to-local', '--once', 'to-json')
   expect(wrong.stderr).toContain('is not a record of kpng')
+})
+
+/** A socket as a killed process leaves it: it exists, and nobody answers. */
+async function deadSocket(path: string): Promise<void> {
+  const script = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => console.log('listens'))`
+  const server = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  await once(server.stdout, 'data')
+  server.kill('SIGKILL')
+  await once(server, 'exit')
+  expect(existsSync(path)).toBe(true)
+}
+
+test('explain asks the API server if the socket is one that a killed kpng left', async () => {
+  const folder = commands.folder()
+  const kubeconfigPath = join(folder, 'kubeconfig')
+  const playground = await startPlayground({ kubeconfigPath })
+  try {
+    await deadSocket(join(folder, 'agent.sock'))
+    const env = { KUBECONFIG: kubeconfigPath, RUNTIME_DIRECTORY: folder }
+    const { code, stdout } = await commands.startWith(env, 'kpng', 'explain', 'kubernetes').finished
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('default/kubernetes') })
+  } finally {
+    await playground.close()
+  }
+})
+
+test('after a replay the last state stays until kpng is stopped', async () => {
+  const record = join(commands.folder(), 'record')
+  const recorder = commands.start('kpng', 'file', '-i', state, 'to-record', '-o', record, '-v', '2')
+  await recorder.says('Recorded a change')
+  await recorder.stop()
+  const replay = commands.start('kpng', 'replay', '-i', record, 'to-local', '--node-name', 'vm-001', 'to-json')
+  await replay.says('The record was replayed')
+  // Time for a process with nothing left to do to end.
+  await commands.run('kpng', 'version')
+  expect(await replay.stop()).toMatchObject({ code: 0, stderr: expect.stringContaining('Stopping signal="SIGTERM"') })
 })

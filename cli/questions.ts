@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { type AgentStatus, type Explanation, KpngError } from '@kpng/api'
 import { type Command, Option } from 'commander'
 import { KubeRequests } from './agent/kube-requests.js'
@@ -97,18 +96,24 @@ function addExplain(program: Command, makeContext: MakeContext): void {
   command.action(async (what: string) => {
     const flags = command.optsWithGlobals()
     const context = await makeContext(flags)
-    const explanation = (await usesAgent(flags))
-      ? await ask<Explanation>(flags, `/v1/explain?${explainQuery(what, flags)}`)
-      : await fromSource(what, flags, context)
+    const explanation = (await fromAgent(what, flags)) ?? (await fromSource(what, flags, context))
     const { explanationText } = await import('@kpng/dataplane')
     process.stdout.write(flags.output === 'json' ? asJson(explanation) : explanationText(explanation))
   })
 }
 
-/** A running kpng knows best, unless somebody wants another view. */
-async function usesAgent(flags: Flags): Promise<boolean> {
-  if (['kubeconfig', 'context', 'input', 'node'].some((flag) => textFlag(flags, flag) !== undefined)) return false
-  return textFlag(flags, 'agentSocket') !== undefined || existsSync(await socketOf(flags))
+/** A running kpng knows best, unless somebody wants another view. Undefined if none is to be asked, or none runs. */
+async function fromAgent(what: string, flags: Flags): Promise<Explanation | undefined> {
+  if (['kubeconfig', 'context', 'input', 'node'].some((flag) => textFlag(flags, flag) !== undefined)) return undefined
+  try {
+    return await ask<Explanation>(flags, `/v1/explain?${explainQuery(what, flags)}`)
+  } catch (error) {
+    // A kpng that was killed leaves its socket behind.
+    const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
+    const isGone = code === 'ENOENT' || code === 'ECONNREFUSED'
+    if (isGone && textFlag(flags, 'agentSocket') === undefined) return undefined
+    throw error
+  }
 }
 
 function explainQuery(what: string, flags: Flags): URLSearchParams {

@@ -78,7 +78,7 @@ describe('why nobody answers', () => {
     const { answer, works, frontends } = await ask('broken', [broken], { answer: { endpoints } })
     expect(works).toBe(false)
     expect(answer).toBe(
-      'default/broken does not answer on this node. None of its 2 endpoints is used: 2 because it is not ready.',
+      'default/broken does not answer on this node. None of its endpoints is used (2 of 2: it is not ready).',
     )
     expect(frontends[0]?.routes).toEqual([
       {

@@ -185,8 +185,8 @@ function whyNoEndpoint(endpoints: readonly EndpointAnswer[]): string {
     if (reason) counts.set(endpointReasons[reason], (counts.get(endpointReasons[reason]) ?? 0) + 1)
   }
   if (counts.size === 0) return ''
-  const reasons = [...counts].map(([text, count]) => `${count} because ${text}`)
-  return ` None of its ${endpoints.length} endpoints is used: ${reasons.join('; ')}.`
+  const reasons = [...counts].map(([text, count]) => `${count} of ${endpoints.length}: ${text}`)
+  return ` None of its endpoints is used (${reasons.join('; ')}).`
 }
 
 /** Why no frontend matches. */

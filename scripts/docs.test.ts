@@ -5,9 +5,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import '../cli/testing/compiled.js'
+import { refusal } from '../deploy/testing/parse.js'
 import { whySkipped } from '../linux/testing/index.js'
 import { typeFaults, yamlFaults } from './testing/document-blocks.js'
-import { isCommands, isKnownLanguage, reasons } from './testing/document-commands.js'
+import { commandsOf, isCommands, isKnownLanguage, kpngWords, reasons } from './testing/document-commands.js'
+import { isPrinted } from './testing/document-output.js'
 import { Reader } from './testing/document-reader.js'
 import { type Block, brokenLinks, type Document, findDocuments, readDocument } from './testing/documents.js'
 
@@ -19,31 +21,20 @@ const paths = findDocuments(root).sort()
 const documents = new Map(paths.map((path) => [path, readDocument(root, path)]))
 const each = [...documents.values()].map((document): [string, Document] => [document.path, document])
 
-/** Pages that are being rewritten: their commands are run from then on. */
-const later = new Set(
-  [
-    'configuration',
-    'deploy',
-    'health-and-metrics',
-    'replace-kube-proxy',
-    'run-on-a-cluster',
-    'try-it',
-    'write-a-backend',
-  ]
-    .map((name) => `docs/${name}.md`)
-    .concat('client/README.md', 'deploy/README.md', 'examples/README.md', 'playground/README.md'),
-)
-
 test.each(each)('%s: links', (_, document) => {
   expect(brokenLinks(root, document, documents).join('\n')).toBe('')
 })
 
 test.each(each)('%s: every block has a known language and, if it is not run, a reason', (path, { blocks }) => {
-  const faults = blocks.flatMap((block) => blockFaults(block).map((fault) => `${path}:${block.line}: ${fault}`))
+  const faults = blocks.flatMap((block, index) =>
+    blockFaults(block, blocks[index - 1]).map((fault) => `${path}:${block.line}: ${fault}`),
+  )
   expect(faults.join('\n')).toBe('')
 })
 
-function blockFaults(block: Block): string[] {
+function blockFaults(block: Block, above?: Block): string[] {
+  if (block.isOutput && !(above && isCommands(above) && above.notRun === undefined))
+    return ['It is marked as output, and the block above it is not a block of commands that are run.']
   if (!isKnownLanguage(block)) return [`"${block.language}" is not a known language. Use sh, text, yaml, json or ts.`]
   if (block.notRun === undefined) return []
   const reason = reasons.find((known) => block.notRun?.startsWith(known))
@@ -55,15 +46,20 @@ function blockFaults(block: Block): string[] {
     : [`"not run: ${block.notRun}": there is no file ${file}.`]
 }
 
+test.each(each)('%s: kpng takes the command lines that are not run', async (path, { blocks }) => {
+  const commands = blocks.filter((block) => isCommands(block) && block.notRun !== undefined).flatMap(commandsOf)
+  for (const command of commands) {
+    const words = kpngWords(command)
+    if (words) expect(await refusal(words), `${path}:${command.line}: ${command.text}`).toBeUndefined()
+  }
+})
+
 test('TypeScript blocks that are complete compile', { timeout: 120_000 }, () => {
-  const blocks = each
-    .filter(([path]) => !later.has(path))
-    .flatMap(([path, { blocks }]) => blocks.map((block) => ({ path, block })))
+  const blocks = each.flatMap(([path, { blocks }]) => blocks.map((block) => ({ path, block })))
   expect(typeFaults(root, blocks).join('\n')).toBe('')
 })
 
-const hasCommands = ({ path, blocks }: Document) =>
-  !later.has(path) && blocks.some((block) => isCommands(block) && block.notRun === undefined)
+const hasCommands = ({ blocks }: Document) => blocks.some((block) => isCommands(block) && block.notRun === undefined)
 const isYaml = ({ language, excerpt, notRun }: Block) =>
   ['yaml', 'yml', 'json'].includes(language) && !excerpt && notRun === undefined
 const missing = ['kubectl', 'jq', 'curl', 'openssl'].find((program) => spawnSync(program, ['--version']).error)
@@ -96,6 +92,15 @@ describe.skipIf(why !== undefined)('commands', () => {
     ])
   })
 
+  test('a command that prints something else than the page shows is named', { timeout: 120_000 }, async () => {
+    const shows = (text: string) =>
+      page(`\`\`\`sh\necho a  10.0.0.1 b\n\`\`\`\n\n<!-- output -->\n\`\`\`text\n${text}\n\`\`\`\n`)
+    expect(await reader.follow('page.md', shows('a 10.9.9.9  b').blocks)).toEqual([])
+    expect(await reader.follow('page.md', shows('a 10.9.9.9 c').blocks)).toEqual([
+      'page.md:2: does not print what the block below it shows, but:\n  $ echo a  10.0.0.1 b\na 10.0.0.1 b',
+    ])
+  })
+
   test('what a page changes in the cluster is undone for the next one', { timeout: 120_000 }, async () => {
     const changes = page('```sh\nkubectl delete service web\nkubectl create service clusterip other --tcp=80\n```\n')
     expect(await reader.follow('page.md', changes.blocks)).toEqual([])
@@ -105,7 +110,7 @@ describe.skipIf(why !== undefined)('commands', () => {
 
   test('commands cannot change the machine or see its processes', { timeout: 120_000 }, async () => {
     const { blocks } = page(
-      '```sh\ntouch /etc/kpng-docs-test\ntouch /usr/local/bin/kpng-docs-test\nls -d /proc/' +
+      '```sh\ntouch /etc/kpng-docs-test\ntouch node_modules/kpng-docs-test\nls -d /proc/' +
         `${process.pid}` +
         '\n```\n',
     )
@@ -148,7 +153,7 @@ function page(text: string): Document {
 
 test('a broken link, an unknown reason and an unknown language are named with their line', () => {
   const { blocks, ...rest } = page(
-    '# A\n[b](b.md) [c](#c)\n\n<!-- not run: because -->\n```sh\nls\n```\n\n```bsh\nls\n```\n',
+    '# A\n[b](b.md) [c](#c)\n\n<!-- not run: because -->\n```sh\nls\n```\n\n```bsh\nls\n```\n\n<!-- output -->\n```text\na\n```\n',
   )
   const document = { blocks, ...rest }
   expect(brokenLinks(join(root, 'docs'), document, new Map([['page.md', document]]))).toEqual([
@@ -158,7 +163,26 @@ test('a broken link, an unknown reason and an unknown language are named with th
   expect(blocks.map((block) => [block.line, ...blockFaults(block)])).toEqual([
     [6, expect.stringMatching(/"not run: because" is not a known reason. Known are:\n {2}needs a real cluster/)],
     [10, '"bsh" is not a known language. Use sh, text, yaml, json or ts.'],
+    [15, 'It is marked as output, and the block above it is not a block of commands that are run.'],
   ])
+})
+
+test('output is as shown if it differs only in addresses, times, generated names and what … stands for', () => {
+  const printed = 'a pod 10.244.0.7\nshop-0373678ee9-5jckc in 2.5 ms\nlast line'
+  expect(isPrinted('a pod  10.244.12.1\nshop-aaaaaaaaaa-bbbbb in 14 ms\nlast line\n', printed)).toBe(true)
+  expect(isPrinted('a pod …\nlast line', printed)).toBe(true)
+  expect(isPrinted('a pod 10.244.0.7', printed)).toBe(false)
+  expect(isPrinted('another pod …', printed)).toBe(false)
+})
+
+test.each([
+  ['sudo kpng file -i a to-local \\\n  to-nft | grep "x y"', ['file', '-i', 'a', 'to-local', 'to-nft']],
+  ['kubectl exec ds/kpng -- kpng status  # well?', ['status']],
+  ["npx kpng-json --x 'a b' &", ['local', 'to-json', '--x', 'a b']],
+  ['kpng', []],
+  ['kubectl get pods', undefined],
+])('the words of %s', (text, words) => {
+  expect(kpngWords({ line: 1, text, untilStopped: false })).toEqual(words)
 })
 
 test('lists what is not run', () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A command line of kpng that something in deploy/ or docs/ runs. */
+/** A command line of kpng that something in deploy/ runs. */
 export interface CommandLine {
   readonly where: string
   readonly words: readonly string[]
@@ -28,22 +28,4 @@ export function ofPowerShell(folder: string, file: string): CommandLine[] {
     where: `${file} ${name}`,
     words: (list ?? '').split(/,\s*/).map((word) => word.replace(/^['"]|['"]$/g, '').replace(/\$\w+/g, '1')),
   }))
-}
-
-/** As a shell splits a line, as far as quotes go. */
-const wordsOf = (line: string): string[] =>
-  [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(([, single, double, bare]) => single ?? double ?? bare ?? '')
-
-/** The lines of a guide's code blocks that run kpng: by itself, after a prompt or npx, or in a container, after `--`. */
-export function ofGuide(folder: string, file: string): CommandLine[] {
-  const blocks = [...readFileSync(join(folder, file), 'utf8').matchAll(/^ *```\w*\n([\s\S]*?)^ *```/gm)]
-  const lines = blocks.flatMap(([, block]) => (block ?? '').replace(/\\\n\s*/g, ' ').split('\n'))
-  return lines.flatMap((line) => {
-    const found = /^ *(?:.* -- |\$ |sudo |npx )*kpng(-json|-callout)? (?!\w+(?::| ·))(.*)$/.exec(
-      line.replace(/\s+#.*$/, '').replace(/\s+\|.*$/, ''),
-    )
-    if (!found) return []
-    const short = { '-json': ['local', 'to-json'], '-callout': ['local', 'to-callout'] }[found[1] ?? ''] ?? []
-    return [{ where: `${file}: ${line.trim()}`, words: [...short, ...wordsOf(found[2] ?? '')] }]
-  })
 }

@@ -9,8 +9,9 @@ const playground = await startPlayground({
   nodeNames: ['worker-1', 'vm-001'],
   zones: { 'worker-1': 'zone-a', 'vm-001': 'zone-b' },
   serviceCidrs: ['10.96.0.0/16'],
-  // Apart from those of a playground that a document starts.
-  podCidr: '127.11.0.0/16',
+  // Addresses as in a real cluster: nftables does not serve endpoints on loopback. Nobody listens there.
+  podCidr: '10.244.0.0/16',
+  podServer: () => ({ listen: async () => {}, close: async () => {} }),
 })
 const { objects } = playground
 const labels = { app: 'web' }
@@ -29,7 +30,7 @@ function addObjects() {
       },
     },
   })
-  // No selector: nftables does not serve endpoints on loopback, where the pods of a playground are.
+  // No selector, so that documents can name its endpoints.
   objects.apply({
     apiVersion: 'v1',
     kind: 'Service',

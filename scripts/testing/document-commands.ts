@@ -7,6 +7,8 @@ export interface DocumentCommand {
   readonly text: string
   /** It goes on until it is stopped; the commands after it run beside it. */
   readonly untilStopped: boolean
+  /** What it prints, according to the document. */
+  readonly shown?: string
 }
 
 /** Why a block may be left out. A reason may go on after one of these words, with a detail. */
@@ -57,6 +59,19 @@ export function commandsOf(block: Block): DocumentCommand[] {
     commands.push({ line, text, untilStopped: block.untilStopped || runsUntilStopped(text) })
   }
   return commands
+}
+
+/** The words of a command that runs kpng: by itself, after sudo or npx, or in a container, after `--`. Undefined for other programs. */
+export function kpngWords({ text }: DocumentCommand): string[] | undefined {
+  const line = text
+    .replace(/\\\n\s*/g, ' ')
+    .replace(/\s+#.*$/, '')
+    .replace(/\s+[|>&].*$/, '')
+  const found = /^(?:.* -- |sudo |npx )*kpng(-json|-callout)?(?: (.*))?$/.exec(line)
+  if (!found) return undefined
+  const short = { '-json': ['local', 'to-json'], '-callout': ['local', 'to-callout'] }[found[1] ?? ''] ?? []
+  const words = (found[2] ?? '').matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)
+  return [...short, ...[...words].map(([, single, double, bare]) => single ?? double ?? bare ?? '')]
 }
 
 function isComplete(text: string): boolean {

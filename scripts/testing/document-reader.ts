@@ -30,8 +30,12 @@ export class Reader implements Judges {
 
   #clusterReady(): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#cluster?.stdout?.once('data', () => resolve())
-      this.#cluster?.once('exit', (code) => reject(new Error(`The playground ended with exit code ${code}.`)))
+      const ended = (code: number | null) => reject(new Error(`The playground ended with exit code ${code}.`))
+      this.#cluster?.once('exit', ended)
+      this.#cluster?.stdout?.once('data', () => {
+        this.#cluster?.off('exit', ended)
+        resolve()
+      })
     })
   }
 
@@ -68,13 +72,20 @@ export class Reader implements Judges {
     await isReady
     const folder = mkdtempSync(join(this.#folder, 'page-'))
     layOut(folder, this.#kubeconfig)
-    const session = new DocumentSession(path, folder, this.#inside(harmless(folder)), this.#env)
-    for (const block of blocks) {
+    // A temporary folder of its own: a playground removes what others left, and cannot see that others still run.
+    const TMPDIR = join(folder, '.tmp')
+    mkdirSync(TMPDIR)
+    const session = new DocumentSession(path, folder, this.#inside(harmless(folder)), { ...this.#env, TMPDIR })
+    for (const [index, block] of blocks.entries()) {
       if (block.notRun !== undefined) continue
       for (const text of block.before)
         for (const command of commandsOf({ ...block, text, before: [] })) await session.run(command)
       if (!isCommands(block)) continue
-      for (const command of commandsOf(block)) await session.run(command)
+      const next = blocks[index + 1]
+      const commands = commandsOf(block)
+      for (const command of commands.slice(0, -1)) await session.run(command)
+      for (const command of commands.slice(-1))
+        await session.run(next?.isOutput ? { ...command, shown: next.text } : command)
     }
     await session.close()
     return session.faults
@@ -136,7 +147,7 @@ function layOut(folder: string, kubeconfig: string): void {
 
 /**
  * A command line that runs another one where it can do no harm, whatever a document says: only the checkout and temporary files can be
- * written, no other process can be seen, and everything ends with it. It has a /run and a /var/lib of its own, with kube-proxy's settings.
+ * written, but not the packages in it; no other process can be seen, and everything ends with it. It has a /run and a /var/lib of its own, with kube-proxy's settings.
  */
 const harmless = (folder: string): string[] => [
   ...['unshare', '--mount', '--pid', '--fork', '--mount-proc', '--kill-child', 'sh', '-c'],
@@ -144,6 +155,7 @@ const harmless = (folder: string): string[] => [
     'mount -t tmpfs none /run && mount -t tmpfs none /var/lib && mkdir -p /run/kpng /var/lib/kube-proxy /var/lib/kpng',
     'cp "$1/config.conf" /var/lib/kube-proxy/',
     'mount --bind "$2" "$2" && mount --bind "$3" "$3" && mount -o remount,bind,ro /',
+    'cd "$2" && mount --bind node_modules node_modules && mount -o remount,bind,ro "$2/node_modules"',
     'cd "$1" && shift 3 && exec "$@"',
   ].join(' && '),
   ...['sh', folder, root, tmpdir()],

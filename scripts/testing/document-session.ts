@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type DocumentCommand, exclusiveKey } from './document-commands.js'
+import { isPrinted } from './document-output.js'
 
 /** No command of a document takes half as long, even on a busy machine. */
 const limitMs = 60_000
@@ -63,11 +64,14 @@ export class DocumentSession {
       const output = this.#nextOutput()
       const code = await this.#ask('run', output, command.text)
       // 141: the reader of a pipe (head) has seen enough.
-      if (code === 0 || code === 141) return
+      const ended = code === 0 || code === 141
+      if (ended && isAsShown(command, output)) return
       if (code === undefined)
         return this.#fault(command, `did not end within ${limitMs / 1000} s. ${untilStoppedHint}`, output)
       if (this.#servers.size === 0 || Date.now() > deadline)
-        return this.#fault(command, `ended with exit code ${code}.`, output)
+        return ended
+          ? this.#otherOutput(command, output)
+          : this.#fault(command, `ended with exit code ${code}.`, output)
       await sleep(200)
     }
   }
@@ -88,14 +92,17 @@ export class DocumentSession {
     if (pid === undefined) return this.#fault(command, 'could not be started.', output)
     this.#servers.set(key, { command, pid, output })
     const deadline = Date.now() + limitMs
-    while (!isUp(command, output, this.#folder)) {
+    while (!isUp(command, output, this.#folder) || !isAsShown(command, output)) {
       if ((await this.#ask('alive', '/dev/null', String(pid))) !== 0) {
         this.#servers.delete(key)
         const code = await this.#ask('stop', '/dev/null', String(pid))
         if (code !== 0) this.#fault(command, `ended by itself with exit code ${code}.`, output)
         return
       }
-      if (Date.now() > deadline) return this.#fault(command, `said nothing for ${limitMs / 1000} s.`, output)
+      if (Date.now() > deadline)
+        return isUp(command, output, this.#folder)
+          ? this.#otherOutput(command, output)
+          : this.#fault(command, `said nothing for ${limitMs / 1000} s.`, output)
       await sleep(50)
     }
   }
@@ -124,6 +131,16 @@ export class DocumentSession {
 
   #nextOutput = (): string => join(this.#folder, `.output-${++this.#outputs}`)
 
+  #otherOutput({ line, text }: DocumentCommand, output: string): void {
+    this.faults.push(
+      [
+        `${this.#path}:${line}: does not print what the block below it shows, but:`,
+        `  $ ${text}`,
+        read(output).trimEnd(),
+      ].join('\n'),
+    )
+  }
+
   #fault({ line, text }: DocumentCommand, what: string, output: string): void {
     const errors = read(`${output}.errors`).trim() || read(output).trim()
     const last = errors
@@ -137,6 +154,9 @@ export class DocumentSession {
 const untilStoppedHint = 'If it runs until it is stopped, write <!-- runs until stopped --> above the block.'
 
 const read = (file: string): string => (existsSync(file) ? readFileSync(file, 'utf8') : '')
+
+const isAsShown = ({ shown }: DocumentCommand, output: string): boolean =>
+  shown === undefined || isPrinted(shown, read(output))
 
 /** Whether a command that goes on has done what it is for: it printed something, logged that it is ready, or wrote its file. */
 function isUp({ text }: DocumentCommand, output: string, folder: string): boolean {

@@ -18,6 +18,8 @@ export interface Block {
   readonly untilStopped: boolean
   /** `<!-- excerpt -->`: not a complete program or object. */
   readonly excerpt: boolean
+  /** `<!-- output -->`: what the last command above prints. */
+  readonly isOutput: boolean
 }
 
 export interface Link {
@@ -78,7 +80,7 @@ export function readDocument(root: string, path: string): Document {
   return { path, blocks, links, anchors: anchorsOf(headings) }
 }
 
-function directives(comments: readonly string[]): Pick<Block, 'notRun' | 'before' | 'untilStopped' | 'excerpt'> {
+function directives(comments: readonly string[]): Omit<Block, 'language' | 'text' | 'line'> {
   const given = (name: string) =>
     comments.filter((text) => text.startsWith(`${name}:`)).map((text) => text.slice(name.length + 1).trim())
   const [notRun] = given('not run')
@@ -87,6 +89,7 @@ function directives(comments: readonly string[]): Pick<Block, 'notRun' | 'before
     before: given('before'),
     untilStopped: comments.includes('runs until stopped'),
     excerpt: comments.includes('excerpt'),
+    isOutput: comments.includes('output'),
   }
 }
 

@@ -49,7 +49,7 @@ test('pods that are not ready', async () => {
   for (const number of [1, 2, 3, 4]) pod(`waiting-${number}`, 'waiting', false)
   const { causes } = await inspect('waiting')
   expect(causes).toEqual([
-    'None of the 4 pods that its selector (app=waiting) matches is ready (waiting-1: running, but not ready, waiting-2: running, but not ready, waiting-3: running, but not ready, and 1 more).',
+    'No pod that its selector (app=waiting) matches is ready (waiting-1: running, but not ready, waiting-2: running, but not ready, waiting-3: running, but not ready, and 1 more).',
   ])
 })
 

@@ -53,9 +53,7 @@ function whyNotReady(pods: readonly Fields[], selector: string): string[] {
   if (pods.some(isReady)) return []
   const examples = pods.slice(0, 3).map((pod) => `${String(fields(pod.metadata).name)}: ${stateOf(pod)}`)
   const rest = pods.length > 3 ? `, and ${pods.length - 3} more` : ''
-  return [
-    `None of the ${pods.length} pods that its selector (${selector}) matches is ready (${examples.join(', ')}${rest}).`,
-  ]
+  return [`No pod that its selector (${selector}) matches is ready (${examples.join(', ')}${rest}).`]
 }
 
 /** What kubectl shows in the column STATUS, as far as it helps. */

@@ -143,8 +143,17 @@ function checkHead(path: string, text: string): void {
 const notARecord = (path: string): KpngError =>
   new KpngError('invalid', `${path} is not a record of kpng. Make one with: kpng kube to-record -o ${path}`)
 
+/** A timer keeps the process: with a sink that has no sockets, such as to-json, Node would end it. */
 const untilAborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    signal.addEventListener('abort', () => resolve(), { once: true })
+    if (signal.aborted) return resolve()
+    const timer = setInterval(() => {}, 3_600_000)
+    signal.addEventListener(
+      'abort',
+      () => {
+        clearInterval(timer)
+        resolve()
+      },
+      { once: true },
+    )
   })
