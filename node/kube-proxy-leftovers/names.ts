@@ -33,6 +33,9 @@ const innerChains: ReadonlySet<string> = new Set([
 
 const chainPrefixes = ['KUBE-SVC-', 'KUBE-SEP-', 'KUBE-FW-', 'KUBE-XLB-', 'KUBE-SVL-', 'KUBE-EXT-']
 
+/** While it exists in a table, the KUBE-… chains there belong to kpng's iptables backend. */
+export const kpngOwnerChain = 'KPNG-OWNER-kpng'
+
 export const isEntranceChain = (chain: string): boolean => entranceChains.has(chain)
 
 export const isKubeProxyChain = (chain: string): boolean =>
