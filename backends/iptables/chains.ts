@@ -1,6 +1,7 @@
 import type { ChainNames } from './names.js'
 import type { Place } from './place.js'
 import { type Chains, comment, ruleOf, type Table } from './rule.js'
+import { partsOf } from './save.js'
 import type { SharedList } from './service-port.js'
 
 // The chains that all service ports share, and the way from the system's chains to them. They do what kube-proxy's do.
@@ -49,6 +50,7 @@ export function jumpsTo(names: ChainNames): Jump[] {
 /** The shared chains that a list of rules is part of. */
 export const chainOfList: Readonly<Record<SharedList, readonly [Table, keyof ChainNames]>> = {
   services: ['nat', 'services'],
+  guards: ['nat', 'services'],
   wholeAddresses: ['nat', 'services'],
   nodePorts: ['nat', 'nodePorts'],
   refusedServices: ['filter', 'services'],
@@ -56,10 +58,24 @@ export const chainOfList: Readonly<Record<SharedList, readonly [Table, keyof Cha
   firewall: ['filter', 'firewall'],
 }
 
+/** What KUBE-SERVICES of the table nat is made of. */
+export interface ServicesLists {
+  readonly services: readonly string[]
+  readonly guards: readonly string[]
+  readonly whole: readonly string[]
+}
+
 /** KUBE-SERVICES of the table nat: an address with a port, then whole addresses, then node ports. */
-export function servicesChain(services: readonly string[], whole: readonly string[], place: Place, names: ChainNames) {
+export function servicesChain({ services, guards, whole }: ServicesLists, place: Place, names: ChainNames): string[] {
+  const wholeAddresses = new Set(whole.map((rule) => partsOf(rule).destination))
+  const needed = whole.length === 0 ? [] : guards.filter((rule) => wholeAddresses.has(partsOf(rule).destination))
   const text = comment('kubernetes service nodeports; NOTE: this must be the last rule in this chain')
-  return [...services, ...whole, ...place.nodePorts.map((match) => ruleOf(match, text, `-j ${names.nodePorts}`))]
+  return [
+    ...services,
+    ...needed,
+    ...whole,
+    ...place.nodePorts.map((match) => ruleOf(match, text, `-j ${names.nodePorts}`)),
+  ]
 }
 
 /** The chains that do not depend on Services. */

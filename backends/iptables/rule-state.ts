@@ -98,12 +98,18 @@ export class RuleState {
 
   #writeShared(pending: Pending, lists: ReadonlySet<SharedList>): void {
     const { names } = this.#settings
-    const keys = [...this.#rules.keys()].sort()
+    const keys = [...this.#rules.keys()].sort(inOrder)
     const all = (list: SharedList) => keys.flatMap((key) => this.#rules.get(key)?.shared[list] ?? [])
     for (const list of lists) {
       const [table, name] = chainOfList[list]
-      const isServices = list === 'services' || list === 'wholeAddresses'
-      const rules = isServices ? servicesChain(all('services'), all('wholeAddresses'), this.#place, names) : all(list)
+      const rules =
+        table === 'nat' && name === 'services'
+          ? servicesChain(
+              { services: all('services'), guards: all('guards'), whole: all('wholeAddresses') },
+              this.#place,
+              names,
+            )
+          : all(list)
       pending.write(table, names[name] as string, rules)
     }
   }
@@ -168,6 +174,10 @@ function difference(before: Chains, after: Chains): TableUpdate {
 
 const sameRules = (a: readonly string[], b: readonly string[]): boolean =>
   a === b || (a.length === b.length && a.every((rule, index) => rule === b[index]))
+
+/** By name, so that the same Services give the same rules; those with whole addresses last, since a port comes before the address. */
+const inOrder = (a: string, b: string): number =>
+  Number(a.endsWith(' any')) - Number(b.endsWith(' any')) || (a < b ? -1 : 1)
 
 /** Nothing is to be done. */
 export const isEmpty = (update: Update): boolean =>

@@ -257,9 +257,10 @@ describe('one service port', () => {
       }),
     ).toMatchInlineSnapshot(`
       "KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m comment --comment "default/web:tcp-80 has no endpoints" -m tcp --dport 80 -j REJECT
-      KUBE-EXTERNAL-SERVICES -s 203.0.113.0/24 -d 192.0.2.1/32 -p tcp -m comment --comment "default/web:tcp-80 has no endpoints" -m tcp --dport 80 -j REJECT
-      KUBE-EXTERNAL-SERVICES -d 192.0.2.1/32 -p tcp -m comment --comment "default/web:tcp-80 traffic not accepted" -m tcp --dport 80 -j DROP
-      KUBE-EXTERNAL-SERVICES -d 172.30.0.1/32 -m addrtype --dst-type LOCAL -p tcp -m comment --comment "default/web:tcp-80 has no endpoints" -m tcp --dport 30080 -j REJECT"
+      KUBE-EXTERNAL-SERVICES -d 192.0.2.1/32 -p tcp -m comment --comment "default/web:tcp-80 has no endpoints" -m tcp --dport 80 -j REJECT
+      KUBE-EXTERNAL-SERVICES -d 172.30.0.1/32 -m addrtype --dst-type LOCAL -p tcp -m comment --comment "default/web:tcp-80 has no endpoints" -m tcp --dport 30080 -j REJECT
+      KUBE-PROXY-FIREWALL -s 203.0.113.0/24 -d 192.0.2.1/32 -p tcp -m comment --comment "default/web:tcp-80 traffic not accepted" -m tcp --dport 80 -j RETURN
+      KUBE-PROXY-FIREWALL -d 192.0.2.1/32 -p tcp -m comment --comment "default/web:tcp-80 traffic not accepted" -m tcp --dport 80 -j DROP"
     `)
   })
 

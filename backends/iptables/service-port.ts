@@ -16,6 +16,7 @@ import {
 /** The lists that the rules of all service ports are put together in, each a part of a chain that they share. */
 export const sharedLists = [
   'services',
+  'guards',
   'wholeAddresses',
   'nodePorts',
   'refusedServices',
@@ -54,6 +55,7 @@ class Builder {
   readonly chains = new Map<string, readonly string[]>()
   readonly shared: Record<SharedList, string[]> = {
     services: [],
+    guards: [],
     wholeAddresses: [],
     nodePorts: [],
     refusedServices: [],
@@ -164,18 +166,29 @@ class Builder {
   #addExternal(frontend: Frontend, chainOf: (audience: Audience) => string): void {
     const { inside, outside, allowedSources, kind } = frontend
     // Insiders are not bound to externalTrafficPolicy, so there may be a chain even if outsiders have no endpoint.
+    let by = ''
     if (inside.endpoints.length > 0) {
       const external = this.#put('EXT', this.#externalRules(frontend, chainOf))
       const chain = allowedSources ? this.#put('FW', this.#firewallRules(allowedSources, external)) : external
       const what = { externalIP: ' external IP', loadBalancerIP: ' loadbalancer IP', nodePort: '' }
       const match = toFrontend(frontend, `${this.#title}${what[kind as keyof typeof what]}`)
       this.#dispatch(frontend).push(ruleOf(match, `-j ${chain}`))
-      if (allowedSources) {
-        const text = `${this.#title} traffic not accepted by ${chain}`
-        this.shared.firewall.push(ruleOf(toFrontend(frontend, text), '-j DROP'))
-      }
+      by = ` by ${chain}`
     }
+    if (allowedSources) this.#addFirewall(frontend, allowedSources, by)
     if (outside.endpoints.length === 0) this.shared.refusedExternals.push(...this.#refusals(frontend))
+    // What comes through here undecided must not reach a Service that has the whole address.
+    const isUndecided = outside.endpoints.length === 0 || allowedSources !== undefined
+    if (isUndecided && kind !== 'nodePort' && !isWholeAddress(frontend))
+      this.shared.guards.push(ruleOf(toFrontend(frontend, this.#title), '-j RETURN'))
+  }
+
+  /** Drops what no chain of the table nat accepted. Those who may not connect are not told that nobody answers. */
+  #addFirewall(frontend: Frontend, allowed: NonNullable<Frontend['allowedSources']>, by: string): void {
+    const match = toFrontend(frontend, `${this.#title} traffic not accepted${by}`)
+    for (const range of frontend.outside.endpoints.length === 0 ? allowed : [])
+      this.shared.firewall.push(ruleOf(fromRange(range), match, '-j RETURN'))
+    this.shared.firewall.push(ruleOf(match, '-j DROP'))
   }
 
   /** As in kube-proxy: who is masqueraded, and who of them may use the endpoints of other nodes. */
@@ -200,7 +213,7 @@ class Builder {
 
   /** What happens to clients for whom there is no endpoint. */
   #refusals(frontend: Frontend): string[] {
-    const { inside, outside, allowedSources, kind } = frontend
+    const { inside, outside, kind } = frontend
     const places = kind === 'nodePort' ? this.#place.nodePorts : ['']
     const rule = (otherwise: Audience['otherwise'], from = '') => {
       const match = toFrontend(frontend, this.#whyRefused(otherwise))
@@ -210,11 +223,7 @@ class Builder {
     if (inside.endpoints.length === 0 && inside.otherwise !== outside.otherwise) {
       for (const from of [...this.#place.pods, fromNode]) rules.push(...rule(inside.otherwise, from))
     }
-    if (!allowedSources || outside.otherwise === 'drop') return [...rules, ...rule(outside.otherwise)]
-    // Those who may not connect are not told that nobody answers.
-    for (const range of allowedSources) rules.push(...rule(outside.otherwise, fromRange(range)))
-    const text = `${this.#title} traffic not accepted`
-    return [...rules, ruleOf(toFrontend(frontend, text), '-j DROP')]
+    return [...rules, ...rule(outside.otherwise)]
   }
 
   #whyRefused(otherwise: Audience['otherwise']): string {
