@@ -53,10 +53,10 @@ export function chooseFlavour(saved: ReadonlyMap<Flavour, string>, ownerChain: s
   const isMixed = all.length > 1 && all.every(([, text]) => rules(text) > 0)
   const choice = (found: [Flavour, string] | undefined, why: string): Choice | undefined =>
     found && { flavour: found[0], why, isMixed }
-  const [most, least] = all.sort(([, a], [, b]) => rules(b) - rules(a))
+  const [most, least] = [...all].sort(([, a], [, b]) => rules(b) - rules(a))
   return (
     choice(
-      all.sort().find(([, text]) => hints.test(text)),
+      all.find(([, text]) => hints.test(text)),
       'the kubelet uses it',
     ) ??
     choice(
