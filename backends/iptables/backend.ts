@@ -14,6 +14,7 @@ import {
   allFlowChecks,
   briefly,
   type FlowCheck,
+  type Frontend,
   type FrontendBackend,
   FrontendTable,
   flowChecks,
@@ -66,6 +67,8 @@ class IptablesBackend implements FrontendBackend {
   #driftCheck: Promise<void> | undefined
   /** Differences that were there right after everything was written: this iptables prints those rules in another way. */
   readonly #accepted = new Set<string>()
+  /** Protocols that the kernel does not know. */
+  readonly #leftOut = new Set<string>()
   #repairs: string | undefined
 
   constructor(settings: Settings, isNamed: boolean) {
@@ -90,6 +93,7 @@ class IptablesBackend implements FrontendBackend {
     const rules = {
       ...{ names, name, masqueradeBit, dropInvalid, randomFully, localhostNodePorts },
       detectLocal: dataplane.detectLocal,
+      serves: ({ protocol }: Frontend) => !this.#leftOut.has(protocol),
     }
     const served = (await this.#servesIpv6(programs)) ? families : (['IPv4'] as const)
     this.#started = { programs, states: new Map(served.map((family) => [family, new RuleState(family, rules)])) }
@@ -143,7 +147,7 @@ class IptablesBackend implements FrontendBackend {
     return {
       name: 'iptables',
       kinds: ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort'],
-      protocols: ['tcp', 'udp', 'sctp'],
+      protocols: (['tcp', 'udp', 'sctp'] as const).filter((protocol) => !this.#leftOut.has(protocol)),
       families: [...(this.#started?.states.keys() ?? [])],
       sessionAffinity: true,
       sourceRanges: true,
@@ -184,10 +188,12 @@ class IptablesBackend implements FrontendBackend {
   async #syncAll(started: Started, steps: SyncStep[] | undefined): Promise<void> {
     const { names, lockWaitSeconds, log } = this.#settings
     await this.#routeLoopback()
-    await this.#eachFamily(started, steps, async (state, program) => {
-      state.rebuild(this.frontends)
-      return fullInput(state.chains, names, parseSaved(await save(program)))
-    })
+    const writeAll = () =>
+      this.#eachFamily(started, steps, async (state, program) => {
+        state.rebuild(this.frontends)
+        return fullInput(state.chains, names, parseSaved(await save(program)))
+      })
+    await writeAll().catch((error) => this.#leaveOutSctp(error, writeAll))
     if (this.#repairs !== undefined) await this.#acceptWhatStays(started)
     if (this.#hasSyncedAll) return
     // What was written in the other flavour before would go on serving old endpoints.
@@ -197,6 +203,23 @@ class IptablesBackend implements FrontendBackend {
       log.warn('Chains of kpng in the other flavour of iptables could not be looked for', { error: messageOf(error) }),
     )
     this.#hasSyncedAll = true
+  }
+
+  /** A kernel without SCTP refuses rules about it, and with them everything. */
+  async #leaveOutSctp(error: unknown, writeAll: () => Promise<void>): Promise<void> {
+    const isAboutSctp = messageOf(error).includes('sctp') || [...this.frontends.all()].some(isSctp)
+    if (!isAboutSctp || this.#leftOut.size > 0) throw error
+    this.#leftOut.add('sctp')
+    try {
+      await writeAll()
+    } catch {
+      // It was something else.
+      this.#leftOut.clear()
+      throw error
+    }
+    this.#settings.log.warn('SCTP ports are not served: iptables refuses rules about them. Load the module xt_sctp', {
+      error: messageOf(error),
+    })
   }
 
   /** One restore per family. All are waited for, also if one fails: the next sync must not meet one that is under way. */
@@ -253,8 +276,8 @@ class IptablesBackend implements FrontendBackend {
     for (const [family, state] of this.#started?.states ?? []) {
       if (this.#syncing || !this.#inStep || !this.#started) return undefined
       const saved = parseSaved(await save(this.#started.programs[family]))
+      const reason = await driftOf(state.chains, names, saved)
       if (this.#syncs !== syncs || this.#syncing) return undefined
-      const reason = driftOf(state.chains, names, saved)
       if (reason !== undefined && !this.#accepted.has(`${family} ${reason}`)) return reason
     }
     return undefined
@@ -264,7 +287,7 @@ class IptablesBackend implements FrontendBackend {
   async #acceptWhatStays({ programs, states }: Started): Promise<void> {
     this.#repairs = undefined
     for (const [family, state] of states) {
-      const reason = driftOf(state.chains, this.#settings.names, parseSaved(await save(programs[family])))
+      const reason = await driftOf(state.chains, this.#settings.names, parseSaved(await save(programs[family])))
       if (reason === undefined) continue
       this.#accepted.add(`${family} ${reason}`)
       this.#settings.log.warn('Chains look changed right after they were written; changes there are not noticed', {
@@ -275,6 +298,8 @@ class IptablesBackend implements FrontendBackend {
 }
 
 const familyProgram: Readonly<Record<Family, string>> = { IPv4: 'iptables', IPv6: 'ip6tables' }
+
+const isSctp = ({ protocol }: Frontend): boolean => protocol === 'sctp'
 
 /** The addresses are read only if the Node object has none. */
 const machineOf = ({ states }: Started) => ({

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { chooseFlavour, type Flavour } from './flavour.js'
 import { restoreFailure } from './restore.js'
+import { parseSaved } from './save.js'
 
 const hint = '*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n'
 const own = '*nat\n:KPNG-OWNER-kpng - [0:0]\n-A KUBE-SERVICES -j KUBE-NODEPORTS\nCOMMIT\n'
@@ -32,4 +33,9 @@ test.each([
   ['it ended with code 1', /failed: it ended with code 1/],
 ])('a failure names the line and what stands there: %s', (said, expected) => {
   expect(restoreFailure('iptables-restore', '*nat\n-A A\n-A B\nCOMMIT\n', said, 10).message).toMatch(expected)
+})
+
+test('a table that iptables cannot read is not taken for an empty one', () => {
+  const saved = "# Table `nat' is incompatible, use 'nft' tool.\n"
+  expect(() => parseSaved(saved)).toThrow(/The table nat has rules that iptables cannot read/)
 })

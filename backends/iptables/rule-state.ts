@@ -15,7 +15,10 @@ export interface TableUpdate {
 
 export type Update = Readonly<Record<Table, TableUpdate>>
 
-export interface RuleSettings extends ChainSettings, PlaceSettings {}
+export interface RuleSettings extends ChainSettings, PlaceSettings {
+  /** Whether the kernel can serve a frontend. Default: all. */
+  readonly serves?: (frontend: Frontend) => boolean
+}
 
 /** The chains that the kernel should have for one family. A change costs what changed, and the shared chains that it changes. */
 export class RuleState {
@@ -58,6 +61,7 @@ export class RuleState {
 
   #add(frontend: Frontend): string {
     const key = servicePortKey(frontend)
+    if (this.#settings.serves?.(frontend) === false) return key
     const known = this.#frontends.get(key)
     if (known) known.set(frontend.id, frontend)
     else this.#frontends.set(key, new Map([[frontend.id, frontend]]))

@@ -1,3 +1,4 @@
+import { KpngError } from '@kpng/api'
 import { type Table, tables } from './rule.js'
 
 // Reads what iptables-save prints.
@@ -12,7 +13,17 @@ export interface SavedTable {
 
 export type Saved = Readonly<Record<Table, SavedTable>>
 
+/** iptables-nft says this of a table that it cannot show, because it has rules that only nft can make. */
+const incompatible = /^# Table `(nat|filter)' is incompatible/m
+
 export function parseSaved(text: string): Saved {
+  const unreadable = incompatible.exec(text)?.[1]
+  if (unreadable !== undefined) {
+    throw new KpngError(
+      'unsupported',
+      `The table ${unreadable} has rules that iptables cannot read, made by nft or another program. Move them to a table of their own (see \`nft list table ip ${unreadable}\`), or use to-nft.`,
+    )
+  }
   const found = { nat: emptyTable(), filter: emptyTable() }
   let table: ReturnType<typeof emptyTable> | undefined
   for (const line of text.split('\n')) {
