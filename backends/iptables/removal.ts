@@ -63,7 +63,7 @@ export async function removeChains({ only, except = [], lockWaitSeconds, log }: 
       if (flavour === undefined && found.size > 0) break
       const program = programsOf(flavour)[family]
       try {
-        found.set(program, await save(program))
+        found.set(program, except.includes(program) ? '' : await save(program))
         looked++
       } catch (error) {
         if (!isMissingProgram(error)) throw error
@@ -72,7 +72,7 @@ export async function removeChains({ only, except = [], lockWaitSeconds, log }: 
     }
     for (const [program, text] of found) {
       const saved = parseSaved(text)
-      for (const names of except.includes(program) ? [] : ownersIn(saved)) {
+      for (const names of ownersIn(saved)) {
         if (only && names.owner !== only.owner) continue
         await restore(program, removalInput(names, saved), { lockWaitSeconds })
         log.detail(1, 'Removed the chains of kpng', { program, owner: names.owner })

@@ -24,7 +24,8 @@ export function restoreInput(update: Readonly<Record<Table, TableInput | TableUp
     const jumps = 'jumps' in update[table] ? update[table].jumps : []
     if (write.size + remove.length + jumps.length === 0) continue
     lines.push(`*${table}`)
-    for (const chain of [...write.keys(), ...remove]) lines.push(`:${chain} - [0:0]`)
+    // In this order, since iptables-nft keeps a sorted list: with 11,000 chains in another order it takes three times as long.
+    for (const chain of [...write.keys(), ...remove].sort()) lines.push(`:${chain} - [0:0]`)
     for (const [chain, rules] of write) for (const rule of rules) lines.push(`-A ${chain} ${rule}`)
     for (const chain of remove) lines.push(`-X ${chain}`)
     for (const { from, rule } of jumps) lines.push(`-I ${from} 1 ${rule}`)
