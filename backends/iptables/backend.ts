@@ -21,7 +21,7 @@ import {
   StaleFlowRemoval,
 } from '@kpng/dataplane'
 import { applySetting, deleteFlows, lockName, type NameLock, reachableAddresses, sysctlPath } from '@kpng/linux'
-import { driftOf } from './drift.js'
+import { DriftWatch } from './drift-watch.js'
 import { checkProgram, choosePrograms, describe, type Programs, save } from './flavour.js'
 import { heldAnswer, heldIn } from './held.js'
 import { type IptablesOptions, type Settings, settingsOf } from './options.js'
@@ -41,10 +41,8 @@ interface Started {
   readonly programs: Programs
   /** By family that is served. */
   readonly states: ReadonlyMap<Family, RuleState>
+  readonly drift: DriftWatch
 }
-
-/** Reading the rules may take at most this share of the time. */
-const driftCheckShare = 0.02
 
 /**
  * States: *unknown*, until a full sync has written all chains, and again after a failure; *in step* with the kernel, when a change
@@ -60,16 +58,10 @@ class IptablesBackend implements FrontendBackend {
   #lock: NameLock | undefined
   #inStep = false
   #syncing = false
-  /** Counts syncs: a drift check during which one ran has seen nothing. */
   #syncs = 0
   #hasSyncedAll = false
-  #driftTimer: NodeJS.Timeout | undefined
-  #driftCheck: Promise<void> | undefined
-  /** Differences that were there right after everything was written: this iptables prints those rules in another way. */
-  readonly #accepted = new Set<string>()
   /** Protocols that the kernel does not know. */
   readonly #leftOut = new Set<string>()
-  #repairs: string | undefined
 
   constructor(settings: Settings, isNamed: boolean) {
     const { log } = settings
@@ -96,8 +88,13 @@ class IptablesBackend implements FrontendBackend {
       serves: ({ protocol }: Frontend) => !this.#leftOut.has(protocol),
     }
     const served = (await this.#servesIpv6(programs)) ? families : (['IPv4'] as const)
-    this.#started = { programs, states: new Map(served.map((family) => [family, new RuleState(family, rules)])) }
-    this.#watchDrift(runner)
+    const states = new Map(served.map((family) => [family, new RuleState(family, rules)]))
+    const drift = new DriftWatch({
+      ...{ programs, states, names, log, intervalMs: this.#settings.driftCheckIntervalMs },
+      lastSync: () => (this.#inStep && !this.#syncing ? this.#syncs : undefined),
+      onDrift: (reason) => runner.requestFullSync(reason),
+    })
+    this.#started = { programs, states, drift }
   }
 
   async sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void> {
@@ -127,11 +124,10 @@ class IptablesBackend implements FrontendBackend {
 
   /** The rules stay and go on serving. */
   async close(): Promise<void> {
-    clearTimeout(this.#driftTimer)
-    this.#driftTimer = undefined
+    const started = this.#started
     this.#started = undefined
     this.#inStep = false
-    await this.#driftCheck
+    await started?.drift.close()
     await this.#flows.close()
     await this.#lock?.release()
     this.#lock = undefined
@@ -194,7 +190,7 @@ class IptablesBackend implements FrontendBackend {
         return fullInput(state.chains, names, parseSaved(await save(program)))
       })
     await writeAll().catch((error) => this.#leaveOutSctp(error, writeAll))
-    if (this.#repairs !== undefined) await this.#acceptWhatStays(started)
+    await started.drift.afterFullSync()
     if (this.#hasSyncedAll) return
     // What was written in the other flavour before would go on serving old endpoints.
     const { flavour } = await describe(started.programs.IPv4)
@@ -244,56 +240,6 @@ class IptablesBackend implements FrontendBackend {
     if (!servesLoopback(this.frontends.node, localhostNodePorts)) return
     const setting = { path: sysctlPath('net.ipv4.conf.all.route_localnet'), value: 1 }
     await applySetting(setting, { log, onChanged: (before) => onSysctlChanged(setting.path, before, setting.value) })
-  }
-
-  #watchDrift(runner: Runner): void {
-    const { driftCheckIntervalMs, log } = this.#settings
-    if (driftCheckIntervalMs <= 0) return
-    const look = async () => {
-      const startedMs = performance.now()
-      try {
-        const reason = await this.#drift()
-        if (reason !== undefined) {
-          this.#repairs = reason
-          runner.requestFullSync(reason)
-        }
-      } catch (error) {
-        log.warn('Changes to the chains by others could not be looked for', { error: messageOf(error) })
-      }
-      if (this.#started) next(Math.max(driftCheckIntervalMs, (performance.now() - startedMs) / driftCheckShare))
-    }
-    const next = (ms: number) => {
-      this.#driftTimer = setTimeout(() => {
-        this.#driftCheck = look()
-      }, ms).unref()
-    }
-    next(driftCheckIntervalMs)
-  }
-
-  async #drift(): Promise<string | undefined> {
-    const { names } = this.#settings
-    const syncs = this.#syncs
-    for (const [family, state] of this.#started?.states ?? []) {
-      if (this.#syncing || !this.#inStep || !this.#started) return undefined
-      const saved = parseSaved(await save(this.#started.programs[family]))
-      const reason = await driftOf(state.chains, names, saved)
-      if (this.#syncs !== syncs || this.#syncing) return undefined
-      if (reason !== undefined && !this.#accepted.has(`${family} ${reason}`)) return reason
-    }
-    return undefined
-  }
-
-  /** If a chain looks changed right after it was written, it is not somebody else who changes it. */
-  async #acceptWhatStays({ programs, states }: Started): Promise<void> {
-    this.#repairs = undefined
-    for (const [family, state] of states) {
-      const reason = await driftOf(state.chains, this.#settings.names, parseSaved(await save(programs[family])))
-      if (reason === undefined) continue
-      this.#accepted.add(`${family} ${reason}`)
-      this.#settings.log.warn('Chains look changed right after they were written; changes there are not noticed', {
-        ...{ program: programs[family], reason },
-      })
-    }
   }
 }
 
