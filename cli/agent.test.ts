@@ -185,7 +185,8 @@ test('a ratio of traces that is not a number is wrong usage', async () => {
 })
 
 test.each([
-  ['mode: iptables', 'to-nft', /mode is "iptables"/, 1],
+  ['mode: iptables', 'to-nft', /mode is "iptables".*to-iptables/, 1],
+  ['mode: nftables', 'to-iptables', /mode is "nftables".*to-nft/, 1],
   ['healthzBindAddress: nowhere', 'to-nft', /healthzBindAddress/, 1],
   ['syncPeriod: soon', 'to-userspacelin', /syncPeriod/, 1],
 ])('%s in the file is a clear error', async (line, backend, expected, code) => {
@@ -209,4 +210,29 @@ test.each([
   )
   expect(result.stderr).toMatch(expected)
   expect(result.code).toBe(code)
+})
+
+test.each(['iptables', ''])('a file for kube-proxy with mode "%s" serves to-iptables unchanged', async (mode) => {
+  const folder = folderWithState()
+  const config = join(folder, 'config.conf')
+  const file = {
+    ...{ apiVersion: 'kubeproxy.config.k8s.io/v1alpha1', kind: 'KubeProxyConfiguration', mode },
+    ...{ clusterCIDR: '10.244.0.0/16', nodePortAddresses: null },
+    iptables: {
+      localhostNodePorts: null,
+      masqueradeAll: true,
+      masqueradeBit: 15,
+      minSyncPeriod: '0s',
+      syncPeriod: '0s',
+    },
+    nftables: { masqueradeAll: false, masqueradeBit: null, minSyncPeriod: '0s', syncPeriod: '0s' },
+  }
+  writeFileSync(config, JSON.stringify(file))
+  const words = ['file', '-i', join(folder, 'state.yaml'), 'to-local', 'to-iptables', '--dry-run', '--config', config]
+  const { code, stdout, stderr } = await commands.run('kpng', ...words)
+  expect(code).toBe(0)
+  expect(stderr).not.toMatch(/has no effect|nftables/)
+  expect(stdout).toContain('-A KUBE-MARK-MASQ -j MARK --or-mark 0x8000')
+  // kube-proxy's defaults in this mode: node ports on every address, loopback among them.
+  expect(stdout).toContain('-A KUBE-SERVICES -m addrtype --dst-type LOCAL -m comment')
 })

@@ -5,6 +5,7 @@ import { type Context, type Flags, textFlag } from './context.js'
 /** Everything that kpng may have left on this machine, by backend. */
 async function backends({ log }: Context, stateFile: string | undefined): Promise<Map<string, Backend>> {
   const { nftBackend } = await import('@kpng/backend-nft')
+  const { iptablesBackend } = await import('@kpng/backend-iptables')
   const { defaultStateFile, iptablesCapture, netshCapture, nftCapture, userspaceBackend } = await import(
     '@kpng/backend-userspace'
   )
@@ -14,6 +15,7 @@ async function backends({ log }: Context, stateFile: string | undefined): Promis
   }
   return new Map<string, Backend>([
     ['nft', nftBackend({ log })],
+    ['iptables', iptablesBackend({ log })],
     ['userspacelin', userspaceBackend({ log, capture: nftCapture({ log }) })],
     ['userspacelin-iptables', userspaceBackend({ log, capture: iptablesCapture({ log }) })],
   ])
@@ -34,8 +36,9 @@ export async function cleanUp(flags: Flags, context: Context): Promise<void> {
     await cleanUpAfterKubeProxy(flags, context).catch((error) => failed.push(`kube-proxy: ${messageOf(error)}`))
   }
   failed.push(...(await cleanUpBackends(chosen, context)))
-  // Only the nft backend changes sysctls.
-  if (chosen.has('nft')) failed.push(...(await (await import('@kpng/node')).restoreSysctls(context)))
+  // The other backends change no sysctls.
+  if (chosen.has('nft') || chosen.has('iptables'))
+    failed.push(...(await (await import('@kpng/node')).restoreSysctls(context)))
   if (failed.length > 0) throw new KpngError('unavailable', `Not everything could be removed. ${failed.join(' ')}`)
 }
 

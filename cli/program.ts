@@ -5,6 +5,7 @@ import { KubeRequests } from './agent/kube-requests.js'
 import { addStateCacheFlag, originOf } from './agent/state-cache.js'
 import type { BackendCommand } from './backends/backend.js'
 import { calloutCommand } from './backends/callout.js'
+import { iptablesCommand } from './backends/iptables.js'
 import { jsonCommand } from './backends/json.js'
 import { nftCommand } from './backends/nft.js'
 import { userspaceLinuxCommand, userspaceWindowsCommand } from './backends/userspace.js'
@@ -28,6 +29,7 @@ const sources: readonly SourceCommand[] = [kubeSource, fileSource, apiSource, re
 const sinks = [apiSink, fileSink, recordSink]
 const backends: readonly BackendCommand[] = [
   nftCommand,
+  iptablesCommand,
   userspaceLinuxCommand,
   userspaceWindowsCommand,
   jsonCommand,
@@ -186,7 +188,7 @@ function addConformance(program: Command, makeContext: MakeContext): void {
     .optionsGroup('Proxy:')
     .option(
       '--backend <name>',
-      'test this backend of kpng: nft, userspace or userspace-iptables; with --proxy: whose known deviations to accept',
+      'test this backend of kpng: nft, iptables, userspace or userspace-iptables; with --proxy: whose known deviations to accept',
     )
     .option('--proxy <command>', 'test this command; placeholders: {manifests} {node} {clusterCidr} {kubeconfig}')
     .option('--specialised-proxy <command>', 'a second proxy, for Services with the proxy name {serviceProxyName}')
@@ -224,7 +226,7 @@ function addCleanup(program: Command, makeContext: MakeContext): void {
     .optionsGroup('Cleanup:')
     .option(
       '--backend <name>',
-      'only of this backend: nft, userspacelin, userspacelin-iptables; on Windows: winuserspace',
+      'only of this backend: nft, iptables, userspacelin, userspacelin-iptables; on Windows: winuserspace',
     )
     .option('--state-file <path>', 'on Windows: the --state-file that to-winuserspace was given')
     .option('--kube-proxy', 'remove what kube-proxy left, in all its modes; kpng stays, except what --backend names')

@@ -30,6 +30,9 @@ const knows = (backend: string) =>
   whyNot === undefined &&
   spawnSync(kpng[0] as string, [...kpng.slice(1), 'file', 'to-local', backend, '--help']).status === 0
 const whyNoNft = whyNot ?? (knows('to-nft') ? undefined : 'this kpng has no to-nft')
+const whyNoIptables =
+  whyNot ?? (knows('to-iptables') ? await whyNoLab('iptables-nft', 'iptables-legacy') : 'this kpng has no to-iptables')
+if (whyNoIptables !== undefined) console.warn(`The kit is not tried on iptables: ${whyNoIptables}`)
 if (whyNot === undefined && whyNoNft !== undefined) console.warn(`The kit is not tried on nft: ${whyNoNft}`)
 
 /** Only a run that hangs takes so long: how long it may take depends on the machine. */
@@ -76,6 +79,24 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
     expect(JSON.parse(await readFile(json, 'utf8'))).toEqual(JSON.parse(JSON.stringify(report)))
     expect(await readFile(junit, 'utf8')).toContain(`tests="${report.summary.cells}"`)
   })
+
+  it.skipIf(whyNoIptables !== undefined).each(['nft', 'legacy'])(
+    'finds kpng iptables right but for its named deviations: %s',
+    { timeout: fullRunMs },
+    async (flavour) => {
+      const chosen = ['--iptables-flavour', flavour]
+      const report = await run({
+        proxy: [...proxyNamed('iptables', kpng, 'manifests'), ...chosen],
+        specialised: [...(specialisedProxyNamed('iptables', kpng, 'manifests') ?? []), ...chosen],
+        feed: 'manifests',
+        backend: 'iptables',
+      })
+      expect(unexpected(report)).toBe('')
+      expect(report.summary.right).toBeGreaterThan(1000)
+      expect(report.summary['unexpectedly-right']).toBe(0)
+      expect(skipReasons(report).filter((reason) => !reason.includes('SCTP'))).toEqual([])
+    },
+  )
 
   it('finds kpng userspace right but for its named deviations', { timeout: fullRunMs }, async () => {
     const report = await run({

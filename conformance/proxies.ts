@@ -4,6 +4,7 @@ import type { ConformanceOptions } from './options.js'
 /** How kpng's own backends are called, as words after `to-local`. */
 const kpngBackends: Readonly<Record<string, readonly string[]>> = {
   nft: ['to-nft', '--cluster-cidr', '{clusterCidr}'],
+  iptables: ['to-iptables', '--cluster-cidr', '{clusterCidr}'],
   userspace: ['to-userspacelin', '--capture', 'nft', '--cluster-cidr', '{clusterCidr}'],
   'userspace-iptables': ['to-userspacelin', '--capture', 'iptables', '--cluster-cidr', '{clusterCidr}'],
 }
@@ -59,7 +60,7 @@ export function specialisedProxyNamed(
   feed: ConformanceOptions['feed'],
 ): string[] | undefined {
   const words = kpngBackends[backend]
-  if (backend !== 'nft' || !words) return undefined
+  if (!words || (backend !== 'nft' && backend !== 'iptables')) return undefined
   const named = [...kpngSource(feed), '--service-proxy-name', '{serviceProxyName}']
   return [...kpng, ...named, 'to-local', '--node-name', '{node}', ...words, ...kpngState(feed), ...otherPorts]
 }

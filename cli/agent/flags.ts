@@ -83,8 +83,8 @@ export function addAgentFlags(command: Command, agent: Agent): void {
     const option = new Option(boolean ? `--${flag} [bool]` : `--${flag} <${placeholder}>`, summary)
     // Not commander's default: a flag that was not given leaves the value to the configuration file.
     option.default(undefined, kpngDefaults[key] ?? fallback).helpGroup(groupOf(key))
-    // Accepted because kube-proxy's command lines may have it; it is for mode iptables only.
-    command.addOption(option.hideHelp(key === 'localhostNodePorts'))
+    // Accepted everywhere because kube-proxy's command lines may have it.
+    command.addOption(option.hideHelp(key === 'localhostNodePorts' && agent.mode !== 'iptables'))
   }
   // contextFrom resolves these flags if it finds an agent.
   command.setOptionValue('agent', agent)

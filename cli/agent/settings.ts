@@ -10,7 +10,8 @@ export async function settingsFrom(flags: Flags, warn: (message: string) => void
   )
   const path = textFlag(flags, 'config')
   const { mode, uses } = agentOf(flags)
-  const file = path === undefined ? undefined : await readConfigFile(path)
+  // As in kube-proxy, a file without a mode is one for iptables, if that is what runs.
+  const file = path === undefined ? undefined : await readConfigFile(path, mode === 'iptables' ? mode : '')
   const warnings = uses ? unusedSettings(file?.settings ?? {}, uses, mode) : []
   for (const { message } of uses ? [...(file?.unknown ?? []), ...warnings] : (file?.warnings ?? [])) warn(message)
   return resolveSettings({

@@ -1,9 +1,8 @@
-import { KpngError, messageOf } from '@kpng/api'
 import type { NftOptions } from '@kpng/backend-nft'
-import type { Backend } from '@kpng/client'
 import { booleanFlag, type Context, type Flags, textFlag } from '../context.js'
 import { booleanOption } from '../help.js'
 import type { BackendCommand } from './backend.js'
+import { printing } from './printing.js'
 
 export const nftCommand: BackendCommand = {
   name: 'to-nft',
@@ -31,10 +30,9 @@ export const nftCommand: BackendCommand = {
 }
 
 async function optionsFrom(flags: Flags, { log, resolved }: Context): Promise<NftOptions> {
-  const { backendOfMode, kernelBackendOptions } = await import('@kpng/node')
+  const { checkMode, kernelBackendOptions } = await import('@kpng/node')
   const settings = (resolved as NonNullable<typeof resolved>).settings
-  // A file for a mode without a backend is refused: another data plane is not what it asks for.
-  if (textFlag(flags, 'config') !== undefined) backendOfMode(settings.mode)
+  if (textFlag(flags, 'config') !== undefined) checkMode(settings.mode, 'nftables')
   const { options, warnings } = kernelBackendOptions(settings)
   for (const warning of warnings) log.warn(warning)
   return {
@@ -50,27 +48,3 @@ async function optionsFrom(flags: Flags, { log, resolved }: Context): Promise<Nf
 /** A specialised proxy runs beside the main one, with tables of its own. */
 const defaultTable = (serviceProxyName: string | undefined): string =>
   serviceProxyName === undefined ? 'kpng' : `kpng-${serviceProxyName}`.replace(/[^a-zA-Z0-9._-]/g, '-')
-
-/** Prints the rules for the first complete view. */
-function printing(render: (view: Parameters<Backend['sync']>[0]) => string, context: Context): Backend {
-  return {
-    setup: async () => {},
-    sync: async (view) => {
-      if (!view.node) {
-        context.log.warn(
-          'There is no Node object of this name: these rules lack its addresses, its zone and its pod CIDRs. Give the name with --node-name',
-          { node: view.nodeName },
-        )
-      }
-      try {
-        console.log(render(view))
-        context.stop()
-      } catch (error) {
-        // A backend is tried again after a failure; a dry run is not.
-        context.stop(error instanceof KpngError ? error : new KpngError('invalid', messageOf(error), { cause: error }))
-      }
-    },
-    cleanup: async () => {},
-    close: async () => {},
-  }
-}

@@ -15,9 +15,8 @@ export const kubeProxyNftables: Deviations = [
   },
 ]
 
-/** kube-proxy's iptables mode: it knows nothing of addresses that are no Service's, and serves node ports at every address. */
-export const kubeProxyIptables: Deviations = [
-  ...kubeProxyNftables,
+/** What follows from iptables mode itself: it knows nothing of addresses that are no Service's, and serves node ports at every address. */
+export const iptablesMode: Deviations = [
   {
     cells: otherPortCells,
     reason: 'iptables mode has no rule for other ports of a cluster IP: the packet is routed away',
@@ -39,3 +38,5 @@ export const kubeProxyIptables: Deviations = [
     instead: { outcome: 'reached', servers: ['a1', 'b1'], source: 'node', hits: 'some' },
   },
 ]
+
+export const kubeProxyIptables: Deviations = [...kubeProxyNftables, ...iptablesMode]

@@ -3,7 +3,7 @@ import type { DetectLocal } from '@kpng/dataplane'
 import type { Settings } from './settings.js'
 
 /** The modes of kube-proxy that have a backend here, and its name. */
-export const backendsByMode: { readonly [mode: string]: string } = { nftables: 'nft' }
+export const backendsByMode: { readonly [mode: string]: string } = { nftables: 'nft', iptables: 'iptables' }
 
 /** The backend for a mode as kube-proxy names it. No mode is the platform's default. */
 export function backendOfMode(mode: string, backends: { readonly [mode: string]: string } = backendsByMode): string {
@@ -15,6 +15,18 @@ export function backendOfMode(mode: string, backends: { readonly [mode: string]:
     `mode is "${mode}", which kpng has no backend for. Set mode to one that is there: ${there}; or leave it empty for nftables.`,
   )
 }
+
+/** Refuses a file for another mode than that of the backend that was started: another data plane is not what it asks for. */
+export function checkMode(mode: string, own: KernelMode): void {
+  if (mode === '' || mode === own) return
+  const backend = backendOfMode(mode)
+  throw new KpngError(
+    'unsupported',
+    `mode is "${mode}", but this backend is for ${own}. Use to-${backend}, or set mode to ${own}.`,
+  )
+}
+
+export type KernelMode = 'nftables' | 'iptables'
 
 /** What the settings say to a backend in the kernel. */
 export interface KernelBackendOptions {
@@ -31,12 +43,14 @@ export interface KernelBackendSettings {
   readonly warnings: readonly string[]
 }
 
-export function kernelBackendOptions(settings: Settings): KernelBackendSettings {
+export function kernelBackendOptions(settings: Settings, mode: KernelMode = 'nftables'): KernelBackendSettings {
   const { nodePortAddresses, masqueradeAll, masqueradeBit, conntrackTcpBeLiberal, detectLocalMode, clusterCidrs } =
     settings
   const warnings: string[] = []
-  if (nodePortAddresses.includes('localhost')) {
-    warnings.push('nodePortAddresses has "localhost", but nftables does not serve node ports on loopback addresses.')
+  if (nodePortAddresses.includes('localhost') && (mode === 'nftables' || !settings.localhostNodePorts)) {
+    const why =
+      mode === 'nftables' ? 'nftables does not serve node ports on loopback addresses' : 'localhostNodePorts is off'
+    warnings.push(`nodePortAddresses has "localhost", but ${why}.`)
   }
   if (detectLocalMode === 'ClusterCIDR' && clusterCidrs.length === 0) {
     warnings.push(

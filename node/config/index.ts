@@ -1,4 +1,4 @@
-export { backendOfMode, kernelBackendOptions } from './backend-options.js'
+export { backendOfMode, checkMode, kernelBackendOptions } from './backend-options.js'
 export { type SettingFlag, settingFlags, settingsFromFlags } from './flags.js'
 export { readConfigFile, unusedSettings } from './read-config.js'
 export { type ResolvedSettings, resolveSettings } from './resolve.js'

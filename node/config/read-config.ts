@@ -15,8 +15,11 @@ interface FileConfig {
   readonly unknown: readonly ConfigWarning[]
 }
 
-/** Reads a KubeProxyConfiguration, YAML or JSON, as kube-proxy does: leniently in its fields, strictly in their values. */
-export async function readConfigFile(path: string): Promise<FileConfig> {
+/**
+ * Reads a KubeProxyConfiguration, YAML or JSON, as kube-proxy does: leniently in its fields, strictly in their values.
+ * @param defaultMode whose sections count if the file names no mode
+ */
+export async function readConfigFile(path: string, defaultMode = ''): Promise<FileConfig> {
   let text: string
   try {
     text = await readFile(path, 'utf8')
@@ -30,7 +33,7 @@ export async function readConfigFile(path: string): Promise<FileConfig> {
     )
   }
   try {
-    return readConfig(text)
+    return readConfig(text, defaultMode)
   } catch (error) {
     if (!(error instanceof KpngError)) throw error
     throw new KpngError(error.code, `In the configuration file ${path}: ${error.message}`, { cause: error })
@@ -38,12 +41,12 @@ export async function readConfigFile(path: string): Promise<FileConfig> {
 }
 
 /** The same from the text of the file. */
-export function readConfig(text: string): FileConfig {
+export function readConfig(text: string, defaultMode = ''): FileConfig {
   const { configuration, warnings } = configurationIn(text)
   const fields = new Map<string, unknown>()
   const unknown: ConfigWarning[] = [...warnings]
   collect(configuration, '', fields, unknown)
-  const mode = String(fields.get('mode') ?? '')
+  const mode = String(fields.get('mode') ?? '') || defaultMode
   const settings: { [key: string]: unknown } = {}
   for (const [key, { paths, kind }] of everySetting) {
     const path = pathFor(paths, mode, (candidate) => fields.get(candidate))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { backendOfMode, kernelBackendOptions } from './backend-options.js'
+import { backendOfMode, checkMode, kernelBackendOptions } from './backend-options.js'
 import { settingFlags, settingsFromFlags } from './flags.js'
 import { resolveSettings } from './resolve.js'
 import { configz, flagz } from './show.js'
@@ -91,17 +91,22 @@ describe('modes', () => {
     expect([backendOfMode('nftables'), backendOfMode('')]).toEqual(['nft', 'nft'])
   })
 
-  test.each(['iptables', 'ipvs', 'kernelspace', 'userspace'])(
-    '%s is an error that names those that are there',
-    (mode) => {
-      expect(() => backendOfMode(mode)).toThrow(
-        expect.objectContaining({
-          code: 'unsupported',
-          message: expect.stringMatching(new RegExp(`"${mode}".*nftables`)),
-        }),
-      )
-    },
-  )
+  test('a file for another mode than that of the backend is refused, and the sentence says which backend it is for', () => {
+    expect(backendOfMode('iptables')).toBe('iptables')
+    for (const mode of ['', 'iptables']) expect(() => checkMode(mode, 'iptables')).not.toThrow()
+    expect(() => checkMode('iptables', 'nftables')).toThrow(/mode is "iptables".*to-iptables/)
+    expect(() => checkMode('nftables', 'iptables')).toThrow(/mode is "nftables".*to-nft/)
+    expect(() => checkMode('ipvs', 'iptables')).toThrow(/no backend for/)
+  })
+
+  test.each(['ipvs', 'kernelspace', 'userspace'])('%s is an error that names those that are there', (mode) => {
+    expect(() => backendOfMode(mode)).toThrow(
+      expect.objectContaining({
+        code: 'unsupported',
+        message: expect.stringMatching(new RegExp(`"${mode}".*nftables`)),
+      }),
+    )
+  })
 })
 
 describe('the options of a backend in the kernel', () => {

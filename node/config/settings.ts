@@ -47,7 +47,7 @@ const nodePortKeywords = ['primary', 'localhost', 'all'] as const
 
 /** Every setting, once: defaults, file, flags, /configz and /flagz all use this table. */
 export const settingsTable = {
-  mode: setting('mode', 'proxy-mode', 'which data plane; the only one is nftables', text, ''),
+  mode: setting('mode', 'proxy-mode', 'which data plane: nftables or iptables', text, ''),
   hostnameOverride: setting(
     'hostnameOverride',
     'hostname-override',
@@ -143,7 +143,7 @@ export const settingsTable = {
   localhostNodePorts: setting(
     'iptables.localhostNodePorts',
     'iptables-localhost-nodeports',
-    'only for mode iptables, which kpng does not have',
+    'mode iptables: serve node ports on 127.0.0.1, where nodePortAddresses allows it',
     boolean,
     true,
   ),

@@ -1,4 +1,4 @@
-import { iptablesTables, isEntranceChain, isKubeProxyChain } from './names.js'
+import { iptablesTables, isEntranceChain, isKubeProxyChain, kpngOwnerChain } from './names.js'
 
 /** What is removed from one table of iptables, and how. */
 export interface TablePlan {
@@ -29,7 +29,7 @@ interface Table {
 /** Decides what to remove, from the output of `iptables-save`. Tables without anything of kube-proxy are left out. */
 export function planRemoval(saved: string): TablePlan[] {
   return parse(saved)
-    .filter((table) => iptablesTables.has(table.name))
+    .filter((table) => iptablesTables.has(table.name) && !table.chains.includes(kpngOwnerChain))
     .map(planTable)
     .filter((plan) => plan.restore !== '' || plan.kept.length > 0)
 }

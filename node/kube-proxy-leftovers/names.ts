@@ -1,5 +1,5 @@
 // Every name that kube-proxy leaves on a node, in all modes and older versions. Anything else stays: kubelet's KUBE-FIREWALL,
-// KUBE-KUBELET-CANARY and KUBE-IPTABLES-HINT, kpng's KPNG-…, the chains and sets of network policies (kube-router's are called KUBE-SRC-…,
+// KUBE-KUBELET-CANARY and KUBE-IPTABLES-HINT, kpng's KPNG-… (and, beside its ownership chain, KUBE-…), the chains and sets of network policies (kube-router's are called KUBE-SRC-…,
 // KUBE-POD-FW-…).
 
 /** Chains that kube-proxy jumps to from built-in chains. */
@@ -32,6 +32,9 @@ const innerChains: ReadonlySet<string> = new Set([
 ])
 
 const chainPrefixes = ['KUBE-SVC-', 'KUBE-SEP-', 'KUBE-FW-', 'KUBE-XLB-', 'KUBE-SVL-', 'KUBE-EXT-']
+
+/** While it exists in a table, the KUBE-… chains there belong to kpng's iptables backend. */
+export const kpngOwnerChain = 'KPNG-OWNER-kpng'
 
 export const isEntranceChain = (chain: string): boolean => entranceChains.has(chain)
 

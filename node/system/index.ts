@@ -1,4 +1,4 @@
 export { applyConntrack } from './conntrack.js'
 export { EventRecorder } from './event-recorder.js'
 export { applyOomScore, type OomScoreOptions } from './oom-score.js'
-export { restoreSysctls, type SysctlRecordOptions } from './sysctl-record.js'
+export { rememberChanges, restoreSysctls, type SysctlRecordOptions } from './sysctl-record.js'

@@ -1,0 +1,270 @@
+import { hostname } from 'node:os'
+import { type Family, families, KpngError, messageOf } from '@kpng/api'
+import type {
+  BackendFeatures,
+  Changes,
+  FrontendAddress,
+  HeldFrontend,
+  NodeView,
+  Observations,
+  Runner,
+  SyncStep,
+} from '@kpng/client'
+import {
+  allFlowChecks,
+  briefly,
+  type FlowCheck,
+  type Frontend,
+  type FrontendBackend,
+  FrontendTable,
+  flowChecks,
+  StaleFlowRemoval,
+} from '@kpng/dataplane'
+import { applySetting, deleteFlows, lockName, type NameLock, reachableAddresses, sysctlPath } from '@kpng/linux'
+import { DriftWatch } from './drift-watch.js'
+import { checkProgram, choosePrograms, describe, type Programs, save } from './flavour.js'
+import { heldAnswer, heldIn } from './held.js'
+import { type IptablesOptions, type Settings, settingsOf } from './options.js'
+import { servesLoopback } from './place.js'
+import { removeChains } from './removal.js'
+import { changeInput, fullInput, restore } from './restore.js'
+import { RuleState } from './rule-state.js'
+import { parseSaved } from './save.js'
+
+/** Serves one node's view with iptables. */
+export function iptablesBackend(options: IptablesOptions = {}): FrontendBackend {
+  return new IptablesBackend(settingsOf(options), options.name !== undefined)
+}
+
+/** What was found at the start. */
+interface Started {
+  readonly programs: Programs
+  /** By family that is served. */
+  readonly states: ReadonlyMap<Family, RuleState>
+  readonly drift: DriftWatch
+}
+
+/**
+ * States: *unknown*, until a full sync has written all chains, and again after a failure; *in step* with the kernel, when a change
+ * writes the chains that changed; *syncing* in between.
+ */
+class IptablesBackend implements FrontendBackend {
+  readonly frontends: FrontendTable
+  readonly observations: Observations = { listener: {} }
+  readonly #settings: Settings
+  readonly #isNamed: boolean
+  readonly #flows: StaleFlowRemoval
+  #started: Started | undefined
+  #lock: NameLock | undefined
+  #inStep = false
+  #syncing = false
+  #syncs = 0
+  #hasSyncedAll = false
+  /** Protocols that the kernel does not know. */
+  readonly #leftOut = new Set<string>()
+
+  constructor(settings: Settings, isNamed: boolean) {
+    const { log } = settings
+    this.#settings = settings
+    this.#isNamed = isNamed
+    this.frontends = new FrontendTable(settings.dataplane, log)
+    this.#flows = new StaleFlowRemoval({
+      ...{ table: this.frontends, deleteFlows, log },
+      onRemoved: (...seen) => this.observations.listener.staleFlows?.(...seen),
+    })
+  }
+
+  async setup(runner: Runner): Promise<void> {
+    const { names, name, log, flavour } = this.#settings
+    this.#lock = await lockName(`iptables chains ${names.services}`, `kpng (pid ${process.pid}) on ${hostname()}`)
+    const programs = await choosePrograms(flavour, names.owner, log)
+    await checkProgram(programs.IPv4)
+    const { version, randomFully } = await describe(programs.IPv4)
+    log.info('Serving with iptables', { version, program: programs.IPv4, name })
+    const { masqueradeBit, dropInvalid, localhostNodePorts, dataplane } = this.#settings
+    const rules = {
+      ...{ names, name, masqueradeBit, dropInvalid, randomFully, localhostNodePorts },
+      detectLocal: dataplane.detectLocal,
+      serves: ({ protocol }: Frontend) => !this.#leftOut.has(protocol),
+    }
+    const served = (await this.#servesIpv6(programs)) ? families : (['IPv4'] as const)
+    const states = new Map(served.map((family) => [family, new RuleState(family, rules)]))
+    const drift = new DriftWatch({
+      ...{ programs, states, names, log, intervalMs: this.#settings.driftCheckIntervalMs },
+      lastSync: () => (this.#inStep && !this.#syncing ? this.#syncs : undefined),
+      onDrift: (reason) => runner.requestFullSync(reason),
+    })
+    this.#started = { programs, states, drift }
+  }
+
+  async sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void> {
+    const started = this.#open()
+    const wasInStep = this.#inStep && !changes.full
+    this.#inStep = false
+    this.#syncing = true
+    this.#syncs++
+    try {
+      const changed = this.frontends.apply(view, changes, machineOf(started))
+      let checks: readonly FlowCheck[]
+      if (wasInStep) {
+        await this.#eachFamily(started, steps, (state) => changeInput(state.change(changed.frontends, this.frontends)))
+        checks = flowChecks(changed.frontends)
+      } else {
+        await this.#syncAll(started, steps)
+        checks = allFlowChecks(this.frontends)
+      }
+      this.#inStep = true
+      if (this.#settings.deleteStaleFlows && checks.length > 0) {
+        await asStep(steps, 'conntrack', {}, () => briefly(this.#flows.remove(checks)))
+      }
+    } finally {
+      this.#syncing = false
+    }
+  }
+
+  /** The rules stay and go on serving. */
+  async close(): Promise<void> {
+    const started = this.#started
+    this.#started = undefined
+    this.#inStep = false
+    await started?.drift.close()
+    await this.#flows.close()
+    await this.#lock?.release()
+    this.#lock = undefined
+  }
+
+  async cleanup(): Promise<void> {
+    await this.close()
+    const { names, lockWaitSeconds, log } = this.#settings
+    await removeChains({ only: this.#isNamed ? names : undefined, lockWaitSeconds, log })
+  }
+
+  features(): BackendFeatures {
+    return {
+      name: 'iptables',
+      kinds: ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort'],
+      protocols: (['tcp', 'udp', 'sctp'] as const).filter((protocol) => !this.#leftOut.has(protocol)),
+      families: [...(this.#started?.states.keys() ?? [])],
+      sessionAffinity: true,
+      sourceRanges: true,
+      wholeAddresses: true,
+      keepsSourceAddress: true,
+      localhostNodePorts: this.#settings.localhostNodePorts,
+      counters: false,
+      directServerReturn: false,
+    }
+  }
+
+  async held(frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
+    const { programs } = this.#open()
+    const saved = parseSaved(await save(programs[frontend.family]))
+    const held = heldIn(saved, this.#settings.names, frontend)
+    return held && (await heldAnswer(held))
+  }
+
+  #open(): Started {
+    if (this.#started) return this.#started
+    throw new KpngError('usage', 'The iptables backend was not set up. Call setup() first.')
+  }
+
+  async #servesIpv6(programs: Programs): Promise<boolean> {
+    const { ipv6, log } = this.#settings
+    if (ipv6 === false) return false
+    try {
+      await checkProgram(programs.IPv6)
+      return true
+    } catch (error) {
+      if (ipv6 === true) throw error
+      log.warn('ip6tables cannot be used: Services are served in IPv4 only', { error: messageOf(error) })
+      return false
+    }
+  }
+
+  /** Writes every chain, removes those that nobody needs any more, and adds missing jumps: each table in one step. */
+  async #syncAll(started: Started, steps: SyncStep[] | undefined): Promise<void> {
+    const { names, lockWaitSeconds, log } = this.#settings
+    await this.#routeLoopback()
+    const writeAll = () =>
+      this.#eachFamily(started, steps, async (state, program) => {
+        state.rebuild(this.frontends)
+        return fullInput(state.chains, names, parseSaved(await save(program)))
+      })
+    await writeAll().catch((error) => this.#leaveOutSctp(error, writeAll))
+    await started.drift.afterFullSync()
+    if (this.#hasSyncedAll) return
+    // What was written in the other flavour before would go on serving old endpoints.
+    const { flavour } = await describe(started.programs.IPv4)
+    const except = families.flatMap((family) => [started.programs[family], `${familyProgram[family]}-${flavour}`])
+    await removeChains({ only: names, except, lockWaitSeconds, log }).catch((error) =>
+      log.warn('Chains of kpng in the other flavour of iptables could not be looked for', { error: messageOf(error) }),
+    )
+    this.#hasSyncedAll = true
+  }
+
+  /** A kernel without SCTP refuses rules about it, and with them everything. */
+  async #leaveOutSctp(error: unknown, writeAll: () => Promise<void>): Promise<void> {
+    const isAboutSctp = messageOf(error).includes('sctp') || [...this.frontends.all()].some(isSctp)
+    if (!isAboutSctp || this.#leftOut.size > 0) throw error
+    this.#leftOut.add('sctp')
+    try {
+      await writeAll()
+    } catch {
+      // It was something else.
+      this.#leftOut.clear()
+      throw error
+    }
+    this.#settings.log.warn('SCTP ports are not served: iptables refuses rules about them. Load the module xt_sctp', {
+      error: messageOf(error),
+    })
+  }
+
+  /** One restore per family. All are waited for, also if one fails: the next sync must not meet one that is under way. */
+  async #eachFamily(
+    { programs, states }: Started,
+    steps: SyncStep[] | undefined,
+    inputOf: (state: RuleState, program: string) => string | Promise<string>,
+  ): Promise<void> {
+    const written = [...states].map(async ([family, state]) => {
+      const program = programs[family]
+      const input = await inputOf(state, program)
+      if (input === '') return
+      const attributes = { 'kpng.bytes': input.length, 'kpng.family': family }
+      await asStep(steps, 'iptables-restore', attributes, () => restore(program, input, this.#settings))
+    })
+    for (const result of await Promise.allSettled(written)) if (result.status === 'rejected') throw result.reason
+  }
+
+  /** Node ports on loopback addresses need it: without it, the kernel drops the answers. */
+  async #routeLoopback(): Promise<void> {
+    const { localhostNodePorts, log, onSysctlChanged } = this.#settings
+    if (!servesLoopback(this.frontends.node, localhostNodePorts)) return
+    const setting = { path: sysctlPath('net.ipv4.conf.all.route_localnet'), value: 1 }
+    await applySetting(setting, { log, onChanged: (before) => onSysctlChanged(setting.path, before, setting.value) })
+  }
+}
+
+const familyProgram: Readonly<Record<Family, string>> = { IPv4: 'iptables', IPv6: 'ip6tables' }
+
+const isSctp = ({ protocol }: Frontend): boolean => protocol === 'sctp'
+
+/** The addresses are read only if the Node object has none. */
+const machineOf = ({ states }: Started) => ({
+  families: [...states.keys()],
+  get addresses() {
+    return reachableAddresses()
+  },
+})
+
+async function asStep<T>(
+  steps: SyncStep[] | undefined,
+  name: string,
+  attributes: SyncStep['attributes'],
+  run: () => Promise<T>,
+): Promise<T> {
+  const startedAtMs = Date.now()
+  try {
+    return await run()
+  } finally {
+    steps?.push({ name, startedAtMs, endedAtMs: Date.now(), attributes })
+  }
+}

@@ -1,0 +1,267 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { localv1, silentLog } from '@kpng/api'
+import { whySkipped } from '@kpng/linux/testing'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { change, endpoint, fullSync, ips, type TestService, tcp, udp, view } from '../../dataplane/testing/objects.js'
+import { enterNewNamespace } from '../../linux/testing/index.js'
+import { iptablesBackend } from './backend.js'
+import type { Flavour } from './flavour.js'
+import type { IptablesOptions } from './options.js'
+
+// What is in the kernel, by the programs of both flavours, in a network namespace without traffic.
+
+const whyNot = whySkipped('the iptables backend on a real kernel', 'iptables-nft', 'iptables-legacy')
+
+const run = (program: string, args: readonly string[], input = ''): string =>
+  execFileSync(program, args, { input, encoding: 'utf8' })
+
+const web: TestService = {
+  name: 'web',
+  type: 'LoadBalancer',
+  externalTrafficToLocal: true,
+  ips: { clusterIps: ips('10.96.0.1', 'fd00:96::1'), loadBalancerIps: ips('192.0.2.1', '2001:db8:2::1') },
+  ipFilters: [{ targetIps: ips('192.0.2.1'), sourceRanges: ['203.0.113.0/24'] }],
+  ports: [tcp(80, { nodePort: 30080 }), udp(53)],
+  endpoints: [
+    endpoint('10.244.1.1 fd00:244::1', { local: true }),
+    endpoint('10.244.2.1 fd00:244:2::1', { scopes: ['internal', 'cluster'] }),
+  ],
+}
+const sticky: TestService = {
+  name: 'sticky',
+  ips: { clusterIps: ips('10.96.0.2') },
+  sessionAffinity: { case: 'clientIp', value: { timeoutSeconds: 600 } },
+  endpoints: [endpoint('10.244.1.1'), endpoint('10.244.1.2'), endpoint('10.244.1.3')],
+}
+const empty: TestService = { name: 'empty', ips: { clusterIps: ips('10.96.0.3'), externalIps: ips('198.51.100.3') } }
+const whole: TestService = { ...sticky, name: 'whole', mapIp: true, ips: { externalIps: ips('198.51.100.9') } }
+
+const foreign = `*nat
+:CNI-DN-1 - [0:0]
+-A PREROUTING -m addrtype --dst-type LOCAL -j CNI-DN-1
+-A CNI-DN-1 -p tcp -m tcp --dport 9999 -j DNAT --to-destination 10.244.1.9:80
+-A POSTROUTING -s 10.244.0.0/16 ! -d 10.244.0.0/16 -j MASQUERADE
+COMMIT
+*filter
+:KUBE-FIREWALL - [0:0]
+-A INPUT -j KUBE-FIREWALL
+-A FORWARD -i docker0 -j ACCEPT
+COMMIT
+*mangle
+:KUBE-KUBELET-CANARY - [0:0]
+COMMIT
+`
+
+describe.skipIf(whyNot !== undefined)('in the kernel', () => {
+  const reasons: string[] = []
+  let running: ReturnType<typeof iptablesBackend>[] = []
+  beforeAll(enterNewNamespace)
+  afterEach(async () => {
+    for (const backend of running) await backend.cleanup()
+    running = []
+    reasons.length = 0
+    for (const program of ['iptables-nft', 'ip6tables-nft', 'iptables-legacy', 'ip6tables-legacy']) {
+      for (const table of ['nat', 'filter', 'mangle'])
+        for (const what of ['-F', '-X']) run(program, ['-t', table, what])
+    }
+  })
+
+  /** Time for some checks for drift. It proves less on a busy machine, and fails on none. */
+  const severalChecks = () => new Promise((resolve) => setTimeout(resolve, 300))
+
+  /** A second one of the same name is a restart: close the first. */
+  async function start(given: IptablesOptions) {
+    const backend = iptablesBackend({ log: silentLog, name: 'kpng', driftCheckIntervalMs: 50, ...given })
+    running.push(backend)
+    await backend.setup({ requestFullSync: (reason) => reasons.push(reason) })
+    return backend
+  }
+
+  describe.each(['nft', 'legacy'] as const)('%s', (flavour: Flavour) => {
+    const program = `iptables-${flavour}`
+    const saved = (family: '' | '6' = '') =>
+      run(`ip${family}tables-${flavour}-save`, [])
+        .split('\n')
+        .filter((line) => !line.startsWith('#'))
+        .map((line) => line.replace(/\[\d+:\d+\]/, ''))
+        .sort()
+
+    test('a restart writes the same again, and removes what its Services no longer need', async () => {
+      const first = await start({ flavour })
+      const services = view([web, sticky, empty, whole])
+      await first.sync(services, fullSync)
+      const before = [saved(), saved('6')]
+      expect(before[0]?.filter((line) => line.startsWith('-A KUBE-')).length).toBeGreaterThan(30)
+      await first.close()
+      const second = await start({ flavour })
+      await second.sync(services, fullSync)
+      expect([saved(), saved('6')]).toEqual(before)
+      await second.close()
+      const third = await start({ flavour })
+      await third.sync(view([web]), fullSync)
+      expect(saved().filter((line) => line.includes('default/sticky'))).toEqual([])
+      expect(reasons).toEqual([])
+    })
+
+    test('changes leave what a full write leaves, and are not taken for drift', async () => {
+      const backend = await start({ flavour })
+      const services = view([web, sticky])
+      await backend.sync(services, fullSync)
+      await backend.sync(services, change(services, 'sticky', { ...sticky, endpoints: [endpoint('10.244.1.7')] }))
+      await backend.sync(services, change(services, 'whole', whole))
+      await backend.sync(services, change(services, 'web', undefined))
+      await backend.sync(services, change(services, 'empty', empty))
+      const after = saved()
+      await backend.close()
+      await (await start({ flavour })).sync(services, fullSync)
+      expect(saved()).toEqual(after)
+      await severalChecks()
+      expect(reasons).toEqual([])
+    })
+
+    test.each<[string, readonly string[], RegExp]>([
+      ['a chain is flushed', ['-t', 'nat', '-F', 'KUBE-SERVICES'], /KUBE-SERVICES in the table nat has other rules/],
+      ['the table nat is flushed', ['-t', 'nat', '-F'], /the table nat/],
+      ['a jump is deleted', ['-t', 'filter', '-F', 'FORWARD'], /the jump from FORWARD/],
+      ['a rule is put into a chain of ours', ['-t', 'filter', '-I', 'KUBE-FORWARD', '-j', 'DROP'], /KUBE-FORWARD/],
+    ])('%s: noticed, and repaired by a full sync', async (_, command, reason) => {
+      const backend = await start({ flavour })
+      const services = view([web, sticky, empty])
+      await backend.sync(services, fullSync)
+      const before = saved()
+      run(program, command)
+      await vi.waitFor(() => expect(reasons[0]).toMatch(reason), { timeout: 30_000 })
+      await backend.sync(services, fullSync)
+      expect(saved()).toEqual(before)
+      reasons.length = 0
+      await severalChecks()
+      expect(reasons).toEqual([])
+    })
+
+    test('clean-up leaves nothing of ours, and everything of others', async () => {
+      run(`${program}-restore`, ['--noflush'], foreign)
+      const before = [saved(), saved('6')]
+      const backend = await start({ flavour })
+      await backend.sync(view([web, sticky, empty, whole]), fullSync)
+      for (const line of before[0] ?? []) expect(saved()).toContain(line)
+      await backend.cleanup()
+      expect([saved(), saved('6')]).toEqual([before[0], saved('6').filter((line) => !/KUBE|KPNG/.test(line))])
+    })
+
+    test('a chain of ours that rules of others use stays when we go', async () => {
+      const backend = await start({ flavour })
+      await backend.sync(view([web]), fullSync)
+      run(program, ['-t', 'nat', '-A', 'POSTROUTING', '-s', '10.9.0.0/16', '-j', 'KUBE-MARK-MASQ'])
+      await backend.cleanup()
+      expect(saved().filter((line) => /KUBE|KPNG/.test(line))).toEqual([
+        '-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000',
+        '-A POSTROUTING -s 10.9.0.0/16 -j KUBE-MARK-MASQ',
+        ':KUBE-MARK-MASQ - ',
+      ])
+      run(program, ['-t', 'nat', '-F', 'POSTROUTING'])
+    })
+
+    test('a specialised proxier has chains of its own beside the main one', async () => {
+      const main = await start({ flavour })
+      await main.sync(view([web]), fullSync)
+      const before = saved()
+      const other = await start({ flavour, name: 'edge' })
+      await other.sync(view([sticky]), fullSync)
+      expect(saved().some((line) => line.startsWith('-A KPNG-EDGE-SVC-'))).toBe(true)
+      await other.cleanup()
+      expect(saved()).toEqual(before)
+    })
+
+    test('a second kpng of the same name does not start', async () => {
+      await start({ flavour })
+      await expect(start({ flavour })).rejects.toThrow(/in use on this node by kpng \(pid \d+\)/)
+    })
+
+    test('what the kernel holds is read back', async () => {
+      const backend = await start({ flavour })
+      await backend.sync(view([web, sticky, empty, whole]), fullSync)
+      const at = { family: 'IPv4', protocol: 'tcp', port: 80 } as const
+      expect(await backend.held?.({ ...at, kind: 'loadBalancerIP', address: '192.0.2.1' })).toEqual({
+        inside: ['10.244.1.1:8080', '10.244.2.1:8080'],
+        outside: ['10.244.1.1:8080'],
+        otherwise: 'refuse',
+      })
+      expect(await backend.held?.({ ...at, kind: 'nodePort', address: '', port: 30080 })).toMatchObject({
+        outside: ['10.244.1.1:8080'],
+      })
+      expect(await backend.held?.({ ...at, kind: 'clusterIP', address: '10.96.0.2' })).toMatchObject({
+        inside: ['10.244.1.1:8080', '10.244.1.2:8080', '10.244.1.3:8080'],
+        sessionAffinity: [],
+      })
+      expect(await backend.held?.({ ...at, kind: 'clusterIP', address: '10.96.0.3' })).toMatchObject({ inside: [] })
+      expect(
+        await backend.held?.({ family: 'IPv4', kind: 'externalIP', address: '198.51.100.9', protocol: 'any', port: 0 }),
+      ).toMatchObject({ inside: ['10.244.1.1', '10.244.1.2', '10.244.1.3'] })
+      expect(await backend.held?.({ ...at, kind: 'clusterIP', address: '10.96.0.77' })).toBeUndefined()
+      const six = { ...at, family: 'IPv6', kind: 'clusterIP', address: 'fd00:96::1' } as const
+      expect(await backend.held?.(six)).toMatchObject({ inside: ['[fd00:244::1]:8080', '[fd00:244:2::1]:8080'] })
+    })
+  })
+
+  test('a kernel without SCTP: everything else is served', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'kpng-no-sctp-'))
+    const path = process.env.PATH ?? ''
+    for (const name of ['iptables-nft-restore', 'ip6tables-nft-restore']) {
+      const refuse = 'if grep -q -- "-m sctp"; then echo "line 2: RULE_APPEND failed" >&2; exit 4; fi'
+      const script = `#!/bin/sh\ninput=$(cat)\nprintf '%s\\n' "$input" | { ${refuse}; } || exit 4\nprintf '%s\\n' "$input" | PATH='${path}' exec ${name} "$@"\n`
+      writeFileSync(join(folder, name), script, { mode: 0o755 })
+    }
+    process.env.PATH = `${folder}:${path}`
+    try {
+      const backend = await start({ flavour: 'nft' })
+      const ports = [tcp(80), tcp(81, { name: 'sctp-81', protocol: localv1.Protocol.SCTP })]
+      await backend.sync(view([{ ...sticky, ports }]), fullSync)
+      const saved = run('iptables-nft-save', [])
+      expect(saved).toContain('default/sticky:tcp-80')
+      expect(saved).not.toContain('sctp')
+      expect(backend.features?.().protocols).toEqual(['tcp', 'udp'])
+    } finally {
+      process.env.PATH = path
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  test('the lock of legacy iptables is held: a sentence says so, and the next sync works', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'kpng-xtables-'))
+    const file = join(folder, 'lock')
+    process.env.XTABLES_LOCKFILE = file
+    const backend = await start({ flavour: 'legacy', lockWaitSeconds: 1 })
+    const holder = spawn('flock', [file, 'cat'], { stdio: ['pipe', 'ignore', 'ignore'] })
+    try {
+      await vi.waitFor(() => expect(() => run('flock', ['-n', file, 'true'])).toThrow(), { timeout: 30_000 })
+      await expect(backend.sync(view([web]), fullSync)).rejects.toThrow(/waited 1 s for the lock of iptables/)
+    } finally {
+      holder.stdin?.end()
+      await once(holder, 'exit')
+    }
+    await backend.sync(view([web]), fullSync)
+    expect(run('iptables-legacy-save', [])).toContain('default/web')
+    delete process.env.XTABLES_LOCKFILE
+    rmSync(folder, { recursive: true })
+  })
+
+  test('after a switch to the other flavour, the old chains go once the new ones are there', async () => {
+    const before = await start({ flavour: 'nft' })
+    await before.sync(view([web]), fullSync)
+    await before.close()
+    await (await start({ flavour: 'legacy' })).sync(view([web]), fullSync)
+    expect(run('iptables-legacy-save', [])).toContain('default/web')
+    expect(run('iptables-nft-save', [])).not.toMatch(/KUBE|KPNG/)
+  })
+
+  test('auto takes the flavour that the kubelet uses', async () => {
+    run('iptables-legacy-restore', ['--noflush'], foreign)
+    await (await start({})).sync(view([web]), fullSync)
+    expect(run('iptables-legacy-save', [])).toContain('default/web')
+    expect(run('iptables-nft-save', [])).not.toContain('default/web')
+  })
+})

@@ -1,0 +1,111 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { whySkipped } from '@kpng/linux/testing'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { bundle, programPath } from '../../linux/testing/bundle.js'
+import { addresses, addressOf, type Case, cases, type Name } from '../nft/testing/cases.js'
+import { Lab } from '../nft/testing/lab.js'
+
+// Real packets through the rules of both flavours, in the lab of the nft backend and with its table of packet flows.
+
+const whyNot = whySkipped('packets through iptables', 'iptables-nft', 'iptables-legacy')
+
+/** As in kube-proxy's iptables mode there are no rules for these: the packet leaves the node by its default route. */
+const withoutRules = (row: Case): boolean =>
+  row.shows.includes('(14)') || row.shows.includes('(9)') || row.shows.includes('(18)')
+
+/** Which of the node's addresses a masqueraded packet gets is the kernel's choice. */
+const nameOf = (address: string): string =>
+  (addresses.otherNodeAddress as readonly string[]).includes(address) ? 'node' : nameIn(address)
+
+const nameIn = (address: string): string =>
+  (Object.keys(addresses) as Name[]).find((name) => (addresses[name] as readonly string[]).includes(address)) ?? address
+
+describe.skipIf(whyNot !== undefined).each(['nft', 'legacy'] as const)('%s', (flavour) => {
+  let lab: Lab
+  const program = programPath(`iptables-proxy-${flavour}`)
+  let proxy: ChildProcess | undefined
+
+  beforeAll(async () => {
+    await bundle(new URL('testing/proxy.ts', import.meta.url), program)
+    lab = await Lab.build()
+    await start('synced')
+  })
+  afterAll(async () => {
+    proxy?.kill('SIGKILL')
+    await lab?.remove()
+    rmSync(program, { force: true })
+  })
+
+  /** Starts the proxy and waits for a line of it. */
+  async function start(line: string): Promise<void> {
+    const child = spawn('ip', ['netns', 'exec', lab.namespace('node'), process.execPath, program, flavour], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    proxy = child
+    for await (const said of createInterface({ input: child.stdout as NodeJS.ReadableStream }))
+      if (said === line) return
+    throw new Error('The proxy ended.')
+  }
+
+  async function kill(): Promise<void> {
+    if (!proxy) return
+    proxy.kill('SIGKILL')
+    await once(proxy, 'exit')
+  }
+
+  describe.each(['ip', 'ip6'] as const)('%s', (family) => {
+    test.each(cases.filter((row) => !withoutRules(row)))('$from → $to:$port $shows', async (row) => {
+      const { from, to, port, protocol = 'tcp', expected } = row
+      const isQuick = typeof expected === 'string'
+      const answers = await lab.ask(from, {
+        ...{ to: addressOf(to, family), port, protocol },
+        ...{ count: isQuick ? 1 : 6, timeoutMs: expected === 'dropped' ? 300 : 3000 },
+      })
+      if (isQuick) {
+        expect(answers).toEqual([expected === 'passed' ? 'rejected' : expected])
+        return
+      }
+      for (const answer of answers) {
+        const [endpoint = '', source = ''] = answer.split(' ')
+        expect(expected.to).toContain(endpoint)
+        if (expected.masqueraded === undefined) continue
+        // A pod that is given itself is masqueraded as a hairpin, whatever the policy.
+        expect(nameOf(source)).toBe(expected.masqueraded || endpoint === from ? 'node' : from)
+      }
+    })
+
+    test('a client stays with its endpoint (37)', async () => {
+      const to = addressOf('sticky', family)
+      const [first] = await lab.ask('client', { to, port: 80 })
+      const again = await lab.ask('client', { to, port: 80, count: 12 })
+      expect(new Set([first, ...again]).size).toBe(1)
+    })
+  })
+
+  test('no request fails while other services change, through kill -9 and restarts', { timeout: 120_000 }, async () => {
+    const client = lab.agent('client')
+    const web = { protocol: 'TCP', ip: addressOf('web', 'ip'), port: 80 } as const
+    await client.call('startLoop', web, 3000)
+    await kill()
+    await start('50')
+    await kill()
+    for (let times = 0; times < 3; times++) {
+      // Killed at some moment of its start.
+      const starting = start('synced').catch(() => {})
+      await new Promise((resolve) => setTimeout(resolve, 150 + 80 * times))
+      await kill()
+      await starting
+    }
+    await start('synced')
+    const { asked, failed } = await client.call('endLoop')
+    expect(failed).toEqual([])
+    expect(asked).toBeGreaterThan(50)
+    const saved = execFileSync('ip', ['netns', 'exec', lab.namespace('node'), `iptables-${flavour}-save`], {
+      encoding: 'utf8',
+    })
+    expect(saved).toContain('KPNG-OWNER-kpng')
+  })
+})
