@@ -128,18 +128,21 @@ async function readCluster(flags: Flags, { log }: Context): Promise<ReadCluster>
   }
 }
 
-/** A list that was refused shows a missing right, also on servers that do not review access. */
+/** A list that was refused shows a missing right, whatever the review of access says. */
 async function readRights(
   connection: KubeConnection,
   { unread }: ListedCluster,
 ): Promise<Read<ClusterFacts>['rights']> {
   const { askRights } = await import('@kpng/core/sources/kube')
+  const refused = [...unread].flatMap(([resource, { group, isForbidden }]) =>
+    isForbidden ? [{ verb: 'list', group, resource: String(resource), isAllowed: false }] : [],
+  )
+  const isRefused = (verb: string, name: string) => verb === 'list' && refused.some(({ resource }) => resource === name)
   try {
-    return { value: await askRights(connection) }
+    const reviewed = await askRights(connection)
+    return { value: [...refused, ...reviewed.filter(({ verb, resource }) => !isRefused(verb, resource))] }
   } catch (error) {
-    const refused = [...unread].filter(([, { isForbidden }]) => isForbidden)
-    if (refused.length === 0) return { unknown: messageOf(error) }
-    return { value: refused.map(([resource]) => ({ verb: 'list', group: '', resource, isAllowed: false })) }
+    return refused.length === 0 ? { unknown: messageOf(error) } : { value: refused }
   }
 }
 

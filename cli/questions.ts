@@ -12,6 +12,7 @@ export function addQuestions(program: Command, makeContext: MakeContext): void {
   addGet(program, makeContext)
   addExplain(program, makeContext)
   addDoctor(program, makeContext)
+  addBundle(program, makeContext)
 }
 
 const outputFlag = (...choices: readonly string[]): Option =>
@@ -163,5 +164,22 @@ function addDoctor(program: Command, makeContext: MakeContext): void {
     process.stdout.write(flags.output === 'json' ? asJson(report) : reportText(report))
     // For scripts: the question was answered, and something does not work.
     if (hasProblem(report)) process.exitCode = 1
+  })
+}
+
+function addBundle(program: Command, makeContext: MakeContext): void {
+  const command = withClusterFlags(
+    program.command('bundle').description('write state, rules, metrics and logs to one archive, for a bug report'),
+  )
+    .optionsGroup('Bundle:')
+    .requiredOption('-o, --output <file>', 'the archive to write, a .tar.gz')
+    .option('--hash-names', 'replace names of objects and IP addresses by hashes')
+    .option('--metrics-address <address>', 'where kpng serves its metrics (default: 127.0.0.1:10249)')
+    .option('--unit <name>', 'the systemd unit whose log is taken (default: kpng)')
+  addExamples(command, 'kpng bundle -o kpng.tar.gz', 'kpng bundle -o kpng.tar.gz --hash-names')
+  command.action(async () => {
+    const flags = command.optsWithGlobals()
+    const { writeBundle } = await import('./bundle.js')
+    await writeBundle(flags, await socketOf(flags), await makeContext(flags))
   })
 }

@@ -46,6 +46,8 @@ export interface ListedCluster {
 }
 
 export interface Unread {
+  /** The API group of the resource. */
+  readonly group: string
   readonly isForbidden: boolean
   readonly problem: string
 }
@@ -118,7 +120,7 @@ class Reader {
     } catch (error) {
       const isForbidden = error instanceof Refusal && error.status === 403
       if (resource.optional && error instanceof Refusal && error.status === 404) return
-      this.unread.set(resource.name, { isForbidden, problem: messageOf(error) })
+      this.unread.set(resource.name, { group: resource.group, isForbidden, problem: messageOf(error) })
     } finally {
       // What cannot be read counts as empty, so that the rest can be looked at.
       if (storeKind) this.store.update((transaction) => transaction.setSynced(storeKind))
