@@ -98,6 +98,22 @@ test('hashes names and addresses in all files, the same ones alike', async () =>
   expect(files.get('agent/frontends.json')).toContain(name)
 })
 
+test('hashes names that only the cluster knows', async () => {
+  playground.objects.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'treasury' } })
+  playground.objects.apply({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'vault', namespace: 'treasury' },
+    spec: { selector: { app: 'vault' }, ports: [{ port: 80 }] },
+  })
+  await agent.close()
+  const file = join(folder, 'd.tar.gz')
+  expect((await bundle(file, '--hash-names')).code).toBe(0)
+  const files = unpacked(file)
+  expect(files.get('doctor.txt')).toContain('no endpoints; its selector may match no pod')
+  for (const [path, text] of files) expect(text.match(/treasury|vault|node-a/g), path).toBeNull()
+})
+
 test('says what is wrong with an output that cannot be written, before anything is read', async () => {
   const { code, stderr } = await bundle('/nonexistent/a.tar.gz')
   expect(stderr).toContain('The bundle /nonexistent/a.tar.gz cannot be written')

@@ -15,12 +15,13 @@ export async function writeBundle(flags: Flags, agentSocket: string, context: Co
     )
   })
   try {
+    const examined = await examine(flags, context).catch(messageOf)
     const { archive, files, missing } = await makeBundle({
       ...{ agentSocket, version: context.version, hashNames: Boolean(flags.hashNames) },
       metricsAddress: textFlag(flags, 'metricsAddress') ?? '127.0.0.1:10249',
       unit: textFlag(flags, 'unit') ?? 'kpng',
-      report: await examine(flags, context).catch(messageOf),
-      knownNames: [context.nodeName],
+      report: typeof examined === 'string' ? examined : examined.report,
+      knownNames: [context.nodeName, ...(typeof examined === 'string' ? [] : examined.names)],
     })
     await file.writeFile(archive)
     console.log(`Wrote ${path}: ${files.length} files, ${Math.ceil(archive.length / 1024)} KiB.`)

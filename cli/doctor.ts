@@ -15,8 +15,14 @@ import type {
 import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
 import { dataplaneOptions, nodeFor } from './explain.js'
 
+export interface Examination {
+  readonly report: Report
+  /** Of all objects that were read. */
+  readonly names: ReadonlySet<string>
+}
+
 /** Looks at this machine and at the cluster. Changes nothing. Rejects only if the flags are wrong. */
-export async function examine(flags: Flags, context: Context): Promise<Report> {
+export async function examine(flags: Flags, context: Context): Promise<Examination> {
   const { clusterChecks, kernelChecks, migrationChecks, proxyChecks, runChecks } = await import('@kpng/node/doctor')
   const cluster = await readCluster(flags, context)
   try {
@@ -35,10 +41,26 @@ export async function examine(flags: Flags, context: Context): Promise<Report> {
       const facts = await migrationFacts(from, node ?? (elsewhere as string), clusterFacts, cluster.connection, flags)
       sections.push(runChecks(`From kube-proxy's ${from} mode to kpng's nftables backend`, migrationChecks, facts))
     }
-    return { about: `kpng doctor ${context.version}, ${cluster.described}`, sections }
+    const report = { about: `kpng doctor ${context.version}, ${cluster.described}`, sections }
+    return { report, names: namesOf(cluster.listed) }
   } finally {
     await cluster.connection?.close()
   }
+}
+
+function namesOf(listed: ListedCluster | undefined): Set<string> {
+  if (!listed) return new Set()
+  const { store, services, slicesWithoutService, skipped } = listed
+  const names = new Set([...store.nodes.keys(), ...services.map(({ path }) => path), ...slicesWithoutService])
+  for (const object of skipped.keys()) names.add(object.slice(object.indexOf(' ') + 1))
+  for (const { path, sources } of store.entries()) {
+    names.add(path)
+    for (const [slice, endpoints] of sources) {
+      names.add(slice)
+      for (const { podName, hostname, node } of endpoints) names.add(podName).add(hostname).add(node)
+    }
+  }
+  return names
 }
 
 const nothingChecked = (title: string, reason = ''): Section => ({

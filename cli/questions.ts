@@ -159,7 +159,7 @@ function addDoctor(program: Command, makeContext: MakeContext): void {
   command.action(async () => {
     const flags = command.optsWithGlobals()
     const { examine } = await import('./doctor.js')
-    const report = await examine(flags, await makeContext(flags))
+    const { report } = await examine(flags, await makeContext(flags))
     const { hasProblem, reportText } = await import('@kpng/node/doctor')
     process.stdout.write(flags.output === 'json' ? asJson(report) : reportText(report))
     // For scripts: the question was answered, and something does not work.

@@ -83,6 +83,24 @@ describe('hashed names', () => {
     expect(log).toContain('WARN Skipped')
   })
 
+  test('pods of a Service and names in DNS', () => {
+    const hash = nameHasher(new Set(['web', 'shop']), 'salt')
+    expect(hash('web-7d9f5-x2k4q web.shop.svc.cluster.local webhook kube-proxy')).toMatch(
+      /^name-\w{10} name-\w{10}\.name-\w{10}\.svc\.cluster\.local webhook kube-proxy$/,
+    )
+  })
+
+  test('words of sentences are not names', () => {
+    const texts = ['One Service gets the traffic', 'EndpointSlices that somebody wrote', 'Node of the cluster']
+    expect(namesIn(texts)).toEqual(new Set())
+  })
+
+  test('the context, the user and the host of a cluster', () => {
+    const text = 'cluster https://api.corp.example:6443 (context "ada@prod" of /home/lovelace/.kube/config)'
+    const hashed = nameHasher(namesIn([text]), 'salt')(text)
+    expect(hashed).not.toMatch(/corp|ada|prod|lovelace/)
+  })
+
   test('addresses of both families, in prefixes and with ports; loopback stays', () => {
     const hash = nameHasher(new Set(), 'salt')
     const text = '10.0.0.1:80 10.0.0.0/8 [fd00::1]:443 fd00::/64 127.0.0.1 ::1 12:30:45 1.0.6'

@@ -68,7 +68,7 @@ const lines = (texts: readonly string[]): string => texts.map((text) => `${text}
 
 const versions = (kpng: string) => ({
   kpng,
-  node: process.version,
+  nodeJs: process.version,
   platform: process.platform,
   arch: arch(),
   kernel: release(),

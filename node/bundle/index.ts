@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { gzipSync } from 'node:zlib'
 import { type CollectOptions, collect } from './collect.js'
-import { nameHasher, namesIn } from './hash-names.js'
+import { nameHasher, namesIn, privateNames } from './hash-names.js'
 import { withoutSecrets } from './secrets.js'
 import { type ArchivedFile, tarOf } from './tar.js'
 
@@ -36,8 +36,8 @@ export async function makeBundle(options: BundleOptions): Promise<Bundle> {
 }
 
 function hashed(files: readonly ArchivedFile[], knownNames: Iterable<string>): ArchivedFile[] {
-  const names = namesIn(files.filter(({ path }) => path !== 'README.txt').map(({ text }) => text))
-  for (const name of [...knownNames, hostname()]) names.add(name)
+  const names = namesIn(files.map(({ text }) => text))
+  for (const name of privateNames([...knownNames, hostname()])) names.add(name)
   const hash = nameHasher(names, randomBytes(16).toString('hex'))
   return files.map(({ path, text }) => ({ path, text: hash(text) }))
 }
