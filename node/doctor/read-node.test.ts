@@ -1,10 +1,11 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { certificatesIn } from './read-certificates.js'
 import { readNode } from './read-node.js'
+import { readProcesses } from './read-proxies.js'
 
 test('on another system every fact is unknown, with the reason', async () => {
   const facts = await readNode({ nftProblem: async () => undefined, platform: 'darwin' })
@@ -41,6 +42,31 @@ test('reads the dates of certificates, and refuses a file without one', () => {
     expect(((first?.validToMs ?? 0) - (first?.validFromMs ?? 0)) / 86_400_000).toBe(10)
     expect(() => certificatesIn('nothing', file)).toThrow('holds no certificate')
   } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test.skipIf(process.platform !== 'linux')('finds the proxies that run here, by their command lines', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kpng-doctor-'))
+  const script = join(folder, 'kpng.js')
+  writeFileSync(script, 'setInterval(() => {}, 1000)')
+  const children = [
+    spawn(process.execPath, [script, 'kube', 'to-local', 'to-nft']),
+    spawn(process.execPath, [script, 'kube', 'to-api']),
+    spawn(process.execPath, [script], { argv0: '/usr/local/bin/kube-proxy' }),
+  ]
+  const pids = children.map(({ pid }) => pid)
+  try {
+    const own = async () => (await readProcesses()).filter(({ pid }) => pids.includes(pid))
+    await expect.poll(own, { timeout: 30_000 }).toEqual(
+      expect.arrayContaining([
+        { pid: pids[0], program: 'kpng', backend: 'to-nft' },
+        { pid: pids[2], program: 'kube-proxy' },
+      ]),
+    )
+    expect((await own()).length).toBe(2)
+  } finally {
+    for (const child of children) child.kill('SIGKILL')
     rmSync(folder, { recursive: true })
   }
 })

@@ -129,8 +129,9 @@ async function readLeftovers(run: RunProgram): Promise<string[]> {
 export async function readIptables(run: RunProgram): Promise<SavedRules[]> {
   const found: SavedRules[] = []
   for (const family of ['iptables', 'ip6tables']) {
-    for (const variant of ['nft', 'legacy']) {
-      const program = `${family}-${variant}`
+    for (const program of [`${family}-nft`, `${family}-legacy`, family]) {
+      // `iptables` itself is one of the two, and is used only if neither is installed.
+      if (program === family && found.some((saved) => saved.program.startsWith(`${family}-`))) break
       const saved = await run(`${program}-save`, [])
       if (saved !== undefined) found.push({ program, saved })
     }
