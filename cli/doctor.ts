@@ -122,7 +122,7 @@ async function readCluster(flags: Flags, { log }: Context): Promise<ReadCluster>
   const unreachable = (url: string, problem: string): ReadCluster => {
     const unknown = { unknown: 'the API server cannot be asked' }
     const server = { value: { url, problem } }
-    return { described: 'without a cluster', facts: { server, clockAheadMs: unknown, rights: unknown, certificates } }
+    return { described: 'cluster not read', facts: { server, clockAheadMs: unknown, rights: unknown, certificates } }
   }
   let connection: KubeConnection | undefined
   try {
