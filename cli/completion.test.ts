@@ -26,6 +26,8 @@ describe('what may stand next', () => {
         'status',
         'get',
         'explain',
+        'doctor',
+        'bundle',
         'playground',
         'cleanup',
         'conformance',

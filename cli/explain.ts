@@ -53,7 +53,7 @@ async function answer(text: string, store: Store, flags: Flags, context: Context
 }
 
 /** Without --cluster-cidr, the pods of the cluster are those in the pod CIDRs of its Nodes. */
-function dataplaneOptions(store: Store, flags: Flags): DataplaneOptions {
+export function dataplaneOptions(store: Store, flags: Flags): DataplaneOptions {
   const nodePortAddresses = listFlag(flags, 'nodeportAddresses')
   const clusterCidrs = listFlag(flags, 'clusterCidr')
   const podCidrs = [...store.nodes.values()].flatMap((node) => node.podCidrs)
@@ -89,7 +89,7 @@ export async function serviceAnswer(
 }
 
 /** The node that is asked for, else this one, else the first of the cluster: on a laptop, any node is better than none. */
-function nodeFor(store: Store, wanted: string | undefined, here: string): string {
+export function nodeFor(store: Store, wanted: string | undefined, here: string): string {
   const names = [...store.nodes.keys()].sort()
   if (names.length === 0 || (wanted !== undefined && names.includes(wanted))) return wanted ?? here
   if (wanted === undefined) return names.includes(here) ? here : (names[0] as string)

@@ -23,7 +23,8 @@ export async function main(args: readonly string[], name = 'kpng'): Promise<numb
   })
   try {
     await program.parseAsync(args, { from: 'user' })
-    return 0
+    // A command that answered its question may still say that something is wrong.
+    return Number(process.exitCode ?? 0)
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     return await report(error, name, hintFor(running))

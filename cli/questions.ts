@@ -10,6 +10,8 @@ export function addQuestions(program: Command, makeContext: MakeContext): void {
   addStatus(program, makeContext)
   addGet(program, makeContext)
   addExplain(program, makeContext)
+  addDoctor(program, makeContext)
+  addBundle(program, makeContext)
 }
 
 const outputFlag = (...choices: readonly string[]): Option =>
@@ -129,4 +131,60 @@ async function fromSource(what: string, flags: Flags, context: Context): Promise
   const { explainFromSource } = await import('./explain.js')
   const kube = flags.input === undefined ? new KubeRequests() : undefined
   return await explainFromSource(what, flags, { ...context, kube })
+}
+
+const withClusterFlags = (command: Command): Command =>
+  command
+    .optionsGroup(groups.source)
+    .option('--kubeconfig <path>', 'the cluster to look at (default: as kubectl, or the service account of the pod)')
+    .option('--context <name>', "the kubeconfig's context (default: its current one)")
+    .option('--agent-socket <path>', 'the socket of the kpng to ask (default: every one in /run/kpng)')
+    .option('--service-proxy-name <name>', 'look at the Services with this service-proxy-name')
+
+function addDoctor(program: Command, makeContext: MakeContext): void {
+  const command = withClusterFlags(
+    program.command('doctor').description('check this node and the cluster, and say what to do about each finding'),
+  )
+    .optionsGroup('Question:')
+    .option('--node <name>', 'look at the Services from this node (default: this one, else the first)')
+    .addOption(
+      new Option('--migrate-from <mode>', "also say what would change without kube-proxy's mode").choices([
+        'iptables',
+        'ipvs',
+        'nftables',
+      ]),
+    )
+    .option('--config <file>', "kube-proxy's configuration (default: the ConfigMap kube-system/kube-proxy)")
+    .option('--tls-crt <files>', 'also check these certificates, PEM, with commas')
+    .option('--tls-ca <files>', 'also check these CA certificates, PEM, with commas')
+    .option('--cluster-cidr <cidrs>', "the addresses of pods (default: the Nodes' pod CIDRs)")
+    .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
+    .addOption(outputFlag('text', 'json').default('text'))
+  addExamples(command, 'kpng doctor', 'kpng doctor --migrate-from iptables')
+  command.action(async () => {
+    const flags = command.optsWithGlobals()
+    const { examine } = await import('./doctor.js')
+    const { report } = await examine(flags, await makeContext(flags))
+    const { hasProblem, reportText } = await import('@kpng/node/doctor')
+    process.stdout.write(flags.output === 'json' ? asJson(report) : reportText(report))
+    // For scripts: the question was answered, and something does not work.
+    if (hasProblem(report)) process.exitCode = 1
+  })
+}
+
+function addBundle(program: Command, makeContext: MakeContext): void {
+  const command = withClusterFlags(
+    program.command('bundle').description('write state, rules, metrics and logs to one archive, for a bug report'),
+  )
+    .optionsGroup('Bundle:')
+    .requiredOption('-o, --output <file>', 'the archive to write, a .tar.gz')
+    .option('--hash-names', 'replace names of objects and IP addresses by hashes')
+    .option('--metrics-address <address>', 'where kpng serves its metrics (default: 127.0.0.1:10249)')
+    .option('--unit <name>', 'the systemd unit whose log is taken (default: kpng)')
+  addExamples(command, 'kpng bundle -o kpng.tar.gz', 'kpng bundle -o kpng.tar.gz --hash-names')
+  command.action(async () => {
+    const flags = command.optsWithGlobals()
+    const { writeBundle } = await import('./bundle.js')
+    await writeBundle(flags, await socketOf(flags), await makeContext(flags))
+  })
 }

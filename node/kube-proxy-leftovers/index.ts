@@ -19,6 +19,13 @@ export interface LeftoverOptions {
   readonly run?: RunProgram
 }
 
+/** Something of kube-proxy that is still there. */
+export interface Leftover extends Pick<Removal, 'what'> {
+  /** The mode of kube-proxy that makes it. */
+  readonly mode: string
+  readonly fields: NonNullable<Removal['fields']>
+}
+
 /**
  * Removes what kube-proxy left in this network namespace, in all of its modes, and nothing that belongs to others. Connections stay open:
  * the kernel's connection table is not touched. One failure does not stop the rest; all failures are reported at the end.
@@ -39,6 +46,25 @@ export async function removeKubeProxyLeftovers({ log, print, run = runProgram }:
   }
   if (failures.length > 0) throw new KpngError('unavailable', `${failures.join('; ')}${rightsHint(failures)}`)
   conclude(found, sights, log)
+}
+
+/** What kube-proxy left in this network namespace, and what could not be checked. Changes nothing. */
+export async function findKubeProxyLeftovers({ log, run = runProgram }: Omit<LeftoverOptions, 'print'>): Promise<{
+  readonly found: readonly Leftover[]
+  readonly failures: readonly string[]
+}> {
+  const failures: string[] = []
+  const found: Leftover[] = []
+  for (const [mode, find] of modes) {
+    const surroundings = {
+      run,
+      log,
+      sight: { seen: false, missing: [] },
+      failed: (text: string) => failures.push(text),
+    }
+    for (const { what, fields = {} } of await find(surroundings)) found.push({ mode, what, fields })
+  }
+  return { found, failures }
 }
 
 async function remove(

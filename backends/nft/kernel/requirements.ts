@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { KpngError, type Log } from '@kpng/api'
+import { KpngError, type Log, messageOf, silentLog } from '@kpng/api'
 import { hasCapability, rightsAdvice } from '@kpng/linux'
-import type { Settings } from '../options.js'
+import { type Settings, settingsOf } from '../options.js'
 import type { TableFamily } from '../rules/family.js'
 import { skeletonText } from '../rules/skeleton.js'
-import type { NftCommand } from './nft-command.js'
+import { NftCommand } from './nft-command.js'
 
 /** The first nft version that supports `typeof` and maps to an address and a port. */
 const lowestNftVersion = [0, 9, 4]
@@ -37,6 +37,17 @@ export async function checkRequirements(
   for (const [index, family] of families.entries()) {
     const problem = problems[index]
     if (problem !== undefined) throw await missingFeature(nft, family, version, problem)
+  }
+}
+
+/** Why this machine cannot hold kpng's rules, as a sentence; undefined if it can. Changes nothing. */
+export async function whyUnusable(): Promise<string | undefined> {
+  const settings = settingsOf()
+  try {
+    await checkRequirements(new NftCommand(settings.nftCommand), usableFamilies(settings, silentLog), settings)
+    return undefined
+  } catch (error) {
+    return messageOf(error)
   }
 }
 

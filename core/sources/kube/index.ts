@@ -1,5 +1,7 @@
 export {
+  type ConfiguredCertificates,
   type ConnectionOptions,
+  configuredCertificates,
   type KubeConnection,
   type KubeRequest,
   type KubeResponse,
@@ -7,6 +9,8 @@ export {
   type OnRequest,
   type RequestReport,
 } from './client/index.js'
+export { type ListedCluster, type ListedService, listCluster, type Unread } from './inspect-cluster.js'
+export { askRights, askServer, type Right, readKubeProxyConfigMap, type ServerAnswer } from './inspect-server.js'
 export { inspectService, type ServiceInspection } from './inspect-service.js'
 export type { KubeResource } from './kinds.js'
 export { defaultTiming, type EventType, type ReflectorTiming } from './reflector/index.js'

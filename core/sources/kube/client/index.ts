@@ -1,3 +1,4 @@
+export { type ConfiguredCertificates, configuredCertificates } from './certificates.js'
 export {
   type ConnectionOptions,
   type KubeConnection,
