@@ -123,6 +123,8 @@ export interface Explanation {
   readonly problems: readonly string[]
   /** Missing if the core could not be asked, or no Service is concerned. */
   readonly service?: ServiceAnswer
+  /** Why the core could not say which endpoints are left out, as a sentence. */
+  readonly coreProblem?: string
 }
 
 /** GET /v1/status */

@@ -1,6 +1,8 @@
+import { setTimeout } from 'node:timers/promises'
 import { type Explanation, isLoopback, KpngError, type Log, nearestNames, type ServiceAnswer } from '@kpng/api'
 import type { Store } from '@kpng/core/store'
 import type { DataplaneOptions } from '@kpng/dataplane'
+import type { KubeRequests } from './agent/kube-requests.js'
 import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
 import { runPipeline } from './pipeline.js'
 import { fileSource } from './sources/file.js'
@@ -77,16 +79,28 @@ export async function serviceAnswer(
   const { explainService } = await import('@kpng/core/view')
   const known = explainService(store, service, nodeName)
   if (!kube) return known
-  const { inspectService } = await import('@kpng/core/sources/kube')
-  const [namespace = '', name = ''] = service.split('/')
-  const { exists, ...inspection } = await inspectService(
-    await kube.connection,
-    namespace,
-    name,
-    textFlag(flags, 'serviceProxyName'),
-  )
+  const { exists, ...inspection } = await Promise.race([inspect(service, flags, kube), notInTime()])
   return exists ? { ...known, ...inspection } : known
 }
+
+async function inspect(service: string, flags: Flags, kube: KubeRequests) {
+  const { inspectService } = await import('@kpng/core/sources/kube')
+  const [namespace = '', name = ''] = service.split('/')
+  return await inspectService(await kube.connection, namespace, name, textFlag(flags, 'serviceProxyName'))
+}
+
+/** While the API server is away, what the store knows is the answer. */
+const inspectionLimitMs = 3000
+
+const notInTime = () =>
+  setTimeout(
+    inspectionLimitMs,
+    {
+      exists: true,
+      causes: [`The API server did not answer within ${inspectionLimitMs / 1000} s: its pods were not looked at.`],
+    },
+    { ref: false },
+  )
 
 /** The node that is asked for, else this one, else the first of the cluster: on a laptop, any node is better than none. */
 function nodeFor(store: Store, wanted: string | undefined, here: string): string {

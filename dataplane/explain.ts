@@ -4,6 +4,7 @@ import {
   endpointReasons,
   type FrontendAnswer,
   hostPort,
+  messageOf,
   type RouteAnswer,
   type ServiceAnswer,
 } from '@kpng/api'
@@ -21,7 +22,7 @@ export interface ExplainOptions {
   readonly nodeName: string
   /** Who asks. Undefined: pods, and clients from outside where they can ask. */
   readonly client?: Client | undefined
-  /** What the core says about a Service, by `namespace/name`; undefined if it cannot be asked. */
+  /** What the core says about a Service, by `namespace/name`; undefined if there is no core to ask. Rejects if the core cannot answer. */
   readonly serviceAnswer: (service: string) => Promise<ServiceAnswer | undefined>
   /** Reads back what the data plane holds; see `Backend.held`. Without it, only what it should hold is said. */
   readonly held?: (frontend: FrontendAddress) => Promise<HeldFrontend | undefined>
@@ -34,7 +35,7 @@ export async function explain(question: Question, options: ExplainOptions): Prom
   const { table, nodeName } = options
   const frontends = frontendsFor(question, table)
   const path = question.kind === 'service' ? question.service : frontends[0]?.service
-  const service = path === undefined ? undefined : await options.serviceAnswer(path)
+  const { service, coreProblem } = path === undefined ? {} : await askCore(path, options)
   const answers = await Promise.all(frontends.map((frontend) => frontendAnswer(frontend, options)))
   const routes = answers.flatMap((answer) => answer.routes)
   const differs = answers.some(({ held }) => held && !held.isRight)
@@ -47,6 +48,19 @@ export async function explain(question: Question, options: ExplainOptions): Prom
     frontends: answers,
     problems: path === undefined ? [] : table.problemsOf(path),
     ...(service ? { service } : {}),
+    ...(coreProblem === undefined ? {} : { coreProblem }),
+  }
+}
+
+/** A core that cannot be asked takes the reasons away, not the answer. */
+async function askCore(
+  path: string,
+  { serviceAnswer }: ExplainOptions,
+): Promise<{ service?: ServiceAnswer | undefined; coreProblem?: string }> {
+  try {
+    return { service: await serviceAnswer(path) }
+  } catch (error) {
+    return { coreProblem: messageOf(error) }
   }
 }
 
@@ -185,9 +199,10 @@ function whyNothing(question: Question, service: ServiceAnswer | undefined, opti
   const { table, client = { kind: 'pod' }, ownAddresses } = options
   switch (question.kind) {
     case 'service': {
-      if (service?.notServed) return `${question.service} is not served: ${service.notServed}`
-      if (service?.isKnown) return `${question.service} has no address and port that kpng could serve.`
-      const nearest = service?.nearest ?? []
+      if (!service) return `This node has no Service ${question.service}.`
+      if (service.notServed) return `${question.service} is not served: ${service.notServed}`
+      if (service.isKnown) return `${question.service} has no address and port that kpng could serve.`
+      const { nearest } = service
       const hint = nearest.length > 0 ? ` Did you mean ${nearest.join(' or ')}?` : ''
       return `There is no Service ${question.service}.${hint}`
     }

@@ -2,12 +2,13 @@ import { type EndpointAnswer, type Explanation, endpointReasons, type FrontendAn
 
 /** An explanation for people: the answer first, then each address of the Service, then each endpoint. */
 export function explanationText(explanation: Explanation): string {
-  const { question, node, answer, frontends, problems, service } = explanation
+  const { question, node, answer, frontends, problems, service, coreProblem } = explanation
   const parts = [
     [`${question} on node ${node}`, answer],
     ...frontends.map(frontendLines),
     ...(problems.length > 0 ? [['Not served', ...problems.map(indented)]] : []),
     ...(service?.causes && service.causes.length > 0 ? [['In Kubernetes', ...service.causes.map(indented)]] : []),
+    ...(coreProblem === undefined ? [] : [['Not known', indented(coreProblem)]]),
     ...(service && service.endpoints.length > 0 ? [endpointLines(service.endpoints)] : []),
   ]
   return parts.map((lines) => `${lines.join('\n')}\n`).join('\n')

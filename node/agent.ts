@@ -33,6 +33,8 @@ export interface NodeAgentOptions {
   readonly agentSocket?: string
   /** What the core says about a Service, for `kpng explain`. Default: it cannot be asked. */
   readonly serviceAnswer?: (service: string) => Promise<ServiceAnswer | undefined>
+  /** As `serviceAnswer`, over the network: asked only when a user wants to know, since all nodes at once would be too many. */
+  readonly askCore?: (service: string) => Promise<ServiceAnswer>
   /** The families that are served. Default both. */
   readonly families?: readonly Family[]
 }
@@ -86,7 +88,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   })
   const keepsTable = shared === undefined
   const activity = new Activity()
-  const { serviceAnswer } = options
+  const { serviceAnswer, askCore = serviceAnswer } = options
   const services = new ServiceLog({ log, serviceAnswer })
   const observed = { health, metrics, activity, services, healthCheckNodePorts, frontends, keepsTable, log }
   const observer = new NodeObserver(observed)
@@ -129,7 +131,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   const agentApi = agentApiHandler({
     ...{ nodeName, version, mode, activity, frontends, source },
     ...(backend ? { backend } : {}),
-    ...(serviceAnswer ? { serviceAnswer } : {}),
+    ...(askCore ? { serviceAnswer: askCore } : {}),
     ...(readings?.skippedObjects ? { skippedObjects: readings.skippedObjects } : {}),
   })
   const socket = await openSocket(options.agentSocket, agentApi, log)

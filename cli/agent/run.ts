@@ -55,7 +55,7 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
 
 async function startServers(backend: Backend, mode: string, flags: Flags, context: Context): Promise<NodeAgent> {
   const { apiClientMetrics, startNodeAgent } = await import('@kpng/node')
-  const { resolved, log, signal, nodeName, version, verbosity, events, kube, state } = context
+  const { resolved, log, signal, nodeName, version, verbosity, events, kube, state, askCore } = context
   const agent = await startNodeAgent({
     resolved: resolved as NonNullable<typeof resolved>,
     nodeName,
@@ -68,6 +68,7 @@ async function startServers(backend: Backend, mode: string, flags: Flags, contex
     backend,
     ...given('agentSocket', await agentSocketOf(flags)),
     ...given('serviceAnswer', state && ((service: string) => serviceAnswer(service, state.store, flags, context))),
+    ...given('askCore', askCore),
     ...(kube ? { post: (path: string, body: object) => kube.post(path, body) } : {}),
   })
   kube?.sent.observe(apiClientMetrics(agent.metrics.registry))

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { parseAddress } from '@kpng/client/address'
 import { booleanFlag, checked, given, textFlag } from '../context.js'
+import { serviceAnswer } from '../explain.js'
 import { booleanOption, groups } from '../help.js'
 import { addCoreAgentFlags, coreAgentFrom } from './core-agent.js'
 import type { SinkCommand } from './sink.js'
@@ -27,7 +28,7 @@ export const apiSink: SinkCommand = {
         ),
     ),
   run: async (flags, store, context) => {
-    const { log, signal, events, source } = context
+    const { log, signal, events, source, kube } = context
     const { loadTls, noApiCounts, serveApi, tlsFilesOf } = await import('@kpng/core/sinks/api')
     const tls = {
       ...given('keyFile', textFlag(flags, 'listenTlsKey')),
@@ -54,6 +55,7 @@ export const apiSink: SinkCommand = {
         globalApi: booleanFlag(flags, 'globalv1Api', true),
         counters,
         source,
+        answerService: (service, nodeName) => serviceAnswer(service, store, flags, { kube, nodeName }),
         onSent: (items) => events.countNodeLocalEvents(items),
       })
       if (!signal.aborted) await once(signal, 'abort')
