@@ -97,6 +97,8 @@ export interface FrontendAnswer {
 
 /** What a data plane holds for a frontend, compared with what it should hold. */
 export interface HeldAnswer {
+  /** Whose rules were read, if not those of the kpng that serves the node: `kube-proxy (nftables)`. */
+  readonly holder?: string
   /** Whether it holds exactly what it should. */
   readonly isRight: boolean
   /** The differences, as sentences. */

@@ -44,11 +44,12 @@ async function answer(text: string, store: Store, flags: Flags, context: Context
   const { clientOf, explain, FrontendTable, parseClient, parseQuestion } = await import('@kpng/dataplane')
   const { nodeViewOf } = await import('@kpng/core/view')
   const question = parseQuestion(text, textFlag(flags, 'namespace') ?? 'default')
-  const nodeName = nodeFor(store, textFlag(flags, 'node'), context.nodeName)
+  const nodeName = nodeFor(store, textFlag(flags, 'node'), context.nodeName, flags.held !== undefined)
+  const kubeProxy = flags.held === 'kube-proxy' ? await kubeProxyHere(context.log) : undefined
   const table = FrontendTable.of(await nodeViewOf(store, nodeName), dataplaneOptions(store, flags))
   const from = textFlag(flags, 'from')
   return await explain(question, {
-    ...{ table, nodeName },
+    ...{ table, nodeName, ...kubeProxy },
     client: from === undefined ? undefined : parseClient(from, (ip) => clientOf(table.node, ip)),
     serviceAnswer: (service) => serviceAnswer(service, store, flags, { ...context, nodeName }),
   })
@@ -102,11 +103,29 @@ const notInTime = () =>
     { ref: false },
   )
 
-/** The node that is asked for, else this one, else the first of the cluster: on a laptop, any node is better than none. */
-function nodeFor(store: Store, wanted: string | undefined, here: string): string {
+/** Reads the rules on this machine, to be compared with what they should be. */
+async function kubeProxyHere(log: Log) {
+  const { readKubeProxy } = await import('@kpng/node/kube-proxy-held')
+  const { mode, notes, held } = await readKubeProxy()
+  for (const note of notes) log.warn(note)
+  return { held, heldBy: `kube-proxy (${mode})` }
+}
+
+/**
+ * The node that is asked for, else this one, else the first of the cluster: on a laptop, any node is better than none.
+ * @param mustBeHere it is compared with rules on this machine
+ */
+function nodeFor(store: Store, wanted: string | undefined, here: string, mustBeHere: boolean): string {
   const names = [...store.nodes.keys()].sort()
   if (names.length === 0 || (wanted !== undefined && names.includes(wanted))) return wanted ?? here
-  if (wanted === undefined) return names.includes(here) ? here : (names[0] as string)
+  if (wanted === undefined && (names.includes(here) || !mustBeHere))
+    return names.includes(here) ? here : (names[0] as string)
+  if (wanted === undefined) {
+    throw new KpngError(
+      'usage',
+      `The cluster has no node "${here}", as this machine is called. Give its name with --node.`,
+    )
+  }
   const [near] = nearestNames(wanted, names)
   const hint =
     near === undefined

@@ -87,13 +87,21 @@ function addExplain(program: Command, makeContext: MakeContext): void {
     .option('--context <name>', "the kubeconfig's context (default: its current one)")
     .option('-i, --input <path>', 'read a state file or manifests instead')
     .optionsGroup('Question:')
+    .addOption(
+      new Option(
+        '--held [whose]',
+        'compare with the rules on this machine: those of kpng, or those of kube-proxy (root)',
+      )
+        .choices(['kpng', 'kube-proxy'])
+        .preset('kpng'),
+    )
     .option('-n, --namespace <name>', 'the namespace of the Service (default: default)')
     .option('--from <client>', 'who connects: pod, node, outside or an IP address (default: a pod, and outside)')
     .option('--node <name>', 'look from this node, with the API server or a file (default: this one, else the first)')
     .option('--cluster-cidr <cidrs>', "the addresses of pods (default: the Nodes' pod CIDRs)")
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
     .addOption(outputFlag('text', 'json').default('text'))
-  addExamples(command, 'kpng explain web', 'kpng explain 10.96.0.10:53/udp --from 10.244.1.5')
+  addExamples(command, 'kpng explain 10.96.0.10:53/udp --from 10.244.1.5', 'kpng explain web --held kube-proxy')
   command.action(async (what: string) => {
     const flags = command.optsWithGlobals()
     const context = await makeContext(flags)
@@ -107,7 +115,12 @@ function addExplain(program: Command, makeContext: MakeContext): void {
 
 /** A running kpng knows best, unless somebody wants another view. */
 async function usesAgent(flags: Flags): Promise<boolean> {
-  if (['kubeconfig', 'context', 'input', 'node'].some((flag) => textFlag(flags, flag) !== undefined)) return false
+  const other = ['kubeconfig', 'context', 'input', 'node'].find((flag) => textFlag(flags, flag) !== undefined)
+  if (flags.held === 'kpng' && other !== undefined) {
+    throw new KpngError('usage', `Only the kpng that runs here knows what it holds. Leave out --held or --${other}.`)
+  }
+  if (flags.held === 'kpng') return true
+  if (flags.held === 'kube-proxy' || other !== undefined) return false
   return textFlag(flags, 'agentSocket') !== undefined || existsSync(await socketOf(flags))
 }
 

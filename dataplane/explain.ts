@@ -11,7 +11,7 @@ import {
 import type { FrontendAddress, FrontendKind, HeldFrontend } from '@kpng/client'
 import { endpointKey, type Frontend } from './frontend.js'
 import type { FrontendTable } from './frontend-table.js'
-import { heldAnswer } from './held-answer.js'
+import { heldAnswer, holderText } from './held-answer.js'
 import { type Question, questionText } from './question.js'
 import { type Client, type Connection, isMasqueraded, type Route, routeOf, routeThrough } from './route.js'
 
@@ -26,6 +26,8 @@ export interface ExplainOptions {
   readonly serviceAnswer: (service: string) => Promise<ServiceAnswer | undefined>
   /** Reads back what the data plane holds; see `Backend.held`. Without it, only what it should hold is said. */
   readonly held?: (frontend: FrontendAddress) => Promise<HeldFrontend | undefined>
+  /** Whose data plane `held` reads. Default: kpng's. */
+  readonly heldBy?: string
   /** All addresses of this machine. Default: those of the Node object. */
   readonly ownAddresses?: readonly string[]
 }
@@ -43,7 +45,7 @@ export async function explain(question: Question, options: ExplainOptions): Prom
   return {
     node: nodeName,
     question: questionText(question),
-    answer: `${answerOf(question, answers, service, options)}${differs ? ' The data plane does not hold what it should.' : ''}`,
+    answer: `${answerOf(question, answers, service, options)}${differs ? ` ${holderText(options.heldBy)} does not hold what it should.` : ''}`,
     works,
     frontends: answers,
     problems: path === undefined ? [] : table.problemsOf(path),
@@ -84,7 +86,8 @@ function frontendsFor(question: Question, table: FrontendTable): readonly Fronte
   }
 }
 
-async function frontendAnswer(frontend: Frontend, { table, client, held }: ExplainOptions): Promise<FrontendAnswer> {
+async function frontendAnswer(frontend: Frontend, options: ExplainOptions): Promise<FrontendAnswer> {
+  const { table, client, held, heldBy } = options
   const clients = client ? [client] : clientsOf(frontend)
   const { id, kind, service, portName } = frontend
   return {
@@ -92,7 +95,7 @@ async function frontendAnswer(frontend: Frontend, { table, client, held }: Expla
     kind: kindTexts[kind],
     routes: clients.map((each) => routeAnswer(routeThrough(frontend, { client: each }), each, table)),
     notes: notesOn(frontend),
-    ...(held ? { held: heldAnswer(frontend, await held(frontend)) } : {}),
+    ...(held ? { held: heldAnswer(frontend, await held(frontend), heldBy) } : {}),
   }
 }
 

@@ -1,4 +1,5 @@
 import { type EndpointAnswer, type Explanation, endpointReasons, type FrontendAnswer, hostPort } from '@kpng/api'
+import { holderText } from './held-answer.js'
 
 /** An explanation for people: the answer first, then each address of the Service, then each endpoint. */
 export function explanationText(explanation: Explanation): string {
@@ -24,7 +25,7 @@ function frontendLines({ id, kind, portName, routes, notes, held }: FrontendAnsw
       ...(endpoints.length > 0 ? [`    ${shortList(endpoints)}`] : []),
     ]),
     ...notes.map(indented),
-    ...(held?.isRight ? ['  The data plane holds exactly this.'] : []),
+    ...(held?.isRight ? [`  ${holderText(held.holder)} holds exactly this.`] : []),
     ...(held?.differences ?? []).map((difference) => `  ✗ ${difference}`),
     ...(held?.connections === undefined ? [] : [`  Connections so far: ${held.connections}`]),
     ...(held?.sessionAffinity ?? []).map(({ client, endpoint }) => `  ${client} is remembered at ${endpoint}`),
