@@ -165,6 +165,15 @@ export interface AgentStatus {
   readonly skippedObjects: number
   /** What of Services is not served. At most 20. */
   readonly problems: readonly { readonly service: string; readonly problem: string }[]
+  /** Of a core only. Its counts are those of the whole cluster, and it has no syncs and frontends of its own. */
+  readonly core?: {
+    /** Whether the state is complete. */
+    readonly synced: boolean
+    /** Counts the changes of the state. */
+    readonly revision: number
+    /** Those that are served now: `local` are nodes, `global` are relays. */
+    readonly watchers: Readonly<Record<string, number>>
+  }
 }
 
 /** How up to date the state is. */

@@ -55,6 +55,32 @@ async function answer(text: string, store: Store, flags: Flags, context: Context
   })
 }
 
+/** Explains as a core does to those who ask on its socket: for the node in the query, of the state that it has. */
+export async function explainAsCore(
+  query: URLSearchParams,
+  store: Store,
+  flags: Flags,
+  context: Context,
+): Promise<Explanation> {
+  if (!store.synced)
+    throw new KpngError('unavailable', 'This core does not know the cluster yet. Ask again in a moment.')
+  const what = query.get('what')
+  if (!what) throw new KpngError('usage', 'Say what to explain: /v1/explain?what=web&namespace=default')
+  const asked = Object.fromEntries(['namespace', 'from', 'node'].map((name) => [name, query.get(name) ?? undefined]))
+  const { serviceProxyName } = flags
+  return await answer(what, store, { ...asked, serviceProxyName }, context)
+}
+
+/** What a core serves a node. */
+export async function viewAsCore(store: Store, nodeName: string) {
+  if (!store.synced)
+    throw new KpngError('unavailable', 'This core does not know the cluster yet. Ask again in a moment.')
+  const { FrontendTable } = await import('@kpng/dataplane')
+  const { nodeViewOf } = await import('@kpng/core/view')
+  const view = await nodeViewOf(store, nodeName)
+  return { view, frontends: FrontendTable.of(view, dataplaneOptions(store, {})) }
+}
+
 /** Without --cluster-cidr, the pods of the cluster are those in the pod CIDRs of its Nodes. */
 function dataplaneOptions(store: Store, flags: Flags): DataplaneOptions {
   const nodePortAddresses = listFlag(flags, 'nodeportAddresses')

@@ -19,7 +19,10 @@ const outputFlag = (...choices: readonly string[]): Option =>
 const withSocketFlags = (command: Command): Command =>
   command
     .optionsGroup(groups.source)
-    .option('--agent-socket <path>', 'the socket of a running kpng (default: /run/kpng/agent.sock)')
+    .option(
+      '--agent-socket <path>',
+      'the socket of a running kpng (default: /run/kpng/agent.sock, else /run/kpng/core.sock)',
+    )
     .option('--service-proxy-name <name>', 'ask the kpng that serves Services with this service-proxy-name')
 
 async function ask<Answer>(flags: Flags, path: string): Promise<Answer> {
@@ -28,8 +31,12 @@ async function ask<Answer>(flags: Flags, path: string): Promise<Answer> {
 }
 
 async function socketOf(flags: Flags): Promise<string> {
-  const { agentSocketPath } = await import('@kpng/node/agent-api')
-  return textFlag(flags, 'agentSocket') ?? agentSocketPath(textFlag(flags, 'serviceProxyName'))
+  const { agentSocketPath, coreSocketPath } = await import('@kpng/node/agent-api')
+  const given = textFlag(flags, 'agentSocket')
+  if (given !== undefined) return given
+  const ofNode = agentSocketPath(textFlag(flags, 'serviceProxyName'))
+  const asksCore = textFlag(flags, 'node') !== undefined || !existsSync(ofNode)
+  return asksCore && existsSync(coreSocketPath()) ? coreSocketPath() : ofNode
 }
 
 const asJson = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`
@@ -97,7 +104,10 @@ function addExplain(program: Command, makeContext: MakeContext): void {
     )
     .option('-n, --namespace <name>', 'the namespace of the Service (default: default)')
     .option('--from <client>', 'who connects: pod, node, outside or an IP address (default: a pod, and outside)')
-    .option('--node <name>', 'look from this node, with the API server or a file (default: this one, else the first)')
+    .option(
+      '--node <name>',
+      'look from this node, with a core, the API server or a file (default: this one, else the first)',
+    )
     .option('--cluster-cidr <cidrs>', "the addresses of pods (default: the Nodes' pod CIDRs)")
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
     .addOption(outputFlag('text', 'json').default('text'))
@@ -120,13 +130,16 @@ async function usesAgent(flags: Flags): Promise<boolean> {
     throw new KpngError('usage', `Only the kpng that runs here knows what it holds. Leave out --held or --${other}.`)
   }
   if (flags.held === 'kpng') return true
-  if (flags.held === 'kube-proxy' || other !== undefined) return false
+  if (flags.held === 'kube-proxy') return false
+  if (other !== undefined && other !== 'node') return false
+  if (other === 'node' && textFlag(flags, 'agentSocket') === undefined)
+    return (await socketOf(flags)).endsWith('core.sock')
   return textFlag(flags, 'agentSocket') !== undefined || existsSync(await socketOf(flags))
 }
 
 function explainQuery(what: string, flags: Flags): URLSearchParams {
   const query = new URLSearchParams({ what })
-  for (const name of ['namespace', 'from']) {
+  for (const name of ['namespace', 'from', 'node']) {
     const value = textFlag(flags, name)
     if (value !== undefined) query.set(name, value)
   }

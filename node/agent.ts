@@ -1,8 +1,8 @@
-import { type Family, type Log, messageOf, type ServiceAnswer } from '@kpng/api'
+import type { Family, Log, ServiceAnswer } from '@kpng/api'
 import type { Backend } from '@kpng/client'
 import { type FrontendBackend, FrontendTable } from '@kpng/dataplane'
 import { watchOpenFiles } from '@kpng/linux'
-import { Activity, type AgentSocket, agentApiHandler, serveOnSocket } from './agent-api/index.js'
+import { Activity, agentApiHandler, openSocket } from './agent-api/index.js'
 import { configz, flagz, type ResolvedSettings } from './config/index.js'
 import { HealthCheckNodePorts, healthHandler, ProxyHealth, sourceLines, sourceReport } from './health/index.js'
 import { countObservations, type MetricsMode, ProxyMetrics, type Readings } from './metrics/index.js'
@@ -150,24 +150,4 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     },
   }
   return { observer, metrics, health, ports, close }
-}
-
-/** Without the socket the proxy works, and nobody can ask it. */
-async function openSocket(
-  path: string | undefined,
-  handler: ReturnType<typeof agentApiHandler>,
-  log: Log,
-): Promise<AgentSocket | undefined> {
-  if (path === undefined) return undefined
-  try {
-    const socket = await serveOnSocket(path, handler)
-    log.detail(1, 'Serving the agent API', { path })
-    return socket
-  } catch (error) {
-    log.warn('The agent API is not served: kpng status, get and explain cannot ask this kpng', {
-      path,
-      error: messageOf(error),
-    })
-    return undefined
-  }
 }

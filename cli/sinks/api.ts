@@ -3,7 +3,7 @@ import { parseAddress } from '@kpng/client/address'
 import { booleanFlag, checked, given, textFlag } from '../context.js'
 import { serviceAnswer } from '../explain.js'
 import { booleanOption, groups } from '../help.js'
-import { addCoreAgentFlags, coreAgentFrom } from './core-agent.js'
+import { addCoreAgentFlags, coreAgentFrom, openCoreSocket } from './core-agent.js'
 import type { SinkCommand } from './sink.js'
 
 /** How long clients may take to leave when kpng stops. */
@@ -45,6 +45,7 @@ export const apiSink: SinkCommand = {
     const { watchOpenFiles } = await import('@kpng/linux')
     watchOpenFiles({ log, signal })
     const agent = await startAgent?.(store, counters, context)
+    const socket = await openCoreSocket(flags, store, counters, context)
     try {
       const server = await serveApi({
         store,
@@ -61,7 +62,7 @@ export const apiSink: SinkCommand = {
       if (!signal.aborted) await once(signal, 'abort')
       await server.close(graceMs)
     } finally {
-      await agent?.close()
+      await Promise.all([agent?.close(), socket?.close()])
     }
   },
 }
