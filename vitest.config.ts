@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config'
 const conditions = ['kpng-source', 'node', 'import', 'default']
 
 /** Suites of commands that share nothing with others: no kernel, no fixed addresses. */
-const besideOthers = 'bad-input|completion|help|packages|pipeline|questions|usage'
+const besideOthers = 'bad-input|completion|core-questions|help|kubectl-plugin|packages|pipeline|questions|status|usage'
 
 /** Suites that use the kernel, the commands as users run them, or addresses that they share: one at a time. */
 const alone = [

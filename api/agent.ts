@@ -99,6 +99,8 @@ export interface FrontendAnswer {
 
 /** What a data plane holds for a frontend, compared with what it should hold. */
 export interface HeldAnswer {
+  /** Whose rules were read, if not those of the kpng that serves the node: `kube-proxy (nftables)`. */
+  readonly holder?: string
   /** Whether it holds exactly what it should. */
   readonly isRight: boolean
   /** The differences, as sentences. */
@@ -125,6 +127,8 @@ export interface Explanation {
   readonly problems: readonly string[]
   /** Missing if the core could not be asked, or no Service is concerned. */
   readonly service?: ServiceAnswer
+  /** Why the core could not say which endpoints are left out, as a sentence. */
+  readonly coreProblem?: string
 }
 
 /** GET /v1/status */
@@ -163,6 +167,15 @@ export interface AgentStatus {
   readonly skippedObjects: number
   /** What of Services is not served. At most 20. */
   readonly problems: readonly { readonly service: string; readonly problem: string }[]
+  /** Of a core only. Its counts are those of the whole cluster, and it has no syncs and frontends of its own. */
+  readonly core?: {
+    /** Whether the state is complete. */
+    readonly synced: boolean
+    /** Counts the changes of the state. */
+    readonly revision: number
+    /** Those that are served now: `local` are nodes, `global` are relays. */
+    readonly watchers: Readonly<Record<string, number>>
+  }
 }
 
 /** How up to date the state is. */

@@ -22,6 +22,7 @@ export {
 export { KpngError, type KpngErrorCode, messageOf } from './error.js'
 export * as globalv1 from './gen/globalv1/api_pb.js'
 export * as health from './gen/grpc/health/v1/health_pb.js'
+export * as kpngv1 from './gen/kpng/v1/explain_pb.js'
 export * as localv1 from './gen/localv1/api_pb.js'
 export { toGoJson } from './go-json.js'
 export { HttpConnections, type HttpLimits, httpServerOptions } from './http-limits.js'

@@ -2,11 +2,15 @@
 export function nearestNames(given: string, known: readonly string[]): string[] {
   const word = given.toLowerCase()
   const mostEdits = word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3))
-  return known
-    .map((name) => ({ name, edits: editsBetween(word, name.toLowerCase()) }))
-    .filter(({ edits }) => edits <= mostEdits)
-    .sort((a, b) => a.edits - b.edits)
-    .map(({ name }) => name)
+  return (
+    known
+      // Each letter more or less is an edit: most names need no closer look.
+      .filter((name) => Math.abs(name.length - word.length) <= mostEdits)
+      .map((name) => ({ name, edits: editsBetween(word, name.toLowerCase()) }))
+      .filter(({ edits }) => edits <= mostEdits)
+      .sort((a, b) => a.edits - b.edits)
+      .map(({ name }) => name)
+  )
 }
 
 /** Levenshtein distance. */

@@ -1,4 +1,4 @@
-import { KpngError, type Log } from '@kpng/api'
+import { KpngError, type Log, type ServiceAnswer } from '@kpng/api'
 import type { SourceStatus } from '@kpng/client'
 import type { Skips } from '@kpng/core/sources/skips'
 import type { Store } from '@kpng/core/store'
@@ -32,6 +32,8 @@ export interface Context {
   readonly onlyThisNode?: boolean
   /** What the source fills, if the source is in this process. */
   readonly state?: { readonly store: Store; readonly skips: Skips }
+  /** Asks the core that serves this node about a Service, if the state comes from one. */
+  readonly askCore?: (service: string) => Promise<ServiceAnswer>
   /** Ends the run from within, as a signal would; with a reason, as a failure. */
   stop(reason?: KpngError): void
 }

@@ -1,6 +1,8 @@
+import { setTimeout } from 'node:timers/promises'
 import { type Explanation, isLoopback, KpngError, type Log, nearestNames, type ServiceAnswer } from '@kpng/api'
 import type { Store } from '@kpng/core/store'
 import type { DataplaneOptions } from '@kpng/dataplane'
+import type { KubeRequests } from './agent/kube-requests.js'
 import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
 import { runPipeline } from './pipeline.js'
 import { fileSource } from './sources/file.js'
@@ -42,14 +44,41 @@ async function answer(text: string, store: Store, flags: Flags, context: Context
   const { clientOf, explain, FrontendTable, parseClient, parseQuestion } = await import('@kpng/dataplane')
   const { nodeViewOf } = await import('@kpng/core/view')
   const question = parseQuestion(text, textFlag(flags, 'namespace') ?? 'default')
-  const nodeName = nodeFor(store, textFlag(flags, 'node'), context.nodeName)
+  const nodeName = nodeFor(store, textFlag(flags, 'node'), context.nodeName, flags.held !== undefined)
+  const kubeProxy = flags.held === 'kube-proxy' ? await kubeProxyHere(context.log) : undefined
   const table = FrontendTable.of(await nodeViewOf(store, nodeName), dataplaneOptions(store, flags))
   const from = textFlag(flags, 'from')
   return await explain(question, {
-    ...{ table, nodeName },
+    ...{ table, nodeName, ...kubeProxy },
     client: from === undefined ? undefined : parseClient(from, (ip) => clientOf(table.node, ip)),
     serviceAnswer: (service) => serviceAnswer(service, store, flags, { ...context, nodeName }),
   })
+}
+
+/** Explains as a core does to those who ask on its socket: for the node in the query, of the state that it has. */
+export async function explainAsCore(
+  query: URLSearchParams,
+  store: Store,
+  flags: Flags,
+  context: Context,
+): Promise<Explanation> {
+  if (!store.synced)
+    throw new KpngError('unavailable', 'This core does not know the cluster yet. Ask again in a moment.')
+  const what = query.get('what')
+  if (!what) throw new KpngError('usage', 'Say what to explain: /v1/explain?what=web&namespace=default')
+  const asked = Object.fromEntries(['namespace', 'from', 'node'].map((name) => [name, query.get(name) ?? undefined]))
+  const { serviceProxyName } = flags
+  return await answer(what, store, { ...asked, serviceProxyName }, context)
+}
+
+/** What a core serves a node. */
+export async function viewAsCore(store: Store, nodeName: string) {
+  if (!store.synced)
+    throw new KpngError('unavailable', 'This core does not know the cluster yet. Ask again in a moment.')
+  const { FrontendTable } = await import('@kpng/dataplane')
+  const { nodeViewOf } = await import('@kpng/core/view')
+  const view = await nodeViewOf(store, nodeName)
+  return { view, frontends: FrontendTable.of(view, dataplaneOptions(store, {})) }
 }
 
 /** Without --cluster-cidr, the pods of the cluster are those in the pod CIDRs of its Nodes. */
@@ -77,22 +106,52 @@ export async function serviceAnswer(
   const { explainService } = await import('@kpng/core/view')
   const known = explainService(store, service, nodeName)
   if (!kube) return known
-  const { inspectService } = await import('@kpng/core/sources/kube')
-  const [namespace = '', name = ''] = service.split('/')
-  const { exists, ...inspection } = await inspectService(
-    await kube.connection,
-    namespace,
-    name,
-    textFlag(flags, 'serviceProxyName'),
-  )
+  const { exists, ...inspection } = await Promise.race([inspect(service, flags, kube), notInTime()])
   return exists ? { ...known, ...inspection } : known
 }
 
-/** The node that is asked for, else this one, else the first of the cluster: on a laptop, any node is better than none. */
-export function nodeFor(store: Store, wanted: string | undefined, here: string): string {
+async function inspect(service: string, flags: Flags, kube: KubeRequests) {
+  const { inspectService } = await import('@kpng/core/sources/kube')
+  const [namespace = '', name = ''] = service.split('/')
+  return await inspectService(await kube.connection, namespace, name, textFlag(flags, 'serviceProxyName'))
+}
+
+/** While the API server is away, what the store knows is the answer. */
+const inspectionLimitMs = 3000
+
+const notInTime = () =>
+  setTimeout(
+    inspectionLimitMs,
+    {
+      exists: true,
+      causes: [`The API server did not answer within ${inspectionLimitMs / 1000} s: its pods were not looked at.`],
+    },
+    { ref: false },
+  )
+
+/** Reads the rules on this machine, to be compared with what they should be. */
+async function kubeProxyHere(log: Log) {
+  const { readKubeProxy } = await import('@kpng/node/kube-proxy-held')
+  const { mode, notes, held } = await readKubeProxy()
+  for (const note of notes) log.warn(note)
+  return { held, heldBy: `kube-proxy (${mode})` }
+}
+
+/**
+ * The node that is asked for, else this one, else the first of the cluster: on a laptop, any node is better than none.
+ * @param mustBeHere it is compared with rules on this machine
+ */
+export function nodeFor(store: Store, wanted: string | undefined, here: string, mustBeHere = false): string {
   const names = [...store.nodes.keys()].sort()
   if (names.length === 0 || (wanted !== undefined && names.includes(wanted))) return wanted ?? here
-  if (wanted === undefined) return names.includes(here) ? here : (names[0] as string)
+  if (wanted === undefined && (names.includes(here) || !mustBeHere))
+    return names.includes(here) ? here : (names[0] as string)
+  if (wanted === undefined) {
+    throw new KpngError(
+      'usage',
+      `The cluster has no node "${here}", as this machine is called. Give its name with --node.`,
+    )
+  }
   const [near] = nearestNames(wanted, names)
   const hint =
     near === undefined

@@ -133,10 +133,12 @@ function addLocal(program: Command, makeContext: MakeContext): void {
 
 async function runOnApi(backend: BackendCommand, leaf: Command, makeContext: MakeContext): Promise<void> {
   const flags = leaf.optsWithGlobals()
-  const context = { ...(await makeContext(flags)), origin: originOf('local', flags, undefined) }
-  const { log, source } = context
+  const made = await makeContext(flags)
+  const { log, source, nodeName } = made
   const options = await clientOptions(flags, '')
-  const { changeSetsOverGrpc } = await import('@kpng/client')
+  const { changeSetsOverGrpc, explainOverGrpc } = await import('@kpng/client')
+  const askCore = (service: string) => explainOverGrpc(service, { ...options, nodeName })
+  const context = { ...made, origin: originOf('local', flags, undefined), askCore }
   const { runOn } = await import('./backends/run.js')
   await runOn(changeSetsOverGrpc({ ...options, log, status: source.watch('core') }), backend, flags, context)
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { type AgentStatus, type Explanation, KpngError } from '@kpng/api'
 import { type Command, Option } from 'commander'
 import { KubeRequests } from './agent/kube-requests.js'
@@ -20,7 +21,10 @@ const outputFlag = (...choices: readonly string[]): Option =>
 const withSocketFlags = (command: Command): Command =>
   command
     .optionsGroup(groups.source)
-    .option('--agent-socket <path>', 'the socket of a running kpng (default: /run/kpng/agent.sock)')
+    .option(
+      '--agent-socket <path>',
+      'the socket of a running kpng (default: /run/kpng/agent.sock, else /run/kpng/core.sock)',
+    )
     .option('--service-proxy-name <name>', 'ask the kpng that serves Services with this service-proxy-name')
 
 async function ask<Answer>(flags: Flags, path: string): Promise<Answer> {
@@ -29,8 +33,12 @@ async function ask<Answer>(flags: Flags, path: string): Promise<Answer> {
 }
 
 async function socketOf(flags: Flags): Promise<string> {
-  const { agentSocketPath } = await import('@kpng/node/agent-api')
-  return textFlag(flags, 'agentSocket') ?? agentSocketPath(textFlag(flags, 'serviceProxyName'))
+  const { agentSocketPath, coreSocketPath } = await import('@kpng/node/agent-api')
+  const given = textFlag(flags, 'agentSocket')
+  if (given !== undefined) return given
+  const ofNode = agentSocketPath(textFlag(flags, 'serviceProxyName'))
+  const asksCore = textFlag(flags, 'node') !== undefined || !existsSync(ofNode)
+  return asksCore && existsSync(coreSocketPath()) ? coreSocketPath() : ofNode
 }
 
 const asJson = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`
@@ -88,13 +96,24 @@ function addExplain(program: Command, makeContext: MakeContext): void {
     .option('--context <name>', "the kubeconfig's context (default: its current one)")
     .option('-i, --input <path>', 'read a state file or manifests instead')
     .optionsGroup('Question:')
+    .addOption(
+      new Option(
+        '--held [whose]',
+        'compare with the rules on this machine: those of kpng, or those of kube-proxy (root)',
+      )
+        .choices(['kpng', 'kube-proxy'])
+        .preset('kpng'),
+    )
     .option('-n, --namespace <name>', 'the namespace of the Service (default: default)')
     .option('--from <client>', 'who connects: pod, node, outside or an IP address (default: a pod, and outside)')
-    .option('--node <name>', 'look from this node, with the API server or a file (default: this one, else the first)')
+    .option(
+      '--node <name>',
+      'look from this node, with a core, the API server or a file (default: this one, else the first)',
+    )
     .option('--cluster-cidr <cidrs>', "the addresses of pods (default: the Nodes' pod CIDRs)")
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
     .addOption(outputFlag('text', 'json').default('text'))
-  addExamples(command, 'kpng explain web', 'kpng explain 10.96.0.10:53/udp --from 10.244.1.5')
+  addExamples(command, 'kpng explain 10.96.0.10:53/udp --from 10.244.1.5', 'kpng explain web --held kube-proxy')
   command.action(async (what: string) => {
     const flags = command.optsWithGlobals()
     const context = await makeContext(flags)
@@ -106,21 +125,34 @@ function addExplain(program: Command, makeContext: MakeContext): void {
 
 /** A running kpng knows best, unless somebody wants another view. Undefined if none is to be asked, or none runs. */
 async function fromAgent(what: string, flags: Flags): Promise<Explanation | undefined> {
-  if (['kubeconfig', 'context', 'input', 'node'].some((flag) => textFlag(flags, flag) !== undefined)) return undefined
+  if (!(await usesAgent(flags))) return undefined
   try {
     return await ask<Explanation>(flags, `/v1/explain?${explainQuery(what, flags)}`)
   } catch (error) {
     // A kpng that was killed leaves its socket behind.
     const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
     const isGone = code === 'ENOENT' || code === 'ECONNREFUSED'
-    if (isGone && textFlag(flags, 'agentSocket') === undefined) return undefined
+    if (isGone && flags.held !== 'kpng' && textFlag(flags, 'agentSocket') === undefined) return undefined
     throw error
   }
 }
 
+async function usesAgent(flags: Flags): Promise<boolean> {
+  const other = ['kubeconfig', 'context', 'input', 'node'].find((flag) => textFlag(flags, flag) !== undefined)
+  if (flags.held === 'kpng' && other !== undefined) {
+    throw new KpngError('usage', `Only the kpng that runs here knows what it holds. Leave out --held or --${other}.`)
+  }
+  if (flags.held === 'kpng') return true
+  if (flags.held === 'kube-proxy') return false
+  if (other !== undefined && other !== 'node') return false
+  if (other === 'node' && textFlag(flags, 'agentSocket') === undefined)
+    return (await socketOf(flags)).endsWith('core.sock')
+  return textFlag(flags, 'agentSocket') !== undefined || existsSync(await socketOf(flags))
+}
+
 function explainQuery(what: string, flags: Flags): URLSearchParams {
   const query = new URLSearchParams({ what })
-  for (const name of ['namespace', 'from']) {
+  for (const name of ['namespace', 'from', 'node']) {
     const value = textFlag(flags, name)
     if (value !== undefined) query.set(name, value)
   }

@@ -39,6 +39,7 @@ export type {
 } from './change-set.js'
 export type { ConnectionRecord } from './connection-record.js'
 export { operationsOf, type StreamOptions } from './grpc/connect.js'
+export { type ExplainOptions, explainOverGrpc } from './grpc/explain.js'
 export { changeSetsOverGrpc } from './grpc/local.js'
 export { sourceHealthService } from './grpc/server-staleness.js'
 export type { Operations } from './grpc/stream.js'

@@ -220,3 +220,15 @@ describe('a question', () => {
     expect(() => client('everybody')).toThrow('--from takes pod, node, outside or an IP address, not "everybody".')
   })
 })
+
+test('a core that cannot say why takes only the reasons away', async () => {
+  const table = FrontendTable.of(view([broken]), {})
+  const serviceAnswer = async () => {
+    throw new Error('The core is too old to say why.')
+  }
+  const explanation = await explain(parseQuestion('broken', 'default'), { table, nodeName: 'a', serviceAnswer })
+  expect(explanation).toMatchObject({ answer: 'default/broken does not answer on this node.' })
+  expect(explanationText(explanation)).toContain('\nNot known\n  The core is too old to say why.\n')
+  const unknown = await explain(parseQuestion('nothing', 'default'), { table, nodeName: 'a', serviceAnswer })
+  expect(unknown.answer).toBe('This node has no Service default/nothing.')
+})

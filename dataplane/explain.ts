@@ -4,13 +4,14 @@ import {
   endpointReasons,
   type FrontendAnswer,
   hostPort,
+  messageOf,
   type RouteAnswer,
   type ServiceAnswer,
 } from '@kpng/api'
 import type { FrontendAddress, FrontendKind, HeldFrontend } from '@kpng/client'
 import { endpointKey, type Frontend } from './frontend.js'
 import type { FrontendTable } from './frontend-table.js'
-import { heldAnswer } from './held-answer.js'
+import { heldAnswer, holderText } from './held-answer.js'
 import { type Question, questionText } from './question.js'
 import { type Client, type Connection, isMasqueraded, type Route, routeOf, routeThrough } from './route.js'
 
@@ -21,12 +22,14 @@ export interface ExplainOptions {
   readonly nodeName: string
   /** Who asks. Undefined: pods, and clients from outside where they can ask. */
   readonly client?: Client | undefined
-  /** What the core says about a Service, by `namespace/name`; undefined if it cannot be asked. */
+  /** What the core says about a Service, by `namespace/name`; undefined if there is no core to ask. Rejects if the core cannot answer. */
   readonly serviceAnswer: (service: string) => Promise<ServiceAnswer | undefined>
   /** Reads back what the data plane holds; see `Backend.held`. Without it, only what it should hold is said. */
   readonly held?: (frontend: FrontendAddress) => Promise<HeldFrontend | undefined>
   /** Counts the flows of a frontend that exist now, by endpoint. Undefined: they cannot be seen. */
   readonly flows?: (frontend: FrontendAddress) => Promise<FrontendAnswer['flows']>
+  /** Whose data plane `held` reads. Default: kpng's. */
+  readonly heldBy?: string
   /** All addresses of this machine. Default: those of the Node object. */
   readonly ownAddresses?: readonly string[]
 }
@@ -36,7 +39,7 @@ export async function explain(question: Question, options: ExplainOptions): Prom
   const { table, nodeName } = options
   const frontends = frontendsFor(question, table)
   const path = question.kind === 'service' ? question.service : frontends[0]?.service
-  const service = path === undefined ? undefined : await options.serviceAnswer(path)
+  const { service, coreProblem } = path === undefined ? {} : await askCore(path, options)
   const answers = await Promise.all(frontends.map((frontend) => frontendAnswer(frontend, options)))
   const routes = answers.flatMap((answer) => answer.routes)
   const differs = answers.some(({ held }) => held && !held.isRight)
@@ -44,11 +47,24 @@ export async function explain(question: Question, options: ExplainOptions): Prom
   return {
     node: nodeName,
     question: questionText(question),
-    answer: `${answerOf(question, answers, service, options)}${differs ? ' The data plane does not hold what it should.' : ''}`,
+    answer: `${answerOf(question, answers, service, options)}${differs ? ` ${holderText(options.heldBy)} does not hold what it should.` : ''}`,
     works,
     frontends: answers,
     problems: path === undefined ? [] : table.problemsOf(path),
     ...(service ? { service } : {}),
+    ...(coreProblem === undefined ? {} : { coreProblem }),
+  }
+}
+
+/** A core that cannot be asked takes the reasons away, not the answer. */
+async function askCore(
+  path: string,
+  { serviceAnswer }: ExplainOptions,
+): Promise<{ service?: ServiceAnswer | undefined; coreProblem?: string }> {
+  try {
+    return { service: await serviceAnswer(path) }
+  } catch (error) {
+    return { coreProblem: messageOf(error) }
   }
 }
 
@@ -72,10 +88,8 @@ function frontendsFor(question: Question, table: FrontendTable): readonly Fronte
   }
 }
 
-async function frontendAnswer(
-  frontend: Frontend,
-  { table, client, held, flows }: ExplainOptions,
-): Promise<FrontendAnswer> {
+async function frontendAnswer(frontend: Frontend, options: ExplainOptions): Promise<FrontendAnswer> {
+  const { table, client, held, heldBy, flows } = options
   const clients = client ? [client] : clientsOf(frontend)
   const { id, kind, service, portName } = frontend
   return {
@@ -83,7 +97,7 @@ async function frontendAnswer(
     kind: kindTexts[kind],
     routes: clients.map((each) => routeAnswer(routeThrough(frontend, { client: each }), each, table)),
     notes: notesOn(frontend),
-    ...(held ? { held: heldAnswer(frontend, await held(frontend)) } : {}),
+    ...(held ? { held: heldAnswer(frontend, await held(frontend), heldBy) } : {}),
     ...given('flows', await flows?.(frontend)),
   }
 }
@@ -194,9 +208,10 @@ function whyNothing(question: Question, service: ServiceAnswer | undefined, opti
   const { table, client = { kind: 'pod' }, ownAddresses } = options
   switch (question.kind) {
     case 'service': {
-      if (service?.notServed) return `${question.service} is not served: ${service.notServed}`
-      if (service?.isKnown) return `${question.service} has no address and port that kpng could serve.`
-      const nearest = service?.nearest ?? []
+      if (!service) return `This node has no Service ${question.service}.`
+      if (service.notServed) return `${question.service} is not served: ${service.notServed}`
+      if (service.isKnown) return `${question.service} has no address and port that kpng could serve.`
+      const { nearest } = service
       const hint = nearest.length > 0 ? ` Did you mean ${nearest.join(' or ')}?` : ''
       return `There is no Service ${question.service}.${hint}`
     }

@@ -1,13 +1,15 @@
 import { type EndpointAnswer, type Explanation, endpointReasons, type FrontendAnswer, hostPort } from '@kpng/api'
+import { holderText } from './held-answer.js'
 
 /** An explanation for people: the answer first, then each address of the Service, then each endpoint. */
 export function explanationText(explanation: Explanation): string {
-  const { question, node, answer, frontends, problems, service } = explanation
+  const { question, node, answer, frontends, problems, service, coreProblem } = explanation
   const parts = [
     [`${question} on node ${node}`, answer],
     ...frontends.map(frontendLines),
     ...(problems.length > 0 ? [['Not served', ...problems.map(indented)]] : []),
     ...(service?.causes && service.causes.length > 0 ? [['In Kubernetes', ...service.causes.map(indented)]] : []),
+    ...(coreProblem === undefined ? [] : [['Not known', indented(coreProblem)]]),
     ...(service && service.endpoints.length > 0 ? [endpointLines(service.endpoints)] : []),
   ]
   return parts.map((lines) => `${lines.join('\n')}\n`).join('\n')
@@ -26,7 +28,7 @@ function frontendLines({ id, kind, portName, routes, notes, held, flows }: Front
     ...(flows && flows.length > 0
       ? [`  Flows now: ${shortList(flows.map(({ endpoint, count }) => `${count} to ${endpoint}`))}`]
       : []),
-    ...(held?.isRight ? ['  The data plane holds exactly this.'] : []),
+    ...(held?.isRight ? [`  ${holderText(held.holder)} holds exactly this.`] : []),
     ...(held?.differences ?? []).map((difference) => `  ✗ ${difference}`),
     ...(held?.connections === undefined ? [] : [`  Connections so far: ${held.connections}`]),
     ...(held?.sessionAffinity ?? []).map(({ client, endpoint }) => `  ${client} is remembered at ${endpoint}`),

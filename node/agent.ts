@@ -1,8 +1,8 @@
-import { type Family, type Log, messageOf, type ServiceAnswer } from '@kpng/api'
+import type { Family, Log, ServiceAnswer } from '@kpng/api'
 import type { Backend } from '@kpng/client'
 import { type FrontendBackend, FrontendTable } from '@kpng/dataplane'
 import { watchOpenFiles } from '@kpng/linux'
-import { Activity, type AgentSocket, agentApiHandler, serveOnSocket } from './agent-api/index.js'
+import { Activity, agentApiHandler, openSocket } from './agent-api/index.js'
 import { configz, flagz, type ResolvedSettings } from './config/index.js'
 import { HealthCheckNodePorts, healthHandler, ProxyHealth, sourceLines, sourceReport } from './health/index.js'
 import { countObservations, type MetricsMode, ProxyMetrics, type Readings } from './metrics/index.js'
@@ -33,6 +33,8 @@ export interface NodeAgentOptions {
   readonly agentSocket?: string
   /** What the core says about a Service, for `kpng explain`. Default: it cannot be asked. */
   readonly serviceAnswer?: (service: string) => Promise<ServiceAnswer | undefined>
+  /** As `serviceAnswer`, and over the network: asked only when a user wants to know, since all nodes at once would be too many. */
+  readonly askCore?: (service: string) => Promise<ServiceAnswer>
   /** The families that are served. Default both. */
   readonly families?: readonly Family[]
 }
@@ -86,7 +88,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   })
   const keepsTable = shared === undefined
   const activity = new Activity()
-  const { serviceAnswer } = options
+  const { serviceAnswer, askCore = serviceAnswer } = options
   const services = new ServiceLog({ log, serviceAnswer })
   const observed = { health, metrics, activity, services, healthCheckNodePorts, frontends, keepsTable, log }
   const observer = new NodeObserver(observed)
@@ -129,7 +131,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   const agentApi = agentApiHandler({
     ...{ nodeName, version, mode, activity, frontends, source },
     ...(backend ? { backend } : {}),
-    ...(serviceAnswer ? { serviceAnswer } : {}),
+    ...(askCore ? { serviceAnswer: askCore } : {}),
     ...(readings?.skippedObjects ? { skippedObjects: readings.skippedObjects } : {}),
   })
   const socket = await openSocket(options.agentSocket, agentApi, log)
@@ -148,24 +150,4 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     },
   }
   return { observer, metrics, health, ports, close }
-}
-
-/** Without the socket the proxy works, and nobody can ask it. */
-async function openSocket(
-  path: string | undefined,
-  handler: ReturnType<typeof agentApiHandler>,
-  log: Log,
-): Promise<AgentSocket | undefined> {
-  if (path === undefined) return undefined
-  try {
-    const socket = await serveOnSocket(path, handler)
-    log.detail(1, 'Serving the agent API', { path })
-    return socket
-  } catch (error) {
-    log.warn('The agent API is not served: kpng status, get and explain cannot ask this kpng', {
-      path,
-      error: messageOf(error),
-    })
-    return undefined
-  }
 }

@@ -1,5 +1,6 @@
 import { KpngError } from '@kpng/api'
 import type { Backend, ChangeSetSource, RunnerOptions, SyncReport } from '@kpng/client'
+import type { Store } from '@kpng/core/store'
 import type { NodeAgent } from '@kpng/node'
 import { tracingAskedFor, tracingForbidden } from '@kpng/node/tracing-environment'
 import { type Context, type Flags, given, textFlag } from '../context.js'
@@ -55,7 +56,9 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
 
 async function startServers(backend: Backend, mode: string, flags: Flags, context: Context): Promise<NodeAgent> {
   const { apiClientMetrics, startNodeAgent } = await import('@kpng/node')
-  const { resolved, log, signal, nodeName, version, verbosity, events, kube, state } = context
+  const { resolved, log, signal, nodeName, version, verbosity, events, kube, state, askCore } = context
+  const answerFrom = (store: Store, service: string, server: typeof kube) =>
+    serviceAnswer(service, store, flags, { nodeName, kube: server })
   const agent = await startNodeAgent({
     resolved: resolved as NonNullable<typeof resolved>,
     nodeName,
@@ -67,7 +70,8 @@ async function startServers(backend: Backend, mode: string, flags: Flags, contex
     readings: { ...sourceReadings(context), nodeLocalEvents: () => events.nodeLocalEvents },
     backend,
     ...given('agentSocket', await agentSocketOf(flags)),
-    ...given('serviceAnswer', state && ((service: string) => serviceAnswer(service, state.store, flags, context))),
+    ...given('serviceAnswer', state && ((service: string) => answerFrom(state.store, service, undefined))),
+    ...given('askCore', askCore ?? (state && ((service: string) => answerFrom(state.store, service, kube)))),
     ...(kube ? { post: (path: string, body: object) => kube.post(path, body) } : {}),
   })
   kube?.sent.observe(apiClientMetrics(agent.metrics.registry))

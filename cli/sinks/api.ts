@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { parseAddress } from '@kpng/client/address'
 import { booleanFlag, checked, given, textFlag } from '../context.js'
+import { serviceAnswer } from '../explain.js'
 import { booleanOption, groups } from '../help.js'
-import { addCoreAgentFlags, coreAgentFrom } from './core-agent.js'
+import { addCoreAgentFlags, coreAgentFrom, openCoreSocket } from './core-agent.js'
 import type { SinkCommand } from './sink.js'
 
 /** How long clients may take to leave when kpng stops. */
@@ -27,7 +28,7 @@ export const apiSink: SinkCommand = {
         ),
     ),
   run: async (flags, store, context) => {
-    const { log, signal, events, source } = context
+    const { log, signal, events, source, kube } = context
     const { loadTls, noApiCounts, serveApi, tlsFilesOf } = await import('@kpng/core/sinks/api')
     const tls = {
       ...given('keyFile', textFlag(flags, 'listenTlsKey')),
@@ -44,6 +45,7 @@ export const apiSink: SinkCommand = {
     const { watchOpenFiles } = await import('@kpng/linux')
     watchOpenFiles({ log, signal })
     const agent = await startAgent?.(store, counters, context)
+    const socket = await openCoreSocket(flags, store, counters, context)
     try {
       const server = await serveApi({
         store,
@@ -54,12 +56,13 @@ export const apiSink: SinkCommand = {
         globalApi: booleanFlag(flags, 'globalv1Api', true),
         counters,
         source,
+        answerService: (service, nodeName) => serviceAnswer(service, store, flags, { kube, nodeName }),
         onSent: (items) => events.countNodeLocalEvents(items),
       })
       if (!signal.aborted) await once(signal, 'abort')
       await server.close(graceMs)
     } finally {
-      await agent?.close()
+      await Promise.all([agent?.close(), socket?.close()])
     }
   },
 }

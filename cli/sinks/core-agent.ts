@@ -14,6 +14,33 @@ export const addCoreAgentFlags = (command: Command): Command =>
     .option('--healthz-bind-address <ip:port>', 'where to serve /healthz, /livez and /readyz (default: nowhere)')
     .option('--metrics-bind-address <ip:port>', 'where to serve /metrics and the debugging pages (default: nowhere)')
     .addOption(booleanOption('--profiling', 'serve CPU and heap profiles beside the metrics', false))
+    .option(
+      '--agent-socket <path>',
+      'where kpng status, get and explain ask this core; empty: nowhere (default: /run/kpng/core.sock)',
+    )
+
+/** Opens the socket on which kpng status, get and explain ask this core. */
+export async function openCoreSocket(flags: Flags, store: Store, counters: ApiCounters, context: Context) {
+  if (flags.agentSocket === '') return undefined
+  const { coreApiHandler, coreSocketPath, openSocket } = await import('@kpng/node/agent-api')
+  const { sourceReport } = await import('@kpng/node')
+  const { explainAsCore, viewAsCore } = await import('../explain.js')
+  const { version, nodeName, log, source, state } = context
+  const handler = coreApiHandler({
+    ...{ version, nodeName, state: store },
+    watchers: () => counters.watchers,
+    source: () => sourceReport(source),
+    ...given('skippedObjects', state && (() => state.skips.total)),
+    endpointCounts: () =>
+      new Map(store.entries().flatMap(({ service, path, sources }) => (service ? [[path, countIn(sources)]] : []))),
+    viewOf: (node) => viewAsCore(store, node),
+    explain: (query) => explainAsCore(query, store, flags, context),
+  })
+  return await openSocket(textFlag(flags, 'agentSocket') ?? coreSocketPath(), handler, log)
+}
+
+const countIn = (slices: ReadonlyMap<string, readonly unknown[]>): number =>
+  [...slices.values()].reduce((sum, { length }) => sum + length, 0)
 
 type StartCoreAgent = (store: Store, counters: ApiCounters, context: Context) => Promise<CoreAgent>
 

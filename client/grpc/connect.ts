@@ -97,7 +97,10 @@ async function* oneConnection(
   }
 }
 
-async function newClient(target: string, { tls, maxMessageBytes = 4 << 20 }: StreamOptions): Promise<Client> {
+export async function newClient(
+  target: string,
+  { tls, maxMessageBytes = 4 << 20 }: Pick<ClientOptions, 'tls' | 'maxMessageBytes'>,
+): Promise<Client> {
   // Loaded when it is needed: it is the largest part of a client, and in-process use does without it.
   const { Client } = await import('@grpc/grpc-js')
   const { credentials, options } = await channelSecurity(target, tls)

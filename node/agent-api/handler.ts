@@ -34,8 +34,19 @@ export interface AgentApiOptions {
 export function agentApiHandler(
   options: AgentApiOptions,
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  return (request, response) => {
-    answer(options, request, response).catch((error) => {
+  return answering((url, response) => answer(options, url, response))
+}
+
+/** Read-only requests, and errors as answers. */
+export const answering =
+  (answer: (url: URL, response: ServerResponse) => Promise<void>) =>
+  (request: IncomingMessage, response: ServerResponse): void => {
+    if (request.method !== 'GET') {
+      sendJson(response, 405, { error: 'The agent API is read-only: use GET.' })
+      return
+    }
+    const answered = (async () => answer(new URL(request.url ?? '/', 'http://agent'), response))()
+    answered.catch((error) => {
       if (response.headersSent) response.destroy()
       else
         sendJson(response, error instanceof KpngError && error.code === 'usage' ? 400 : 500, {
@@ -43,14 +54,12 @@ export function agentApiHandler(
         })
     })
   }
-}
 
-async function answer(options: AgentApiOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://agent')
+async function answer(options: AgentApiOptions, url: URL, response: ServerResponse): Promise<void> {
+  const { pathname, searchParams } = url
   const { activity, frontends } = options
   const namespace = searchParams.get('namespace') ?? undefined
   const view = activity.view ?? nothing
-  if (request.method !== 'GET') return sendJson(response, 405, { error: 'The agent API is read-only: use GET.' })
   switch (pathname) {
     case '/v1/status':
       return sendJson(response, 200, statusOf(options))
@@ -77,6 +86,13 @@ function explanation(options: AgentApiOptions, query: URLSearchParams): Promise<
   const { frontends: table, nodeName, backend, serviceAnswer = async () => undefined } = options
   const what = query.get('what')
   if (!what) throw new KpngError('usage', 'Say what to explain: /v1/explain?what=web&namespace=default')
+  const node = query.get('node')
+  if (node && node !== nodeName) {
+    throw new KpngError(
+      'usage',
+      `This kpng serves the node ${nodeName}, not ${node}. Ask the kpng there, a core, or the API server with --kubeconfig.`,
+    )
+  }
   const from = query.get('from')
   return explain(parseQuestion(what, query.get('namespace') ?? 'default'), {
     ...{ table, nodeName, serviceAnswer },

@@ -2,14 +2,20 @@ import { chmod, mkdir, stat, unlink } from 'node:fs/promises'
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
-import { KpngError, messageOf } from '@kpng/api'
+import { KpngError, type Log, messageOf } from '@kpng/api'
 
 /**
  * Where the agent API of a kpng on this machine is. systemd names the folder of a unit with `RuntimeDirectory=` in the environment.
  * @param serviceProxyName empty for the cluster's default proxy
  */
 export function agentSocketPath(serviceProxyName = '', env = process.env, platform = process.platform): string {
-  const name = serviceProxyName === '' ? 'agent' : `agent-${serviceProxyName}`
+  return socketPath(serviceProxyName === '' ? 'agent' : `agent-${serviceProxyName}`, env, platform)
+}
+
+/** Where the agent API of a core on this machine is. */
+export const coreSocketPath = (): string => socketPath('core', process.env, process.platform)
+
+function socketPath(name: string, env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string {
   if (platform === 'win32') return `\\\\.\\pipe\\kpng-${name}`
   return join(runtimeFolder(env), `${name}.sock`)
 }
@@ -51,6 +57,26 @@ export async function serveOnSocket(
   })
   if (!isPipe) await chmod(path, 0o660)
   return { path, close: () => closeServer(server) }
+}
+
+/** As `serveOnSocket`. Without the socket kpng works, and nobody can ask it: that is logged. */
+export async function openSocket(
+  path: string | undefined,
+  handler: (request: IncomingMessage, response: ServerResponse) => void,
+  log: Log,
+): Promise<AgentSocket | undefined> {
+  if (path === undefined) return undefined
+  try {
+    const socket = await serveOnSocket(path, handler)
+    log.detail(1, 'Serving the agent API', { path })
+    return socket
+  } catch (error) {
+    log.warn('The agent API is not served: kpng status, get and explain cannot ask this kpng', {
+      path,
+      error: messageOf(error),
+    })
+    return undefined
+  }
 }
 
 /** A process that was killed leaves its socket behind. */

@@ -1,12 +1,12 @@
 import type { AgentStatus } from '@kpng/api'
 
 /** Whether nobody needs to look: the last sync succeeded, and the state is up to date. */
-export const isHealthy = ({ lastSync, source }: AgentStatus): boolean =>
-  lastSync !== undefined && lastSync.error === undefined && !source?.stale
+export const isHealthy = ({ lastSync, source, core }: AgentStatus): boolean =>
+  !source?.stale && (core ? core.synced : lastSync !== undefined && lastSync.error === undefined)
 
 /** A status for people, on one screen. */
 export function statusText(status: AgentStatus): string {
-  const { version, node, backend, startedAt, now, source, lastSync, problems } = status
+  const { version, node, backend, startedAt, now, source, core, problems } = status
   const lines: [string, string][] = [
     ['kpng', `${version} on ${node}, ${backend ?? 'core'}, up ${ago(startedAt, now)}`],
     ['State', source ? (source.stale ? `STALE: ${source.reason}` : 'up to date') : 'from a source that is not watched'],
@@ -14,9 +14,7 @@ export function statusText(status: AgentStatus): string {
       `  ${name}`,
       `${connected ? 'connected' : 'NOT CONNECTED'} for ${ago(since, now)}, last event ${lastEvent ? `${ago(lastEvent, now)} ago` : 'never'}`,
     ]),
-    ['Serves', `${status.services} services, ${status.endpoints} endpoints, ${status.frontends} frontends`],
-    ['Last sync', lastSync ? lastSyncText(lastSync, now) : 'none yet'],
-    ['Syncs', `${status.syncs}, of everything ${status.fullSyncs}, failed ${status.failedSyncs}`],
+    ...(core ? coreLines(core, status) : nodeLines(status)),
     ['Skipped objects', String(status.skippedObjects)],
   ]
   const width = Math.max(...lines.map(([name]) => name.length))
@@ -27,6 +25,26 @@ export function statusText(status: AgentStatus): string {
       : []),
     '',
   ].join('\n')
+}
+
+function nodeLines(status: AgentStatus): [string, string][] {
+  const { lastSync, now } = status
+  return [
+    ['Serves', `${status.services} services, ${status.endpoints} endpoints, ${status.frontends} frontends`],
+    ['Last sync', lastSync ? lastSyncText(lastSync, now) : 'none yet'],
+    ['Syncs', `${status.syncs}, of everything ${status.fullSyncs}, failed ${status.failedSyncs}`],
+  ]
+}
+
+function coreLines(
+  { synced, revision, watchers }: NonNullable<AgentStatus['core']>,
+  status: AgentStatus,
+): [string, string][] {
+  return [
+    ['Cluster', `${status.services} services, ${status.endpoints} endpoints, revision ${revision}`],
+    ['Complete', synced ? 'yes' : 'NO: the source has not been read completely yet'],
+    ['Serves', `${watchers.local ?? 0} nodes, ${watchers.global ?? 0} relays`],
+  ]
 }
 
 function lastSyncText(sync: NonNullable<AgentStatus['lastSync']>, now: string): string {

@@ -3,6 +3,7 @@ import { sourceHealthService } from '@kpng/client'
 import type { Store } from '../../store/index.js'
 import { View } from '../../view/index.js'
 import { type ApiCounters, noApiCounts } from './counters.js'
+import { type AnswerService, explainHandler } from './explain-calls.js'
 import {
   type Handler,
   type HealthSource,
@@ -17,6 +18,7 @@ import { ItemFrames } from './item-frames.js'
 import { globalWatchHandler, localWatchHandler, type OnSent } from './watch-calls.js'
 
 export { type ApiCounters, noApiCounts, type WatcherKind } from './counters.js'
+export type { AnswerService } from './explain-calls.js'
 export type { Keepalive, Limits, Server, ServerStats, TlsFiles } from './grpc/index.js'
 export { loadTls, tlsFilesOf } from './grpc/tls.js'
 
@@ -38,6 +40,8 @@ export interface ApiSinkOptions {
   readonly counters?: ApiCounters
   /** How up to date the store is, for nodes that ask. Default: nobody knows. */
   readonly source?: { readonly isStale: boolean }
+  /** What nodes are told that ask which endpoints of a Service they use. Default: what the store says. */
+  readonly answerService?: AnswerService
 }
 
 export const defaultListen = 'tcp://127.0.0.1:12090'
@@ -51,7 +55,10 @@ export async function serveApi(options: ApiSinkOptions): Promise<Server> {
   const services = [...(localApi ? ['localv1.Sets'] : []), ...(globalApi ? ['globalv1.Sets'] : [])]
   const handlers = new Map<string, Handler>(healthHandlers(healthOf(store, services, options.source)))
   const settings = { view: new View(store), frames: new ItemFrames(log), log, counters, onSent }
-  if (localApi) handlers.set('/localv1.Sets/Watch', localWatchHandler(settings))
+  if (localApi) {
+    handlers.set('/localv1.Sets/Watch', localWatchHandler(settings))
+    handlers.set('/kpng.v1.Explain/Service', explainHandler({ store, answer: options.answerService }))
+  }
   if (globalApi) handlers.set('/globalv1.Sets/Watch', globalWatchHandler(settings))
   const { tls, limits, keepalive } = options
   const server = await listen({

@@ -1,0 +1,96 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { AgentStatus, Explanation } from '@kpng/api'
+import { afterEach, expect, test } from 'vitest'
+import { Commands } from './testing/commands.js'
+
+// Questions to running processes, as users ask them.
+
+const commands = new Commands()
+afterEach(() => commands.cleanUp())
+
+const state = `services:
+- service:
+    namespace: default
+    name: web
+    type: ClusterIP
+    ips: { clusterips: { v4: [127.97.1.7] }, externalips: {} }
+    ports: [{ name: http, protocol: 1, port: 18087, targetport: 8080 }]
+    internaltraffictolocal: true
+  endpoints:
+  - { endpoint: { ips: { v4: [127.10.0.1] } }, conditions: { ready: true }, topology: { node: node-b } }
+`
+
+const quietAgent = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+healthzBindAddress: ""
+metricsBindAddress: ""
+oomScoreAdj: 0
+conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s }
+`
+
+async function core(source: readonly string[], socket = '') {
+  const flags = ['to-api', '--listen', '127.0.0.1:0', '--agent-socket', socket]
+  const running = commands.start('kpng', ...source, ...flags)
+  await running.says('Serving the kpng API')
+  return { running, api: /listen="tcp:\/\/([^"]+)"/.exec(running.stderr)?.[1] as string }
+}
+
+test('a node behind a relay says why an endpoint is left out, and what is missing once the core is gone', async () => {
+  const folder = commands.folder()
+  writeFileSync(join(folder, 'state.yaml'), state)
+  writeFileSync(join(folder, 'config.yaml'), quietAgent)
+  const { api: upstream } = await core(['file', '-i', join(folder, 'state.yaml')])
+  const { running: relay, api } = await core(['api', '--api', upstream])
+  const socket = join(folder, 'agent.sock')
+  const node = commands.start(
+    ...['kpng', 'local', '--api', api, '--node-name', 'node-a', 'to-userspacelin', '--capture', 'none', '-v', '2'],
+    ...['--agent-socket', socket, '--config', join(folder, 'config.yaml')],
+  )
+  await node.says('Synced')
+  const explain = async () => {
+    const { stdout, stderr } = await commands.run('kpng', 'explain', 'web', '--agent-socket', socket, '-o', 'json')
+    expect(stderr).toBe('')
+    return JSON.parse(stdout) as Explanation
+  }
+  const other = await commands.run('kpng', 'explain', 'web', '--agent-socket', socket, '--node', 'node-b')
+  expect(other.stderr).toContain('This kpng serves the node node-a, not node-b.')
+  const { answer, service } = await explain()
+  expect(service?.endpoints.map(({ reason }) => reason)).toEqual(['not-local'])
+  expect(answer).toContain('the traffic policy is Local, and it is on another node')
+
+  await relay.stop()
+  const { coreProblem, ...without } = await explain()
+  expect(coreProblem).toMatch(/^The core at 127\.0\.0\.1:\d+ did not say which endpoints are left out: /)
+  expect(without).not.toHaveProperty('service')
+})
+
+test('a core answers on its socket for every node, and a node only for itself', async () => {
+  const folder = commands.folder()
+  const nodes = 'nodes:\n- name: node-a\n- name: node-b\n'
+  writeFileSync(join(folder, 'state.yaml'), nodes + state)
+  const socket = join(folder, 'core.sock')
+  const { api } = await core(['file', '-i', join(folder, 'state.yaml')], socket)
+  const watcher = commands.start('kpng-json', '--api', api, '--node-name', 'node-b')
+  await watcher.says('"web"')
+  const ask = (...args: string[]) => commands.run('kpng', ...args, '--agent-socket', socket)
+
+  const status = await ask('status')
+  expect(status.stdout).toMatch(/^Cluster +1 services, 1 endpoints, revision \d+$/m)
+  expect(status.stdout).toMatch(/^Serves +1 nodes, 0 relays$/m)
+  expect(status.code).toBe(0)
+  const { role, core: about } = JSON.parse((await ask('status', '-o', 'json')).stdout) as AgentStatus
+  expect([role, about]).toEqual([
+    'core',
+    { synced: true, revision: expect.any(Number), watchers: { local: 1, global: 0 } },
+  ])
+  expect((await ask('get', 'services')).stdout).toMatch(/^web +ClusterIP +127\.97\.1\.7 +<none> +18087\/tcp +1$/m)
+
+  const explain = async (...flags: string[]) =>
+    JSON.parse((await ask('explain', 'web', '-o', 'json', ...flags)).stdout) as Explanation
+  expect(await explain('--node', 'node-a')).toMatchObject({ node: 'node-a', works: false })
+  const atB = await explain('--node', 'node-b')
+  expect(atB).toMatchObject({ node: 'node-b', service: { endpoints: [{ isLocal: true }] } })
+  expect((await ask('explain', 'web', '--node', 'node-x')).stderr).toMatch(/no node "node-x"\. Did you mean node-[ab]/)
+  expect((await ask('get', 'changes')).stderr).toContain('The agent API of a core has no /v1/changes.')
+})

@@ -1,0 +1,116 @@
+import { spawn } from 'node:child_process'
+import { KpngError, messageOf, nearestNames } from '@kpng/api'
+import { outputOf } from '@kpng/linux'
+
+// `kubectl kpng`: runs kpng status, get or explain in the kpng pod of a node.
+
+const usage = `Usage: kubectl kpng [flags] status|get|explain …
+
+Runs kpng status, get or explain in the kpng pod of a node.
+
+Flags, before the command:
+  --node NAME         the node (default: the only one with a kpng pod)
+  --context NAME      of the kubeconfig, as for kubectl
+  --kubeconfig PATH   as for kubectl
+
+Examples:
+  kubectl kpng --node worker-1 status
+  kubectl kpng --node worker-1 explain web -n shop
+`
+
+const questions = ['status', 'get', 'explain']
+const label = 'app.kubernetes.io/name=kpng'
+
+/** A command line: what is for the plugin, what is for kubectl, and what kpng is asked. */
+export interface PluginArguments {
+  readonly node: string | undefined
+  readonly kubectl: readonly string[]
+  readonly question: readonly string[]
+}
+
+export function parsePluginArguments(args: readonly string[]): PluginArguments {
+  let node: string | undefined
+  const kubectl: string[] = []
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] as string
+    if (questions.includes(arg)) return { node, kubectl, question: args.slice(at) }
+    const [, name, inline] = /^--(node|context|kubeconfig)(?:=(.*))?$/s.exec(arg) ?? []
+    if (name === undefined) throw new KpngError('usage', `"${arg}" is not status, get, explain or a flag before them.`)
+    const value = inline ?? args[++at]
+    if (!value) throw new KpngError('usage', `--${name} needs a value.`)
+    if (name === 'node') node = value
+    else kubectl.push(`--${name}=${value}`)
+  }
+  throw new KpngError('usage', 'Say what to ask: status, get or explain.')
+}
+
+export interface Pod {
+  readonly namespace: string
+  readonly name: string
+  readonly node: string
+  /** The one whose kpng serves the node. */
+  readonly container: string
+}
+
+interface PodList {
+  readonly items?: readonly {
+    readonly metadata: { readonly name: string; readonly namespace: string }
+    readonly spec: { readonly nodeName?: string; readonly containers: readonly Container[] }
+    readonly status?: { readonly phase?: string }
+  }[]
+}
+interface Container {
+  readonly name: string
+  readonly args?: readonly string[]
+}
+
+/** The running kpng pods that serve a node. A core serves others, and is not one of them. */
+export function podsIn(list: PodList): Pod[] {
+  return (list.items ?? []).flatMap(({ metadata, spec, status }) => {
+    const serving = spec.containers.find(({ args = [] }) => args.includes('to-local') || args.includes('local'))
+    if (!serving || spec.nodeName === undefined || status?.phase !== 'Running') return []
+    return { ...metadata, node: spec.nodeName, container: serving.name }
+  })
+}
+
+export function choosePod(pods: readonly Pod[], node: string | undefined): Pod {
+  const nodes = [...new Set(pods.map((pod) => pod.node))].sort()
+  const listed = `${nodes.slice(0, 10).join(', ')}${nodes.length > 10 ? ' …' : ''}`
+  if (pods.length === 0)
+    throw new KpngError('unavailable', `No running pod with the label ${label} serves a node. Is kpng installed?`)
+  if (node === undefined && nodes.length > 1) throw new KpngError('usage', `Say which node with --node: ${listed}.`)
+  const found = pods.find((pod) => pod.node === (node ?? nodes[0]))
+  if (found) return found
+  const [near] = nearestNames(node ?? '', nodes)
+  const hint = near === undefined ? `Nodes with one: ${listed}.` : `Did you mean ${near}?`
+  throw new KpngError('usage', `The node "${node}" has no running kpng pod. ${hint}`)
+}
+
+/** Resolves with the exit code. */
+export async function kubectlPlugin(args: readonly string[]): Promise<number> {
+  if (args.length === 0 || ['-h', '--help', 'help'].includes(args[0] as string)) {
+    process.stdout.write(usage)
+    return 0
+  }
+  try {
+    const { node, kubectl, question } = parsePluginArguments(args)
+    const get = [...kubectl, 'get', 'pods', '--all-namespaces', `--selector=${label}`, '--output=json']
+    const list = JSON.parse(await outputOf('kubectl', get, { limitMs: 60_000 })) as PodList
+    const { namespace, name, container } = choosePod(podsIn(list), node)
+    const exec = ['exec', `--namespace=${namespace}`, `--container=${container}`, name, '--', 'kpng', ...question]
+    return await passedOn('kubectl', [...kubectl, ...exec])
+  } catch (error) {
+    console.error(`kubectl kpng: ${messageOf(error)}`)
+    return error instanceof KpngError && error.code === 'usage' ? 2 : 1
+  }
+}
+
+/** Runs a program on this terminal. Ctrl-C reaches it too, so this process waits for its end. */
+function passedOn(program: string, args: readonly string[]): Promise<number> {
+  process.on('SIGINT', () => {})
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { stdio: 'inherit', windowsHide: true })
+    child.on('error', reject)
+    child.on('exit', (code) => resolve(code ?? 1))
+  })
+}
