@@ -48,11 +48,11 @@ test('the constant chains, the jumps and where node ports are open', () => {
   expect(rules).toMatchInlineSnapshot(`
     "# iptables-restore --noflush
     *nat
-    :KPNG-OWNER-kpng - [0:0]
-    :KUBE-MARK-MASQ - [0:0]
-    :KUBE-NODEPORTS - [0:0]
-    :KUBE-POSTROUTING - [0:0]
     :KUBE-SERVICES - [0:0]
+    :KUBE-POSTROUTING - [0:0]
+    :KUBE-NODEPORTS - [0:0]
+    :KUBE-MARK-MASQ - [0:0]
+    :KPNG-OWNER-kpng - [0:0]
     -A KPNG-OWNER-kpng -m comment --comment "these chains belong to kpng (kpng)"
     -A KUBE-MARK-MASQ -j MARK --or-mark 0x4000
     -A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN
@@ -64,12 +64,12 @@ test('the constant chains, the jumps and where node ports are open', () => {
     -I POSTROUTING 1 -m comment --comment "kubernetes postrouting rules" -j KUBE-POSTROUTING
     COMMIT
     *filter
-    :KPNG-OWNER-kpng - [0:0]
-    :KUBE-EXTERNAL-SERVICES - [0:0]
-    :KUBE-FORWARD - [0:0]
-    :KUBE-NODEPORTS - [0:0]
-    :KUBE-PROXY-FIREWALL - [0:0]
     :KUBE-SERVICES - [0:0]
+    :KUBE-PROXY-FIREWALL - [0:0]
+    :KUBE-NODEPORTS - [0:0]
+    :KUBE-FORWARD - [0:0]
+    :KUBE-EXTERNAL-SERVICES - [0:0]
+    :KPNG-OWNER-kpng - [0:0]
     -A KPNG-OWNER-kpng -m comment --comment "these chains belong to kpng (kpng)"
     -A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP
     -A KUBE-FORWARD -m comment --comment "kubernetes forwarding rules" -m mark --mark 0x4000/0x4000 -j ACCEPT
