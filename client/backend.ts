@@ -205,6 +205,6 @@ export interface Observations {
   readonly traffic?: ReadonlyMap<string, ServicePortTraffic>
   /** Addresses that should be open and are not, and why. */
   readonly failures?: () => ReadonlyMap<string, string>
-  /** Set by whoever wants to know at once. Default: an object without functions. */
+  /** Set it to be told at once. Default: an object without functions. */
   listener: ObservationListener
 }

@@ -40,7 +40,7 @@ export class FrontendTable {
     this.#log = log
   }
 
-  /** What a node serves that has this view, for whoever asks once. */
+  /** The table of a node with this view, for a single question. */
   static of(
     view: NodeView,
     options: DataplaneOptions = {},

@@ -21,7 +21,7 @@ describe.skipIf(process.platform !== 'linux')('lockName', () => {
     for (const lock of locks) await lock.release()
   })
 
-  it('keeps no connection of whoever asks who has it', async () => {
+  it('keeps no connection of a process that asks who has it', async () => {
     const lock = await lockName(name, 'holder')
     const asking = connect({ path: `\0kpng/${name}`.padEnd(108, '\0'), allowHalfOpen: true })
     const failed = once(asking, 'error')

@@ -21,7 +21,7 @@ export async function lockName(name: string, holder: string): Promise<NameLock> 
   const path = `\0kpng/${name}`.padEnd(nameBytes, '\0')
   const server = createServer((socket) => {
     socket.on('error', () => {})
-    // Whoever asks may keep its end open; this end must not stay open with it.
+    // A process that asks may keep its end open; this end must be closed.
     socket.end(holder, () => socket.destroy())
   })
   try {

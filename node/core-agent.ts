@@ -29,7 +29,7 @@ export interface CoreAgentOptions {
   readonly state: { readonly synced: boolean; readonly revision: number }
   readonly readings: Readings
   readonly counters: CoreCounters
-  /** Gives whoever tells of requests to the API server one to tell. Default: there are none, nor metrics of them. */
+  /** Called with a function that must be told of each request to the API server. Default: requests are not counted. */
   readonly observeApiRequests?: (observer: (request: ApiRequest) => void) => void
 }
 

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import '../cli/testing/compiled.js'
 import { whySkipped } from '../linux/testing/index.js'
 
-// One change passes the files that CONTRIBUTING.md names, and no others: whoever adds a step to the way sees it here.
+// One change passes the files that CONTRIBUTING.md names, and no others. This test fails if somebody adds a file to the way.
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 

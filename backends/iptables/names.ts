@@ -28,7 +28,7 @@ export interface ChainNames {
   readonly forward: string
   readonly postrouting: string
   readonly markMasquerade: string
-  /** Marks whoever is not a pod, if the pods have several ranges. */
+  /** Marks clients that are not pods, if the pods have several ranges. */
   readonly markOutside: string
   /** @param text what the name's hash is made of */
   port(kind: PortChainKind, text: string): string

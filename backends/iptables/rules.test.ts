@@ -106,7 +106,7 @@ describe('where node ports are open', () => {
   })
 })
 
-test('pods with several ranges: whoever is in none of them is masqueraded', () => {
+test('pods with several ranges: a client that is in none of them is masqueraded', () => {
   const detectLocal = { mode: 'ClusterCIDR', cidrs: ['10.244.0.0/16', '10.9.0.0/16'] } as const
   const rules = renderRules(view([{ name: 'web', ips: { clusterIps: ips('10.96.0.1') }, endpoints: [a] }]), {
     ...options,

@@ -45,7 +45,7 @@ export function parseSaved(text: string): Saved {
 
 const emptyTable = () => ({ builtIn: new Set<string>(), chains: new Map<string, string[]>() })
 
-/** What matters of a rule, whoever wrote it and whatever version printed it. */
+/** The parts of a rule that matter, whatever version of iptables printed it. */
 export interface RuleParts {
   /** `! ` comes before a source that is excluded. */
   readonly source: string

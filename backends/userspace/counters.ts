@@ -3,7 +3,7 @@ import type { ServicePortTraffic } from '@kpng/client'
 /** What one service port has done since it was added. Numbers only go up, except `active`. */
 export type ServicePortCounters = { -readonly [K in keyof ServicePortTraffic]: ServicePortTraffic[K] }
 
-/** Counters by service port (`namespace/name:port`), to be read by whoever shows metrics. */
+/** Counters by service port (`namespace/name:port`), for metrics. */
 export class Counters {
   readonly #byServicePort = new Map<string, ServicePortCounters>()
 

@@ -39,7 +39,7 @@ describe('waiting for descriptors', () => {
     [1024, 960],
     [1_048_576, 1_048_512],
     [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 64],
-  ])('of %d it leaves some to whoever programs the machine: clients may have %d', (limit, most) => {
+  ])('of %d it leaves some for programming the machine: clients may have %d', (limit, most) => {
     const descriptors = new Descriptors(silentLog, limit, most - 1)
     expect(descriptors.full).toBe(false)
     const close = descriptors.opened()

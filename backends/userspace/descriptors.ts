@@ -17,14 +17,14 @@ interface Waiter {
 /** A process that shares the machine's limit may free some without telling us. */
 const checkEveryMs = 200
 const patienceMs = 30_000
-/** Enough for programs, for connections to the API server and to whoever reads metrics, and for new proxy sockets. */
+/** Enough for programs, for connections to the API server, for readers of metrics, and for new proxy sockets. */
 const largestReserve = 64
 
 /**
  * Keeps the process below its limit of open files. Every connection needs two: the client's and the endpoint's. States:
  * *free*; *used up*: clients that were accepted wait unread, in order, until others end; *full*: clients are turned away. An eighth
- * of the limit is for those who wait. Some more is never given to clients: whoever programs the machine opens sockets and starts
- * programs, and must be able to however many clients there are. Proxy sockets may have half of the limit: without a descriptor for a
+ * of the limit is for those who wait. Some more is never given to clients: programming the machine needs sockets and programs,
+ * however many clients there are. Proxy sockets may have half of the limit: without a descriptor for a
  * client they would be of no use, and without one for a program no packet would be steered to any of them.
  */
 export class Descriptors {
@@ -50,7 +50,7 @@ export class Descriptors {
     this.#open = openNow
   }
 
-  /** Whether whoever wants to open something must wait. */
+  /** Whether a caller that wants to open something must wait. */
   get usedUp(): boolean {
     if (!this.#usedUp && this.#open >= this.#forConnections) this.#begin(`${this.#open} are open`)
     return this.#usedUp

@@ -73,7 +73,7 @@ export class Flows {
     })
   }
 
-  /** A copy: whoever is told may leave. */
+  /** A copy: a listener may remove itself when it is called. */
   #of(endpointKeys: Iterable<string>): Flow[] {
     return [...endpointKeys].flatMap((key) => [...(this.#byEndpoint.get(key) ?? [])])
   }

@@ -57,7 +57,7 @@ export class FakeCore {
   #reset = true
 
   #offered: ChangeSet | undefined
-  /** Wakes whoever waits for the runner, or the runner that waits for a change set. */
+  /** Wakes those that wait for the runner, or the runner that waits for a change set. */
   #progress: () => void = () => {}
   #offer: () => void = () => {}
 
@@ -173,7 +173,7 @@ export class FakeCore {
     }
   }
 
-  /** Why the run ended, once: whoever has seen it may stop in peace. */
+  /** Throws the reason why the run ended, once: after that, `stop` succeeds. */
   #throwFailure(): void {
     const failure = this.#failure
     this.#failure = undefined

@@ -121,7 +121,7 @@ describe('loadBalancerSourceRanges (checklist 45)', () => {
     ],
     ['everybody', ['0.0.0.0/0'], [{ targetIps: { v4: ['1.1.1.1'] }, sourceRanges: ['0.0.0.0/0'] }]],
     [
-      'one bad: whoever it is for, the other family does not stay open',
+      'one bad: the other family does not stay open',
       ['10.0.0.0/8', 'x'],
       [
         { targetIps: { v4: ['1.1.1.1'] }, sourceRanges: ['10.0.0.0/8'] },

@@ -69,7 +69,7 @@ function sharedStrings(): (value: string) => string {
   }
 }
 
-/** Aliases are references, so reading them is cheap; whoever walks through the values pays for them. */
+/** Aliases are references, so reading them is cheap, but walking through the values is not. */
 function checkAliases(file: string, text: string, documents: readonly unknown[]): void {
   const limit = Math.max(maxValuesWithAliases, text.length)
   let values = 0

@@ -126,8 +126,8 @@ function sameEndpoint(a: EndpointRecord, b: EndpointRecord): boolean {
 }
 
 /**
- * The records to keep for a source: an incoming record that says the same as a stored one is replaced by it, so that whoever
- * compares later sees at once, by identity, what did not change. Returns `before` itself when nothing changed.
+ * The records to keep for a source: an incoming record that says the same as a stored one is replaced by it, so that a
+ * later comparison sees at once, by identity, what did not change. Returns `before` itself when nothing changed.
  */
 export function reuseEndpoints(
   before: readonly EndpointRecord[] | undefined,

@@ -43,7 +43,7 @@ export function endpoint(ip: string, init: EndpointInit = {}): EndpointRecord {
   }
 }
 
-/** An endpoint that counts how often somebody looks at its addresses, which whoever compares or selects does. */
+/** An endpoint that counts how often somebody looks at its addresses, as comparing and selecting do. */
 export function countingLooks(record: EndpointRecord): { endpoint: EndpointRecord; looked: () => number } {
   let looks = 0
   const { v4 } = record

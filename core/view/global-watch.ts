@@ -50,7 +50,7 @@ export class GlobalInfos {
       infos = { services, sources: new Map() }
       this.#infos.set(entry, infos)
     }
-    // Whoever comes in between goes on where this one stopped.
+    // A watcher that comes in between continues where this one stopped.
     for (const [name, records] of entry.sources) {
       if (infos.sources.has(name)) continue
       infos.sources.set(name, infosOf(entry, name, records, known))

@@ -48,7 +48,7 @@ export function mixedBatches<T extends { readonly path: string }>(
   return left === 0 ? batchOf(own) : [{ items: shared, isShared: true, except: paths }, ...batchOf(own)]
 }
 
-/** An item that has its message, or makes it when asked for: whoever sends it can then leave out what cannot be made. */
+/** An item that has its message, or makes it when asked for: a sender can then leave out an item that cannot be made. */
 export class MessageItem<T extends Message, S extends localv1.Set = localv1.Set> implements SetItem {
   readonly set: S
   readonly path: string

@@ -83,7 +83,7 @@ class ServiceStep {
     return this.#common ?? this.#diffWithoutOwn(nodeBefore, nodeAfter)
   }
 
-  /** Works out what it is to most nodes. Whoever comes in between and needs it too goes on from what is done. */
+  /** Works out what it is to most nodes. A watcher that needs it meanwhile continues from what is done. */
   *prepare(): Work<void> {
     this.#before = yield* this.#views.make(this.#change.before)
     this.#after = yield* this.#views.make(this.#change.after, this.#before)

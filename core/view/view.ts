@@ -8,7 +8,7 @@ export class View {
   readonly #store: Store
   readonly #nodeViews = new NodeViews()
   readonly #globalInfos = new GlobalInfos()
-  /** For whoever does much for many watchers, such as sending. */
+  /** For code that does much for many watchers, such as sending. */
   readonly turns: Turns
 
   constructor(store: Store, turns = new Turns()) {

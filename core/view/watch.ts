@@ -5,7 +5,7 @@ import { finish, type Work } from './work.js'
 
 /**
  * Divides the event loop between many pieces of work and everything else that the process does. Work asks `isOver` between its steps
- * and, when the turn is over, waits for `next`. Whoever waits goes on in the order of asking, as many in one turn as there is time.
+ * and, when the turn is over, waits for `next`. Waiting work continues in the order of asking, as much in one turn as there is time.
  */
 export class Turns {
   readonly #turnMs: number

@@ -49,7 +49,7 @@ class Told {
   }
 }
 
-/** A watcher and whoever it tells, who can be compared with what they should know. */
+/** A watcher and its reader, which can be compared with what they should know. */
 interface Watcher {
   readonly watch: Watch
   apply(changeSet: ChangeSet): void

@@ -3,7 +3,7 @@ import type { Manifest } from './manifest.js'
 import { nameOf } from './manifest.js'
 
 // The kinds that others bring to a cluster: the fields of theirs that the manifests use, and no others. A field that they
-// do not know is dropped without a word, so each new one is put in here, by whoever has looked it up.
+// do not know is dropped without a word, so look up each new field and add it here.
 
 const top = {
   'apiVersion!': text,

@@ -12,7 +12,7 @@ export interface StreamOptions {
 
 /** Changes within this time are sent together: nobody sees more than a few of them per second. */
 const coalesceMs = 100
-/** A comment line, so that whoever is gone is noticed. */
+/** A comment line is sent this often, so that a reader that is gone is noticed. */
 const keepAliveMs = 15_000
 /** A reader that is further behind than this is ended: it starts again with a new snapshot. */
 const maxUnreadBytes = 8 * 1024 * 1024

@@ -188,7 +188,7 @@ describe('a page in a browser', () => {
     expect(await asked(base, '/debug/profile?seconds=0.1', headers)).toBe(403)
     expect(await asked(base, '/debug/flags/v', { origin: 'http://evil.example' }, 'PUT', '9')).toBe(403)
     expect(level()).toBe(2)
-    // A link shows the page to whoever follows it, and to nobody else.
+    // A link shows the page only to the person who follows it.
     expect(await asked(base, '/statusz', headers)).toBe(200)
   })
 

@@ -12,7 +12,7 @@ const loopback = /^(?:127\.|::1$|::ffff:127\.)/
 
 /**
  * GET says the verbosity, PUT sets it: `curl -X PUT -d 4 127.0.0.1:10249/debug/flags/v`, as with kube-proxy. From another machine it
- * can be set only with profiling on, since whoever reads metrics need not be one who may fill the log.
+ * can be set only with profiling on, because a client that may read metrics must not be able to fill the log.
  */
 export async function answerVerbosity(
   request: IncomingMessage,

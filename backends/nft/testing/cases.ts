@@ -243,7 +243,7 @@ export const cases: readonly Case[] = [
   { shows: 'hairpin (21)', from: 'podA1', to: 'solo', port: 80, expected: { to: ['podA1'], masqueraded: true } },
   { shows: 'not a hairpin (21)', from: 'podA2', to: 'solo', port: 80, expected: { to: ['podA1'], masqueraded: false } },
   {
-    shows: "a cluster IP stays its service's, whoever has it among its external and load-balancer IPs (17)",
+    shows: "a cluster IP stays its service's, even if another one lists it as an external or load-balancer IP (17)",
     from: 'client',
     to: 'solo',
     port: 80,

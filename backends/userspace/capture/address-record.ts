@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, win32 } from 'node:path'
 import { type Log, messageOf, parseIp } from '@kpng/api'
 
-/** `C:\\ProgramData\\kpng\\addresses.json`: where commands keep the record. Whoever may change it can have addresses deleted. */
+/** `C:\\ProgramData\\kpng\\addresses.json`: where commands keep the record. A user who may change it can make kpng delete addresses. */
 export const defaultStateFile = (): string =>
   win32.join(process.env.ProgramData ?? 'C:\\ProgramData', 'kpng', 'addresses.json')
 

@@ -3,7 +3,7 @@ import { hasCapability, rightsAdvice } from '@kpng/linux'
 import { type Chains, chainsFound, chainsIn, jumpsTo, type Table, tables } from './iptables-rules.js'
 import type { RunProgram } from './program.js'
 
-/** What `iptables -S` prints of a table, or of one chain. The error says what to do: whoever may not look does not know what is there. */
+/** What `iptables -S` prints of a table, or of one chain. If it cannot be read, the error says what to do. */
 export async function listRules(run: RunProgram, program: string, table: Table, chain?: string): Promise<string> {
   try {
     return await run(program, ['-w', '-t', table, '-S', ...(chain === undefined ? [] : [chain])])

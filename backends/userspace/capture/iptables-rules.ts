@@ -171,7 +171,7 @@ function filterRules({ portal, place }: OpenPortal, node: NodeAddresses, chains:
   const [inside, outside] = [fateOf(portal.inside), fateOf(portal.outside)]
   // Only at this node: a forwarded packet may have the same port by chance, such as the answer to a client that uses it.
   const toProxyPort = `-A ${chains.filter} -p ${protocol} ${commentMatch(portal)} -m ${protocol} --dport ${place.port} -m addrtype --dst-type LOCAL`
-  // The proxy port itself is no way in: whoever did not come through a portal has bypassed the service's policies.
+  // Clients must not use the proxy port itself: a connection that did not come through a portal bypasses the service's policies.
   const rules = [`${toProxyPort} -m conntrack ! --ctstate DNAT ${target('refuse', portal)}`]
   if (isServed(portal)) return rules
   // UDP clients in mid-flow are still led here by conntrack; they are told like everybody else.

@@ -7,7 +7,7 @@ import type { Flow } from '../flows.js'
 import { logCopying, remoteOf } from './connection-log.js'
 import { dial } from './dial.js'
 
-/** Node's timers hold 24.8 days at most; whoever drains longer than that means for ever. */
+/** Node's timers hold 24.8 days at most; a longer drain time means for ever. */
 const longestTimerMs = 2 ** 31 - 1
 
 /**

@@ -12,7 +12,7 @@ export interface TestServer {
   close(): Promise<void>
 }
 
-/** A TCP server; by default it sends its name to whoever connects and ends. */
+/** A TCP server; by default it sends its name to each client and closes the connection. */
 export async function tcpServer(
   ip: string,
   name: string,

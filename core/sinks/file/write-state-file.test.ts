@@ -119,7 +119,7 @@ describe('writing', () => {
     expect((await stat(file)).ino).toBe(before)
   })
 
-  it('is atomic: whoever reads sees a whole file, and nothing else stays in the folder', async () => {
+  it('is atomic: readers see a whole file, and nothing else stays in the folder', async () => {
     start({ minIntervalMs: 0 })
     sync()
     await expect.poll(written, poll).toBe('')

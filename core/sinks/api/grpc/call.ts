@@ -52,7 +52,7 @@ export const responseHeaders = {
 } as const
 
 const room = Promise.resolve()
-/** A longer timer would fire at once; whoever gives a call more than 24 days gives it for ever. */
+/** A longer timer would fire at once; a call with a longer limit has none. */
 const longestTimerMs = 2 ** 31 - 1
 
 /**

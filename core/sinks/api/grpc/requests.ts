@@ -48,7 +48,7 @@ export class Requests {
     return quiet(next)
   }
 
-  /** The call is over: whoever waits is told why, and what the client still sends is thrown away. */
+  /** The call is over: the waiting reader is told why, and what the client still sends is dropped. */
   stop(reason: Error): void {
     if (this.#stopped) return
     this.#stopped = reason

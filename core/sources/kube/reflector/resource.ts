@@ -9,7 +9,7 @@ export interface Resource {
   /** The plural name in paths and RBAC rules, for instance `endpointslices`. */
   readonly name: string
   readonly labelSelector?: string
-  /** Dropped if the server does not know the field: whoever reads the objects must filter again. */
+  /** Dropped if the server does not know the field: the reader of the objects must filter again. */
   readonly fieldSelector?: string
   /** If the server does not have it, or refuses it, kpng continues without it. */
   readonly optional?: boolean
