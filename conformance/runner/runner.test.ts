@@ -94,7 +94,7 @@ describe('the command', () => {
 
   it('is known for named proxies', () => {
     expect(proxyNamed('nft', ['kpng'], 'manifests').join(' ')).toBe(
-      'kpng file -i {manifests} to-local --node-name {node} to-nft --cluster-cidr {clusterCidr}',
+      'kpng file -i {manifests} to-local --node-name {node} to-nft --cluster-cidr {clusterCidr} --agent-socket=',
     )
     expect(proxyNamed('kube-proxy-nftables', ['kpng'], { kubeconfig: 'k' })).toContain('{kubeconfig}')
     expect(() => proxyNamed('kube-proxy-nftables', ['kpng'], 'manifests')).toThrow(/kubeconfig/)
