@@ -99,3 +99,14 @@ test('a broken record is reported by cleanup', async () => {
   writeFileSync(join(root, 'run/kpng', records()[0] as string), '{')
   expect(await restore()).toEqual([expect.stringMatching(/sysctls-\d+\.json, cannot be read/)])
 })
+
+test('a record that cannot be written again is reported with the rest, and nothing is thrown', async () => {
+  await apply()
+  rmSync(join(root, established))
+  mkdirSync(join(root, 'run/kpng', `${records()[0]}.new`))
+  const failed = await restoreSysctls({ log, root })
+  expect(failed).toEqual([
+    expect.stringContaining('cannot be set back to'),
+    expect.stringMatching(/record of changed kernel settings, .*json, cannot be written: .* Run it as root\.$/),
+  ])
+})

@@ -84,7 +84,13 @@ export async function restoreSysctls({ log, root = '/' }: SysctlRecordOptions): 
       failed.push(`${join(root, path)} cannot be set back to ${change.before}: ${messageOf(error)}.`)
     }
   }
-  if (Object.keys(changes).length > 0) await writeChanges(file, left)
+  try {
+    if (Object.keys(changes).length > 0) await writeChanges(file, left)
+  } catch (error) {
+    failed.push(
+      `The record of changed kernel settings, ${file}, cannot be written: ${messageOf(error)}. Run it as root.`,
+    )
+  }
   return failed
 }
 
