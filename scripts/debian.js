@@ -9,9 +9,12 @@ const packages = {
   nft: 'nftables',
   iptables: 'iptables',
   conntrack: 'conntrack',
+  curl: 'curl',
+  fish: 'fish',
   jq: 'jq',
   openssl: 'openssl',
   promtool: 'prometheus',
+  zsh: 'zsh',
   // On a machine with systemd the package would start a web server, so it is left to you there.
   ...(existsSync('/run/systemd/system') ? {} : { nginx: 'nginx-light' }),
 }
