@@ -113,7 +113,7 @@ export interface HeldAnswer {
 
 /** The answer to "where does this connection go, and why?", or to "does this Service work?". */
 export interface Explanation {
-  /** The node whose view it is. */
+  /** The node that the answer is about. */
   readonly node: string
   /** What was asked, in its full form. */
   readonly question: string

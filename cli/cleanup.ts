@@ -44,7 +44,7 @@ export async function cleanUp(flags: Flags, context: Context): Promise<void> {
 
 /**
  * Cleans up after each backend and returns what failed. A backend whose program is not installed cannot be cleaned from here: that is a
- * failure only if it is so for all backends.
+ * failure only if no backend has its program.
  */
 async function cleanUpBackends(chosen: ReadonlyMap<string, Backend>, { log }: Context): Promise<string[]> {
   const { isMissingProgram } = await import('@kpng/linux')

@@ -2,7 +2,7 @@ import type { EndpointAnswer, ServiceAnswer } from '@kpng/api'
 import type { HeldFrontend } from '@kpng/client'
 import { describe, expect, test } from 'vitest'
 import { explain } from './explain.js'
-import { explanationText } from './explanation-text.js'
+import { columns, explanationText } from './explanation-text.js'
 import { FrontendTable } from './frontend-table.js'
 import { parseClient, parseQuestion } from './question.js'
 import { clientOf } from './route.js'
@@ -231,4 +231,9 @@ test('a core that cannot say why takes only the reasons away', async () => {
   expect(explanationText(explanation)).toContain('\nNot known\n  The core is too old to say why.\n')
   const unknown = await explain(parseQuestion('nothing', 'default'), { table, nodeName: 'a', serviceAnswer })
   expect(unknown.answer).toBe('This node has no Service default/nothing.')
+})
+
+test('columns of more rows than a call may have arguments', () => {
+  const rows = Array.from({ length: 200_000 }, (_, index) => [`${index}`, 'x'])
+  expect(columns(rows).at(-1)).toBe('199999  x')
 })

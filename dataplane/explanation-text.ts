@@ -74,7 +74,10 @@ function useOf({ reason, scopes }: EndpointAnswer): string {
 
 /** Lines whose fields stand below each other. */
 export function columns(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  // Not by spreading: there may be more rows than a call may have arguments.
+  const widths = (rows[0] ?? []).map((_, column) =>
+    rows.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), 0),
+  )
   return rows.map((row) =>
     row
       .map((text, column) => text.padEnd(widths[column] ?? 0))

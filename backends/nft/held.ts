@@ -40,7 +40,7 @@ async function isServedClusterIp(kernel: Kernel, frontend: FrontendAddress): Pro
   return (await kernel.lookUp(path, addressBytes(frontend.address))) !== undefined
 }
 
-/** After so many empty slots the list is taken to be over. Only changes by others leave a gap, and a gap must not hide the rest. */
+/** A list ends after this many empty slots in a row. Only changes by others leave a gap, and a gap must not hide the rest. */
 const emptySlots = 16
 
 async function readList(kernel: Kernel, path: SetPath, key: string): Promise<string[]> {

@@ -32,7 +32,7 @@ function start(): Session {
   return new Session(playground, dataPlane, (line) => line !== undefined && lines.push(line.replace(/^\S+ /, '')))
 }
 
-/** Calls until the session has seen so many answers or the same problem. */
+/** Calls until the session has seen a number of answers, or a problem. */
 async function callOnce(session: Session): Promise<void> {
   const stop = new AbortController()
   const calling = session.callUntil(stop.signal)

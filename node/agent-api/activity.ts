@@ -27,13 +27,13 @@ export class Activity {
     if (error !== undefined) this.#failed++
     else this.#view = view
     if (changes.full) this.#full++
-    const triggers = changes.triggers.map(({ unixMs }) => unixMs)
+    const firstTriggerMs = changes.triggers.reduce((first, { unixMs }) => Math.min(first, unixMs), Infinity)
     const services = [...changes.services]
     const sync: SyncAnswer = {
       number: this.#count,
       at: new Date(startedAtMs).toISOString(),
       durationMs,
-      ...(triggers.length > 0 ? { latencyMs: startedAtMs + durationMs - Math.min(...triggers) } : {}),
+      ...(firstTriggerMs < Infinity ? { latencyMs: startedAtMs + durationMs - firstTriggerMs } : {}),
       full: changes.full,
       services: services.slice(0, listed).map(([path, change]) => changeAnswer(path, change)),
       moreServices: Math.max(0, services.length - listed),
