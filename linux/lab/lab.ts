@@ -43,7 +43,8 @@ export class Lab<Host extends string> {
   readonly #hosts = new Set<Host>()
   readonly #number = ++count
   readonly #agents = new Set<Agent<Methods>>()
-  #links = 0
+  /** Every link that was made; `undefined` if it was removed. Its place is its number. */
+  readonly #links: (Link<Host> | undefined)[] = []
   #isClosed = false
 
   private constructor() {
@@ -98,8 +99,8 @@ export class Lab<Host extends string> {
 
   /** Adds hosts and links to a lab that runs. */
   async add({ hosts, links = [], roles, lines }: LabPlan<Host>): Promise<void> {
-    const firstLink = this.#links
-    this.#links += links.length
+    const firstLink = this.#links.length
+    this.#links.push(...links)
     for (const host of hosts) this.#hosts.add(host)
     const touched = new Set([...hosts, ...links.flat().map(({ host }) => host)])
     const each = (work: (host: Host) => Promise<unknown>) => Promise.all([...touched].map(work))
@@ -126,8 +127,22 @@ export class Lab<Host extends string> {
     for (const agent of agents) this.#agents.delete(agent)
     await Promise.all(agents.map((agent) => agent.stop()))
     await endProcessesIn(this.namespaceOf(host))
+    // A namespace that is deleted loses its interfaces some time later. The next host may need their names now.
+    await this.ip(host, this.#forgetLinksOf(host))
     await ipBatch(undefined, [`netns delete ${this.namespaceOf(host)}`])
     this.#hosts.delete(host)
+  }
+
+  /** Lines that remove the interfaces of a host, and with them their other ends. */
+  #forgetLinksOf(host: Host): string[] {
+    const lines: string[] = []
+    for (const [place, link] of this.#links.entries())
+      for (const end of link ?? []) {
+        if (end.host !== host) continue
+        lines.push(`link delete dev ${end.device}`)
+        this.#links[place] = undefined
+      }
+    return lines
   }
 
   /** Ends the agents and everything else in the namespaces, and removes them. May be called twice. */
