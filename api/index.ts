@@ -50,6 +50,19 @@ export {
   unsafeKindOf,
 } from './ip.js'
 export { zoneLabel } from './labels.js'
+export type {
+  ConnectionsAnswer,
+  LiveChanges,
+  LiveConnection,
+  LiveNode,
+  LivePulse,
+  LiveSample,
+  LiveService,
+  LiveSnapshot,
+  LiveSync,
+  ServiceState,
+  SyncTimes,
+} from './live.js'
 export { type Log, type LogFields, OncePerMinute, silentLog } from './log.js'
 export { nearestNames } from './nearest-names.js'
 export {
