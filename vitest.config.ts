@@ -6,21 +6,17 @@ const conditions = ['kpng-source', 'node', 'import', 'default']
 /** Suites of commands that share nothing with others: no kernel, no fixed addresses. */
 const besideOthers = 'bad-input|completion|core-questions|help|kubectl-plugin|packages|pipeline|questions|status|usage'
 
-/** Suites that use the kernel, the commands as users run them, or addresses that they share: one at a time. */
-const alone = [
-  'backends/**/*.test.ts',
-  `cli/!(${besideOthers}).test.ts`,
-  'cli/*/**/*.test.ts',
-  'conformance/**/*.test.ts',
-  'linux/**/*.test.ts',
-  'examples/**/*.test.ts',
-]
+/** Suites that run the commands as users do, and others that need a machine, or fixed addresses, for themselves. */
+const commands = [`cli/!(${besideOthers}).test.ts`, 'cli/*/**/*.test.ts', 'examples/**/*.test.ts', 'linux/**/*.test.ts']
+/** Suites of data planes: in the kernel and on the machine's own addresses. */
+const dataPlanes = ['backends/**/*.test.ts', 'conformance/**/*.test.ts']
 const never = ['**/node_modules/**', '**/dist/**']
 
-/** `npm test` runs these parts one after the other. Without a name: everything, one file at a time. */
+/** The parts of `npm test` (scripts/test.js). Without a name: everything, one file at a time. */
 const parts: Record<string, { include: string[]; exclude: string[]; maxWorkers: number }> = {
-  alone: { include: alone, exclude: never, maxWorkers: 1 },
-  together: { include: ['**/*.test.ts'], exclude: [...never, ...alone], maxWorkers: 2 },
+  together: { include: ['**/*.test.ts'], exclude: [...never, ...commands, ...dataPlanes], maxWorkers: 2 },
+  commands: { include: commands, exclude: never, maxWorkers: 1 },
+  'data-planes': { include: dataPlanes, exclude: never, maxWorkers: 1 },
 }
 const everything = { include: ['**/*.test.ts'], exclude: never, maxWorkers: 1 }
 

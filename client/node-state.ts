@@ -42,7 +42,7 @@ export class NodeState implements NodeView {
     for (const item of changeSet.sets) this.#set(item, touched)
     for (const item of changeSet.deletes) this.#delete(item, touched)
     const services = new Map<string, ServiceChange>()
-    for (const path of touched) this.#settle(path, services, changeSet.reset)
+    for (const path of touched) this.#changeService(path, services, changeSet.reset)
     return {
       full: false,
       services,
@@ -95,7 +95,7 @@ export class NodeState implements NodeView {
     return slot
   }
 
-  #settle(path: string, changes: Map<string, ServiceChange>, afterReset: boolean): void {
+  #changeService(path: string, changes: Map<string, ServiceChange>, afterReset: boolean): void {
     const before = this.services.get(path)
     const slot = this.#slots.get(path)
     if (slot && slot.changed.size > 0) {

@@ -1,5 +1,5 @@
 // Small steps shared by the npm scripts. Plain JavaScript: they run before anything is installed.
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -36,4 +36,33 @@ export function install() {
 /** Compiles every package to its dist/ folder; what did not change is not compiled again. */
 export function build() {
   run(bin('tsc'), ['-b', 'tsconfig.json'], { shell: process.platform === 'win32' })
+}
+
+/** What to put before a command, so that it runs in a network namespace of its own. Nothing without root and the tools for it. */
+export function ownNamespace() {
+  const command = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh']
+  const isPossible = process.getuid?.() === 0 && spawnSync(command[0], [...command.slice(1), 'true']).status === 0
+  return isPossible ? command : undefined
+}
+
+/** Runs commands at the same time. What one prints is not mixed with the others: it comes when the command has ended. */
+export async function runBeside(jobs) {
+  const started = Date.now()
+  console.log(
+    `\n── tests ${jobs.map(({ part }) => part).join(' and ')}, at the same time: what they print comes at their end`,
+  )
+  const codes = await Promise.all(
+    jobs.map(async ({ part, namespace, command, options }) => {
+      const [program, ...args] = [...namespace, ...command]
+      const child = spawn(program, args, { cwd: root, killSignal: 'SIGKILL', ...options })
+      const output = []
+      for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => output.push(chunk))
+      const code = await new Promise((resolve) => child.on('error', () => resolve(1)).on('close', resolve))
+      process.stdout.write(`\n── tests ${part}\n${Buffer.concat(output)}`)
+      console.log(`   tests ${part}: ${((Date.now() - started) / 1000).toFixed(1)} s`)
+      return code
+    }),
+  )
+  const failed = codes.find((code) => code !== 0)
+  if (failed !== undefined) process.exit(failed ?? 1)
 }

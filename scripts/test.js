@@ -1,6 +1,6 @@
 // `npm test`: installs what it needs, then types, lint, boundaries, generated code, and every test.
 import { installTools } from './debian.js'
-import { bin, build, install, run } from './steps.js'
+import { bin, build, install, ownNamespace, run, runBeside } from './steps.js'
 
 const step = (name, work) => {
   const started = Date.now()
@@ -20,9 +20,21 @@ step('types of tests, examples and benchmarks', () => run(bin('tsc'), ['-p', 'ts
 step('lint', () => run(bin('biome'), ['check', '.']))
 step('boundaries', () => run(process.execPath, ['scripts/boundaries.js']))
 step('generated code', () => run(process.execPath, ['scripts/generate.js', '--check']))
-// Two parts: see vitest.config.ts. Files that are named on the command line may be in either of them.
+// The parts are in vitest.config.ts. Files that are named on the command line may be in any of them.
 const words = process.argv.slice(2)
-for (const part of words.length > 0 ? [''] : ['together', 'alone']) {
-  const env = { ...process.env, KPNG_TESTS: part }
-  step(`tests ${part}`.trim(), () => run(bin('vitest'), ['run', ...reporters, ...words], { env, timeout: longestMs }))
+const tests = (part) => ({
+  command: [bin('vitest'), 'run', ...reporters, ...words],
+  options: { env: { ...process.env, KPNG_TESTS: part }, timeout: longestMs },
+})
+const runPart = (part) => {
+  const { command, options } = tests(part)
+  step(`tests ${part}`.trim(), () => run(command[0], command.slice(1), options))
+}
+if (words.length > 0) runPart('')
+else {
+  runPart('together')
+  // Each of these needs a machine for itself. In network namespaces of their own they run at the same time.
+  const namespace = ownNamespace()
+  if (namespace) await runBeside(['commands', 'data-planes'].map((part) => ({ part, namespace, ...tests(part) })))
+  else for (const part of ['commands', 'data-planes']) runPart(part)
 }

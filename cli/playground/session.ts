@@ -71,7 +71,7 @@ export class Session {
     const service = demoService(this.#playground.objects)
     if (isDeepStrictEqual(service, this.service)) return
     this.service = service
-    if (isDeepStrictEqual(servedPart(service), servedPart(this.#synced))) this.#settle(undefined)
+    if (isDeepStrictEqual(servedPart(service), servedPart(this.#synced))) this.#changeIsDone(undefined)
     else {
       this.#changedAtMs ??= now()
       this.#onNews(undefined)
@@ -82,11 +82,11 @@ export class Session {
   synced({ startedAtMs, endedAtMs }: SyncTimes): void {
     if (this.#changedAtMs === undefined || startedAtMs < this.#changedAtMs) return
     // The first one has waited for the data plane to start.
-    this.#settle(this.change === undefined ? undefined : endedAtMs - this.#changedAtMs)
+    this.#changeIsDone(this.change === undefined ? undefined : endedAtMs - this.#changedAtMs)
   }
 
   /** The data plane is up to date. Without a latency if it had nothing to do. */
-  #settle(latencyMs: number | undefined): void {
+  #changeIsDone(latencyMs: number | undefined): void {
     const what = describeChange(this.#synced, this.service)
     this.#synced = this.service
     this.#changedAtMs = undefined

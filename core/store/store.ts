@@ -56,7 +56,7 @@ export class Store {
   update(write: (transaction: Transaction) => void, receivedAtMs?: number): number {
     const transaction = new Transaction(this.#tables)
     write(transaction)
-    transaction.settle()
+    transaction.dropUnchanged()
     const wasSynced = this.synced
     for (const kind of transaction.synced) this.#awaited.delete(kind)
     const changed = this.#commit(transaction, receivedAtMs)

@@ -118,7 +118,7 @@ export class Transaction {
   }
 
   /** Drops what was written and then written back, so that it makes no revision. */
-  settle(): void {
+  dropUnchanged(): void {
     for (const [path, { before, after }] of this.services) {
       if (before && after && sameEntry(before, after)) this.services.delete(path)
     }

@@ -57,7 +57,7 @@ export class HealthCheckNodePorts {
     if (this.#servers.size + closing.length === 0) return this.#work
     const now = addresses()
     const hosts = { IPv4: nodePortHosts(this.#node, 'IPv4', now), IPv6: nodePortHosts(this.#node, 'IPv6', now) }
-    this.#work = this.#work.then(() => this.#settle(closing, hosts))
+    this.#work = this.#work.then(() => this.#openAndClose(closing, hosts))
     return this.#work
   }
 
@@ -86,7 +86,7 @@ export class HealthCheckNodePorts {
     return successor
   }
 
-  async #settle(
+  async #openAndClose(
     closing: readonly HealthCheckServer[],
     hosts: Readonly<Record<Family, readonly string[]>>,
   ): Promise<void> {
