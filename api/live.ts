@@ -43,6 +43,7 @@ export interface SyncTimes {
 
 /** A sync as the live page draws it. */
 export interface LiveSync extends SyncAnswer {
+  /** Where its time went. Missing if nobody knows. */
   readonly times?: SyncTimes
   /** What changed, as a sentence: `10.244.3.4 of default/web is not ready`. Missing if nobody knows. */
   readonly sentence?: string
@@ -68,7 +69,9 @@ export interface LiveSample {
 
 /** `event: snapshot` */
 export interface LiveSnapshot {
+  /** As /v1/status. */
   readonly status: AgentStatus
+  /** All of them. */
   readonly services: readonly LiveService[]
   /** At most 300, the oldest first. */
   readonly changes: readonly LiveSync[]
@@ -80,7 +83,9 @@ export interface LiveSnapshot {
 
 /** `event: changes`: what happened since the last event, at most five times a second. */
 export interface LiveChanges {
+  /** As /v1/status. */
   readonly status: AgentStatus
+  /** The oldest first. */
   readonly syncs: readonly LiveSync[]
   /** By `namespace/name`; null for those that are gone. */
   readonly services: Readonly<Record<string, LiveService | null>>
@@ -90,12 +95,15 @@ export interface LiveChanges {
 
 /** `event: pulse`: once a second, so that a reader notices an agent that is gone. */
 export interface LivePulse {
+  /** As /v1/status. */
   readonly status: AgentStatus
+  /** The newest point of the charts. */
   readonly sample: LiveSample
 }
 
 /** A node that a core serves. */
 export interface LiveNode {
+  /** The name of the node. */
   readonly name: string
   /** Watchers of this node that are connected. */
   readonly watchers: number
@@ -111,12 +119,15 @@ export interface ConnectionsAnswer {
   readonly connections?: readonly LiveConnection[]
   /** How many there are in all. */
   readonly total: number
+  /** Why there are no connections, or no counters, as a sentence. */
   readonly why?: string
   /** Connections since the frontend was made, by Service, where the data plane counts them. */
   readonly counters?: readonly { readonly service: string; readonly connections: number; readonly bytes?: number }[]
 }
 
+/** A connection, or a UDP flow, that is open. */
 export interface LiveConnection {
+  /** Of the transport. */
   readonly protocol: 'TCP' | 'UDP'
   /** `10.244.1.5:40112` */
   readonly client: string
@@ -126,7 +137,9 @@ export interface LiveConnection {
   readonly service: string
   /** `10.244.2.7:8080` */
   readonly endpoint: string
+  /** What it sent so far. */
   readonly bytesFromClient: number
+  /** What it received so far. */
   readonly bytesToClient: number
   /** ISO time. */
   readonly since: string
