@@ -32,7 +32,31 @@ const allGet = (number: number, server: string, rows: readonly number[]): Step['
 
 const unready = { server: 'a1', conditions: { ready: false, serving: false } } as const
 
+/** A Service whose clients keep their endpoint or not, as each step says. */
+const switched = (id: string, title: string, number: number, policy: 'Cluster' | 'Local'): Case => {
+  const outside = policy === 'Local' ? (['a1', 'a2'] as const) : many
+  return {
+    id,
+    title,
+    steps: (['None', 'ClientIP', 'None'] as const).map((sessionAffinity) => {
+      const hits = sessionAffinity === 'ClientIP' ? 'one' : 'several'
+      const tries = 12
+      return {
+        after: `sessionAffinity is ${sessionAffinity}`,
+        objects: balanced(id, number, many, { spec: { sessionAffinity, externalTrafficPolicy: policy } }),
+        cells: inFamilies([
+          ['pod-a', 'pod-a', tcp(clusterIp(number), 80), reaches(many, { hits }), [37], { tries }],
+          ['load-balancer', 'outside', tcp(loadBalancerIp(number), 80), reaches(outside, { hits }), [37], { tries }],
+          ['node-port', 'outside', tcp(nodeA, nodePort(number)), reaches(outside, { hits }), [37], { tries }],
+        ]),
+      }
+    }),
+  }
+}
+
 export const affinityCases: readonly Case[] = [
+  switched('affinity-switched', 'Session affinity is switched on and off', 180, 'Cluster'),
+  switched('affinity-switched-local', 'Session affinity is switched with externalTrafficPolicy Local', 181, 'Local'),
   {
     id: 'affinity',
     title: 'A client stays with its endpoint when others come, moves at once when it goes, and does not go back',

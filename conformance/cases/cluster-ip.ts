@@ -1,9 +1,54 @@
-import { clusterIp } from '../addresses.js'
+import { addressOf, clusterIp, ipsOf } from '../addresses.js'
 import type { Case } from './case.js'
 import { dropped, keepsSource, masqueraded, oneStep, reaches, refused, tcp, udp } from './cells.js'
 import { both, served, service, slices, tcpAndUdp, tcpPort, udpPort } from './objects.js'
 
+/** A cluster IP from a range that was added to the cluster. */
+const addedCidr = { IPv4: '10.97.0.0/24', IPv6: 'fd00:10:97::/112' }
+const fromAddedCidr = { IPv4: '10.97.0.10', IPv6: 'fd00:10:97::10' }
+
 export const clusterIpCases: readonly Case[] = [
+  oneStep({
+    id: 'same-endpoints',
+    title: 'Two Services with the same endpoints are served, each at its own addresses and ports',
+    objects: [188, 189].flatMap((number) =>
+      served(`same-endpoints-${number}`, number, both, { ports: [tcpPort(number === 188 ? 80 : 8000)] }),
+    ),
+    cells: [
+      ['first', 'pod-a', tcp(clusterIp(188), 80), keepsSource(both), [13]],
+      ['second', 'pod-a', tcp(clusterIp(189), 8000), keepsSource(both), [13]],
+    ],
+  }),
+  oneStep({
+    id: 'another-service-cidr',
+    title: 'A Service from a ServiceCIDR that was added is served',
+    objects: [
+      {
+        apiVersion: 'networking.k8s.io/v1',
+        kind: 'ServiceCIDR',
+        metadata: { name: 'conformance-added' },
+        spec: { cidrs: ipsOf(addedCidr) },
+      },
+      ...served('another-service-cidr', 190, both, {
+        ports: [tcpPort(80)],
+        spec: { clusterIP: fromAddedCidr.IPv4, clusterIPs: ipsOf(fromAddedCidr) },
+      }),
+    ],
+    cells: [
+      ['pod-a', 'pod-a', tcp(fromAddedCidr, 80), keepsSource(both), [13]],
+      ['node-a', 'node-a', tcp(fromAddedCidr, 80), masqueraded(both), [13]],
+    ],
+  }),
+  oneStep({
+    id: 'pod-to-pod',
+    title: 'Packets between pods that name no Service are left alone, source address included',
+    objects: served('pod-to-pod', 191, both, { ports: [tcpPort(80)] }),
+    cells: [
+      ['same-node', 'pod-a', tcp(addressOf.a1, 8080), keepsSource(['a1:8080']), [13]],
+      ['other-node', 'pod-a', tcp(addressOf.b1, 8080), keepsSource(['b1:8080']), [13]],
+      ['other-node-udp', 'pod-a', udp(addressOf.b1, 8080), keepsSource(['b1:8080']), [13]],
+    ],
+  }),
   oneStep({
     id: 'cluster-ip',
     title: 'A cluster IP leads to every ready endpoint; only clients from outside the cluster are masqueraded',

@@ -63,6 +63,20 @@ function singleStack(family: Family, other: Family, number: number): Case {
 }
 
 export const dualStackCases: readonly Case[] = [
+  eachFamily(
+    'ipv6-first',
+    'A dual-stack Service whose first family is IPv6 is served in both',
+    195,
+    [
+      service('ipv6-first', 195, { ports, families: ['IPv6', 'IPv4'] }),
+      ...endpointsIn('ipv6-first', 'IPv6', 'a1'),
+      ...endpointsIn('ipv6-first', 'IPv4', 'a1'),
+    ],
+    [
+      ['IPv6', keepsSource(['a1']), [13, 49]],
+      ['IPv4', keepsSource(['a1']), [13, 49]],
+    ],
+  ),
   oneFamily('IPv4', 'IPv6', 90),
   oneFamily('IPv6', 'IPv4', 91),
   singleStack('IPv4', 'IPv6', 92),

@@ -1,7 +1,7 @@
 import { clusterIp, externalIp, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
 import type { Case, Expectation } from './case.js'
-import { keepsSource, oneStep, refused, tcp, udp } from './cells.js'
-import { balanced, type EndpointList, exposed, served, tcpAndUdp, tcpPort } from './objects.js'
+import { keepsSource, masqueraded, oneStep, refused, tcp, udp } from './cells.js'
+import { balanced, both, type EndpointList, exposed, served, tcpAndUdp, tcpPort } from './objects.js'
 
 const terminating = { ready: false, serving: true, terminating: true }
 const gone = { ready: false, serving: false, terminating: true }
@@ -57,6 +57,34 @@ const terminatingLocal: Case = oneStep({
     ['outside-node-port', 'outside', tcp(nodeA, nodePort(16)), keepsSource(['a1']), [25, 33]],
     ['pod-a-cluster-ip', 'pod-a', tcp(clusterIp(16), 80), keepsSource(['b1']), [25]],
     ['pod-a', 'pod-a', tcp(loadBalancerIp(16), 80), keepsSource(['b1']), [25, 34]],
+  ],
+})
+
+const terminatingEverywhere: Case = oneStep({
+  id: 'terminating-from-outside',
+  title: 'Terminating endpoints that serve stand in for clients from outside, too, when none is ready',
+  objects: balanced(
+    'terminating-from-outside',
+    192,
+    both.map((server) => ({ server, conditions: terminating })),
+  ),
+  cells: [
+    ['load-balancer', 'outside', tcp(loadBalancerIp(192), 80), masqueraded(both), [25, 35]],
+    ['node-port', 'outside', tcp(nodeA, nodePort(192)), masqueraded(both), [25, 35]],
+  ],
+})
+
+const terminatingInternalLocal: Case = oneStep({
+  id: 'terminating-internal-local',
+  title:
+    'internalTrafficPolicy Local: a terminating endpoint of this node stands in, though others are ready elsewhere',
+  objects: served('terminating-internal-local', 193, [{ server: 'a1', conditions: terminating }, 'b1'], {
+    ports: tcpAndUdp(),
+    spec: { internalTrafficPolicy: 'Local' },
+  }),
+  cells: [
+    ['pod-a', 'pod-a', tcp(clusterIp(193), 80), keepsSource(['a1']), [25, 32]],
+    ['pod-a-udp', 'pod-a', udp(clusterIp(193), 80), keepsSource(['a1']), [25, 32]],
   ],
 })
 
@@ -123,4 +151,6 @@ export const endpointCases: readonly Case[] = [
     [26],
   ),
   terminatingLocal,
+  terminatingEverywhere,
+  terminatingInternalLocal,
 ]

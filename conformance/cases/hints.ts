@@ -1,6 +1,6 @@
 import { clusterIp, loadBalancerIp, nodePort, type Server } from '../addresses.js'
 import type { Case } from './case.js'
-import { keepsSource, oneStep, tcp } from './cells.js'
+import { inFamilies, keepsSource, oneStep, tcp } from './cells.js'
 import { balanced, type EndpointOptions, served, tcpPort } from './objects.js'
 
 const forZones = (server: Server, ...zones: readonly string[]): EndpointOptions => ({
@@ -106,5 +106,19 @@ export const hintCases: readonly Case[] = [
     ['a1'],
     [28, 29],
   ),
+  {
+    id: 'node-hints-fall-back',
+    title: 'When the endpoint of this node becomes unready, its node hint no longer counts and others are used',
+    steps: [true, false, true].map((ready) => ({
+      after: ready ? 'it is ready' : 'it is unready',
+      objects: served(
+        'node-hints-fall-back',
+        185,
+        [{ ...forNode('a1', 'node-a'), conditions: { ready } }, forNode('b1', 'node-b')],
+        { ports: [tcpPort(80)] },
+      ),
+      cells: inFamilies([['pod-a', 'pod-a', tcp(clusterIp(185), 80), keepsSource([ready ? 'a1' : 'b1']), [28, 29]]]),
+    })),
+  },
   hintsAndLocal,
 ]

@@ -7,6 +7,25 @@ const gone = { ready: false, serving: false, terminating: true }
 
 export const oddSliceCases: readonly Case[] = [
   oneStep({
+    id: 'several-slices',
+    title: 'The endpoints of all slices of a Service are used, each with the ports of its own slice',
+    objects: [
+      service('several-slices', 198, { ports: [tcpPort(80, { name: 'web' }), tcpPort(81, { name: 'admin' })] }),
+      ...slices('several-slices', ['a1'], {
+        suffix: '-1',
+        ports: [
+          { name: 'web', protocol: 'TCP', port: 8080 },
+          { name: 'admin', protocol: 'TCP', port: 8081 },
+        ],
+      }),
+      ...slices('several-slices', ['b1'], { suffix: '-2', ports: [{ name: 'web', protocol: 'TCP', port: 9090 }] }),
+    ],
+    cells: [
+      ['in-both', 'pod-a', tcp(clusterIp(198), 80), keepsSource(['a1:8080', 'b1:9090']), [18, 19]],
+      ['in-one', 'pod-a', tcp(clusterIp(198), 81), keepsSource(['a1:8081']), [18, 19]],
+    ],
+  }),
+  oneStep({
     id: 'one-ip-in-two-slices',
     title: 'An address in two slices, terminating in one of them, is used',
     objects: [

@@ -1,7 +1,7 @@
 import { clusterIp, externalIp, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
-import type { Case } from './case.js'
-import { dropped, inFamilies, keepsSource, masqueraded, passed, refused, tcp } from './cells.js'
-import { both, exposed, served, tcpPort } from './objects.js'
+import type { Case, KubernetesObject } from './case.js'
+import { dropped, inFamilies, keepsSource, masqueraded, passed, refused, tcp, udp, unserved } from './cells.js'
+import { balanced, both, exposed, namespace, served, tcpPort, udpPort } from './objects.js'
 
 const gone: Case = {
   id: 'service-gone',
@@ -67,6 +67,103 @@ const nodePortChanged: Case = {
   })),
 }
 
+const nodePortProtocols: Case = {
+  id: 'node-port-protocols',
+  title: 'One node-port number serves TCP, then TCP and UDP, then UDP',
+  steps: (['TCP', 'TCP and UDP', 'UDP'] as const).map((protocols) => {
+    const shared = { nodePort: nodePort(182) }
+    const ports = [tcpPort(80, { name: 'tcp', ...shared }), udpPort(80, { name: 'udp', ...shared })]
+    const wanted = ports.filter(({ protocol }) => protocols.includes(protocol))
+    return {
+      after: `the Service has ${protocols}`,
+      objects: served('node-port-protocols', 182, ['a1'], { ports: wanted, spec: { type: 'NodePort' } }),
+      cells: inFamilies([
+        [
+          'tcp',
+          'outside',
+          tcp(nodeA, nodePort(182)),
+          protocols.includes('TCP') ? masqueraded(['a1']) : refused,
+          [18, 22],
+        ],
+        [
+          'udp',
+          'outside',
+          udp(nodeA, nodePort(182)),
+          protocols.includes('UDP') ? masqueraded(['a1']) : refused,
+          [18, 22],
+        ],
+      ]),
+    }
+  }),
+}
+
+const externalName = {
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name: 'type-changed', namespace },
+  spec: { type: 'ExternalName', externalName: 'example.com' },
+} as const
+
+const typeChanged: Case = {
+  id: 'type-changed',
+  title: 'The type becomes ClusterIP, NodePort and ExternalName',
+  steps: (['ExternalName', 'ClusterIP', 'NodePort', 'ExternalName'] as const).map((type) => {
+    const port = type === 'NodePort' ? tcpPort(80, { nodePort: nodePort(183) }) : tcpPort(80)
+    const [service, ...endpointSlices] = served('type-changed', 183, both, { ports: [port], spec: { type } })
+    return {
+      after: `the type is ${type}`,
+      objects: [type === 'ExternalName' ? externalName : (service as KubernetesObject), ...endpointSlices],
+      cells: inFamilies([
+        [
+          'cluster-ip',
+          'pod-a',
+          tcp(clusterIp(183), 80),
+          type === 'ExternalName' ? unserved : keepsSource(both),
+          [5, 22],
+        ],
+        ['node-port', 'outside', tcp(nodeA, nodePort(183)), type === 'NodePort' ? masqueraded(both) : refused, [22]],
+      ]),
+    }
+  }),
+}
+
+const becomesLoadBalancer: Case = {
+  id: 'becomes-load-balancer',
+  title: 'A Service of TCP and UDP becomes a node port, a load balancer on another port, and a cluster IP again',
+  steps: (['ClusterIP', 'NodePort', 'LoadBalancer', 'ClusterIP'] as const).map((type, step) => {
+    const port = step === 2 ? 8000 : 80
+    const hasNodePort = type !== 'ClusterIP'
+    const isBalanced = type === 'LoadBalancer'
+    const shared = { ...(hasNodePort && { nodePort: nodePort(184) }) }
+    const ports = [tcpPort(port, { name: 'tcp', ...shared }), udpPort(port, { name: 'udp', ...shared })]
+    const make = isBalanced ? balanced : served
+    return {
+      after: `the type is ${type}, the port ${port}`,
+      objects: make('becomes-load-balancer', 184, ['a1'], { ports, spec: { type } }),
+      cells: inFamilies([
+        ['tcp', 'pod-a', tcp(clusterIp(184), port), keepsSource(['a1']), [13, 22]],
+        ['udp', 'pod-a', udp(clusterIp(184), port), keepsSource(['a1']), [13, 22]],
+        ['node-port', 'outside', tcp(nodeA, nodePort(184)), hasNodePort ? masqueraded(['a1']) : refused, [15, 22]],
+        ['node-port-udp', 'outside', udp(nodeA, nodePort(184)), hasNodePort ? masqueraded(['a1']) : refused, [15, 22]],
+        [
+          'load-balancer',
+          'outside',
+          tcp(loadBalancerIp(184), port),
+          isBalanced ? masqueraded(['a1']) : passed,
+          [16, 22],
+        ],
+        [
+          'load-balancer-udp',
+          'outside',
+          udp(loadBalancerIp(184), port),
+          isBalanced ? masqueraded(['a1']) : passed,
+          [16, 22],
+        ],
+      ]),
+    }
+  }),
+}
+
 const policyChanged: Case = {
   id: 'policy-changed',
   title: 'A changed external policy decides on endpoints and source from then on',
@@ -129,6 +226,9 @@ export const serviceChangeCases: readonly Case[] = [
   portChanged,
   targetPortChanged,
   nodePortChanged,
+  nodePortProtocols,
+  typeChanged,
+  becomesLoadBalancer,
   policyChanged,
   ...loadBalancerChanges,
 ]

@@ -1,15 +1,60 @@
 import { clusterIp, externalIp, ipsOf } from '../addresses.js'
-import type { Case } from './case.js'
-import { oneStep, tcp, unserved } from './cells.js'
-import { served, tcpPort } from './objects.js'
+import type { Case, Expectation, KubernetesObject } from './case.js'
+import { inFamilies, keepsSource, oneStep, refused, tcp, unserved } from './cells.js'
+import { headlessLabel, served, service, serviceProxyNameLabel, slices, tcpPort } from './objects.js'
+
+/** A label comes and goes, as the steps say. */
+const toggled = (
+  one: Pick<Case, 'id' | 'title'>,
+  number: number,
+  objects: (isThere: boolean) => KubernetesObject[],
+  whileThere: Expectation,
+  rows: readonly number[],
+): Case => ({
+  ...one,
+  steps: [false, true, false].map((isThere) => ({
+    after: isThere ? 'the label is there' : 'the label is not there',
+    objects: objects(isThere),
+    cells: inFamilies([
+      ['pod-a', 'pod-a', tcp(clusterIp(number), 80), isThere ? whileThere : keepsSource(['a1']), rows],
+    ]),
+  })),
+})
 
 export const skippedServiceCases: readonly Case[] = [
+  toggled(
+    {
+      id: 'another-proxy-toggled',
+      title: 'A Service is served until it gets a service-proxy-name label, and again without it',
+    },
+    196,
+    (isThere) =>
+      served('another-proxy-toggled', 196, ['a1'], {
+        ports: [tcpPort(80)],
+        ...(isThere && { labels: { [serviceProxyNameLabel]: 'another' } }),
+      }),
+    unserved,
+    [2],
+  ),
+  toggled(
+    {
+      id: 'headless-label-toggled',
+      title: 'Slices count until they get the label of headless Services, and again without it',
+    },
+    197,
+    (isThere) => [
+      service('headless-label-toggled', 197, { ports: [tcpPort(80)] }),
+      ...slices('headless-label-toggled', ['a1'], isThere ? { labels: { [headlessLabel]: '' } } : {}),
+    ],
+    refused,
+    [3, 20],
+  ),
   oneStep({
     id: 'another-proxy',
     title: 'A Service with a service-proxy-name label is left to the proxy of that name',
     objects: served('another-proxy', 100, ['a1'], {
       ports: [tcpPort(80)],
-      labels: { 'service.kubernetes.io/service-proxy-name': 'another' },
+      labels: { [serviceProxyNameLabel]: 'another' },
       spec: { externalIPs: ipsOf(externalIp(100)) },
     }),
     cells: [

@@ -39,6 +39,19 @@ const internalPolicy: readonly Case[] = [
   }),
 ]
 
+const hostNetwork: Case = oneStep({
+  id: 'internal-local-host-network',
+  title: 'internalTrafficPolicy Local with an endpoint in the network of the node itself',
+  objects: served('internal-local-host', 194, ['node-a', 'b1'], {
+    ports: [tcpPort(80)],
+    spec: { internalTrafficPolicy: 'Local' },
+  }),
+  cells: [
+    ['pod-a', 'pod-a', tcp(clusterIp(194), 80), keepsSource(['node-a']), [31, 32]],
+    ['node-a', 'node-a', tcp(clusterIp(194), 80), masqueraded(['node-a']), [31, 32]],
+  ],
+})
+
 const externalCluster: Case = oneStep({
   id: 'external-cluster',
   title: 'externalTrafficPolicy Cluster: every endpoint, and every client is masqueraded',
@@ -114,6 +127,7 @@ const externalLocal: Case = oneStep({
 
 export const trafficPolicyCases: readonly Case[] = [
   ...internalPolicy,
+  hostNetwork,
   externalCluster,
   externalLocalNoneHere,
   externalLocalNoneAnywhere,

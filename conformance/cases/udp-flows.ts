@@ -1,7 +1,7 @@
 import { clusterIp, externalIp, loadBalancerIp, nodeA, nodePort } from '../addresses.js'
 import type { Case, Expectation, Step } from './case.js'
-import { inFamilies, keepsSource, masqueraded, refused, tcp, udp, unserved } from './cells.js'
-import { exposed } from './objects.js'
+import { dropped, inFamilies, keepsSource, masqueraded, refused, tcp, udp, unserved } from './cells.js'
+import { exposed, served, tcpAndUdp } from './objects.js'
 
 // A UDP client keeps its port, so conntrack keeps sending its datagrams where the first one went, until somebody deletes the flow.
 
@@ -38,6 +38,36 @@ const draining = { server: 'a1', conditions: { ready: false, serving: true, term
 const unready = { server: 'a1', conditions: { ready: false } } as const
 
 export const udpFlowCases: readonly Case[] = [
+  {
+    id: 'udp-target-port-changed',
+    title: 'A UDP client in mid-flow follows when the target port changes',
+    steps: [8080, 9090].map((targetPort) => ({
+      after: `the target port is ${targetPort}`,
+      objects: exposed('udp-target-port', 186, ['a1'], { ports: tcpAndUdp({ nodePort: nodePort(186), targetPort }) }),
+      cells: flows(186, `a1:${targetPort}`, [53]),
+    })),
+  },
+  {
+    id: 'udp-internal-local',
+    title: 'internalTrafficPolicy Local: a UDP client in mid-flow follows when the endpoint of its node is replaced',
+    steps: (['a1', undefined, 'a2'] as const).map((server) => ({
+      after: server === undefined ? 'this node has none' : `the endpoint of this node is ${server}`,
+      objects: served('udp-internal-local', 187, server === undefined ? ['b1'] : [server, 'b1'], {
+        ports: tcpAndUdp(),
+        spec: { internalTrafficPolicy: 'Local' },
+      }),
+      cells: inFamilies([
+        [
+          'pod-a',
+          'pod-a',
+          udp(clusterIp(187), 80),
+          server === undefined ? dropped : keepsSource([server]),
+          [32, 53],
+          { flow: 'pod-a' },
+        ],
+      ]),
+    })),
+  },
   {
     id: 'udp-endpoint-moved',
     title: 'A UDP client in mid-flow follows when its endpoint moves',
