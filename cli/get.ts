@@ -1,7 +1,7 @@
-import type { EndpointRow, FrontendRow, ServiceRow, SyncAnswer } from '@kpng/api'
+import type { EndpointRow, FrontendRow, NodeRow, ServiceRow, SyncAnswer } from '@kpng/api'
 import { type Flags, textFlag } from './context.js'
 
-type List = 'services' | 'endpoints' | 'frontends' | 'changes'
+type List = 'services' | 'endpoints' | 'nodes' | 'frontends' | 'changes'
 
 /** Prints a list of a running kpng in kubectl's way, once or again and again. */
 export async function printList(list: List, flags: Flags, socketPath: string, signal: AbortSignal): Promise<void> {
@@ -72,6 +72,16 @@ const tables: Readonly<Record<List, Table>> = {
       service,
       ips.join(','),
       hostname || '-',
+      isLocal ? 'yes' : 'no',
+    ]),
+  ],
+  nodes: (rows: readonly NodeRow[]) => [
+    ['NAME', 'ADDRESSES', 'ZONE', 'POD-CIDRS', 'LOCAL'],
+    ...rows.map(({ name, addresses, zone, podCidrs, isLocal }) => [
+      name,
+      addresses.join(',') || '-',
+      zone || '-',
+      podCidrs.join(',') || '-',
       isLocal ? 'yes' : 'no',
     ]),
   ],

@@ -59,7 +59,7 @@ function addStatus(program: Command, makeContext: MakeContext): void {
   })
 }
 
-const lists = ['services', 'endpoints', 'frontends', 'changes'] as const
+const lists = ['services', 'endpoints', 'nodes', 'frontends', 'changes'] as const
 
 function addGet(program: Command, makeContext: MakeContext): void {
   const command = withSocketFlags(
@@ -79,7 +79,7 @@ function addGet(program: Command, makeContext: MakeContext): void {
 
 /** As kubectl, which takes the singular and short names too. */
 function listNamed(text: string): (typeof lists)[number] {
-  const short: Readonly<Record<string, string>> = { svc: 'services', ep: 'endpoints' }
+  const short: Readonly<Record<string, string>> = { svc: 'services', ep: 'endpoints', no: 'nodes' }
   const found = lists.find((list) => [list, list.slice(0, -1), short[text]].includes(text) || short[text] === list)
   if (found) return found
   throw new KpngError('usage', `kpng get knows ${lists.join(', ')}, not "${text}".`)
@@ -90,7 +90,9 @@ function addExplain(program: Command, makeContext: MakeContext): void {
     program
       .command('explain')
       .argument('<what>', 'a Service (web, shop/web), an address (10.96.0.10:80/tcp) or a node port (30080)')
-      .description('say where connections to a Service, an address or a node port go, and why'),
+      .description(
+        'say where connections to a Service, an address or a node port go, and why; the exit code is 1 if they do not all reach an endpoint',
+      ),
   )
     .option('--kubeconfig <path>', 'ask this API server instead of a running kpng (default without one: as kubectl)')
     .option('--context <name>', "the kubeconfig's context (default: its current one)")
@@ -110,6 +112,7 @@ function addExplain(program: Command, makeContext: MakeContext): void {
       '--node <name>',
       'look from this node, with a core, the API server or a file (default: this one, else the first)',
     )
+    .option('--probe', 'also open a TCP connection to each endpoint, from this machine (at most 20, 1 s each)')
     .option('--cluster-cidr <cidrs>', "the addresses of pods (default: the Nodes' pod CIDRs)")
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
     .addOption(outputFlag('text', 'json').default('text'))
@@ -117,9 +120,12 @@ function addExplain(program: Command, makeContext: MakeContext): void {
   command.action(async (what: string) => {
     const flags = command.optsWithGlobals()
     const context = await makeContext(flags)
-    const explanation = (await fromAgent(what, flags)) ?? (await fromSource(what, flags, context))
+    const found = (await fromAgent(what, flags)) ?? (await fromSource(what, flags, context))
+    const explanation = flags.probe ? await (await import('@kpng/node/agent-api')).probed(found) : found
     const { explanationText } = await import('@kpng/dataplane')
     process.stdout.write(flags.output === 'json' ? asJson(explanation) : explanationText(explanation))
+    // For scripts: the question was answered, and somebody who asks does not reach an endpoint.
+    if (!explanation.works) process.exitCode = 1
   })
 }
 

@@ -8,11 +8,12 @@ import {
   type SourceStatusAnswer,
 } from '@kpng/api'
 import type { Backend, NodeView } from '@kpng/client'
-import { clientOf, explain, type FrontendTable, parseClient, parseQuestion } from '@kpng/dataplane'
+import { clientOf, type ExplainOptions, explain, type FrontendTable, parseClient, parseQuestion } from '@kpng/dataplane'
+import { reachableAddresses } from '@kpng/linux'
 import { sendJson } from '../server/respond.js'
 import type { Activity } from './activity.js'
 import { flowsOf } from './flows.js'
-import { endpointRows, frontendRows, serviceRows } from './rows.js'
+import { endpointRows, frontendRows, nodeRow, serviceRows } from './rows.js'
 import { streamEvents } from './stream.js'
 
 export interface AgentApiOptions {
@@ -26,6 +27,8 @@ export interface AgentApiOptions {
   /** How up to date the source is; undefined if it watches nothing. */
   readonly source?: () => SourceStatusAnswer | undefined
   readonly skippedObjects?: () => number
+  /** What on this node stops connections to Services. Default: nobody looks. */
+  readonly nodeCauses?: ExplainOptions['nodeCauses']
   /** What the core says about a Service. Default: it cannot be asked. */
   readonly serviceAnswer?: (service: string) => Promise<ServiceAnswer | undefined>
 }
@@ -57,7 +60,7 @@ export const answering =
 
 async function answer(options: AgentApiOptions, url: URL, response: ServerResponse): Promise<void> {
   const { pathname, searchParams } = url
-  const { activity, frontends } = options
+  const { activity, frontends, nodeName } = options
   const namespace = searchParams.get('namespace') ?? undefined
   const view = activity.view ?? nothing
   switch (pathname) {
@@ -69,6 +72,8 @@ async function answer(options: AgentApiOptions, url: URL, response: ServerRespon
       return sendJson(response, 200, { endpoints: endpointRows(view, namespace) })
     case '/v1/frontends':
       return sendJson(response, 200, { frontends: frontendRows(frontends, namespace) })
+    case '/v1/nodes':
+      return sendJson(response, 200, { nodes: view.node ? [nodeRow(view.node, nodeName)] : [] })
     case '/v1/changes':
       return sendJson(response, 200, { changes: activity.syncs })
     case '/v1/explain':
@@ -94,11 +99,14 @@ function explanation(options: AgentApiOptions, query: URLSearchParams): Promise<
     )
   }
   const from = query.get('from')
+  const features = backend?.features?.()
   return explain(parseQuestion(what, query.get('namespace') ?? 'default'), {
-    ...{ table, nodeName, serviceAnswer },
+    ...{ table, nodeName, serviceAnswer, features },
+    ownAddresses: [...table.node.addresses, ...reachableAddresses()],
+    ...(options.nodeCauses ? { nodeCauses: options.nodeCauses } : {}),
     client: from ? parseClient(from, (ip) => clientOf(table.node, ip)) : undefined,
     // A process that carries the traffic itself has no flows in conntrack that lead to endpoints.
-    ...(backend?.features?.().keepsSourceAddress ? { flows: flowsOf } : {}),
+    ...(features?.keepsSourceAddress ? { flows: flowsOf } : {}),
     ...(backend?.held ? { held: (frontend) => backend.held?.(frontend) ?? Promise.resolve(undefined) } : {}),
   })
 }
@@ -113,7 +121,7 @@ function statusOf(options: AgentApiOptions): AgentStatus {
   const report = source?.()
   const lastSync = activity.syncs.at(-1)
   const problems = [...frontends.problems].flatMap(([service, found]) =>
-    [...found].map((problem) => ({ service, problem })),
+    found.map(({ kind, sentence }) => ({ service, kind, problem: sentence })),
   )
   let endpoints = 0
   for (const item of services.values()) endpoints += item.endpoints.length
