@@ -3,7 +3,7 @@ import { type AgentStatus, type Explanation, KpngError } from '@kpng/api'
 import { type Command, Option } from 'commander'
 import { KubeRequests } from './agent/kube-requests.js'
 import { type Context, type Flags, type MakeContext, textFlag } from './context.js'
-import { addExamples, groups } from './help.js'
+import { addExamples, addExitCodes, groups } from './help.js'
 
 // Commands that ask a running kpng, or the cluster, and end.
 
@@ -48,6 +48,7 @@ function addStatus(program: Command, makeContext: MakeContext): void {
     program.command('status').description('say how the kpng on this node is: source, last change, errors, counts'),
   ).addOption(outputFlag('text', 'json').default('text'))
   addExamples(command, 'kpng status', 'kpng status -o json')
+  addExitCodes(command, 'the last sync succeeded and the state is up to date', 'it is not so')
   command.action(async () => {
     const flags = command.optsWithGlobals()
     await makeContext(flags)
@@ -90,9 +91,7 @@ function addExplain(program: Command, makeContext: MakeContext): void {
     program
       .command('explain')
       .argument('<what>', 'a Service (web, shop/web), an address (10.96.0.10:80/tcp) or a node port (30080)')
-      .description(
-        'say where connections to a Service, an address or a node port go, and why; the exit code is 1 if they do not all reach an endpoint',
-      ),
+      .description('say where connections to a Service, an address or a node port go, and why'),
   )
     .option('--kubeconfig <path>', 'ask this API server instead of a running kpng (default without one: as kubectl)')
     .option('--context <name>', "the kubeconfig's context (default: its current one)")
@@ -117,6 +116,7 @@ function addExplain(program: Command, makeContext: MakeContext): void {
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
     .addOption(outputFlag('text', 'json').default('text'))
   addExamples(command, 'kpng explain 10.96.0.10:53/udp --from 10.244.1.5', 'kpng explain web --held kube-proxy')
+  addExitCodes(command, 'every connection that was asked about reaches an endpoint', 'some do not')
   command.action(async (what: string) => {
     const flags = command.optsWithGlobals()
     const context = await makeContext(flags)
@@ -199,6 +199,7 @@ function addDoctor(program: Command, makeContext: MakeContext): void {
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
     .addOption(outputFlag('text', 'json').default('text'))
   addExamples(command, 'kpng doctor', 'kpng doctor --migrate-from iptables')
+  addExitCodes(command, 'no problem was found', 'there is a problem')
   command.action(async () => {
     const flags = command.optsWithGlobals()
     const { examine } = await import('./doctor.js')

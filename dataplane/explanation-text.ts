@@ -94,12 +94,14 @@ function useOf({ reason, scopes }: EndpointAnswer): string {
   return scopes.includes('internal') ? 'yes, not for traffic from outside' : 'yes, for pods and this node only'
 }
 
-/** Lines whose fields stand below each other. */
-export function columns(rows: readonly (readonly string[])[]): string[] {
-  // Not by spreading: there may be more rows than a call may have arguments.
-  const widths = (rows[0] ?? []).map((_, column) =>
-    rows.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), 0),
-  )
+/**
+ * Lines whose fields stand below each other.
+ * @param widths at least so wide; it is raised to what these rows need, for rows that come later
+ */
+export function columns(rows: readonly (readonly string[])[], widths: number[] = []): string[] {
+  for (const row of rows) {
+    for (const [column, text] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, text.length)
+  }
   return rows.map((row) =>
     row
       .map((text, column) => text.padEnd(widths[column] ?? 0))

@@ -4,6 +4,7 @@ import {
   type Explanation,
   KpngError,
   messageOf,
+  type NodeRow,
   type ServiceAnswer,
   type SourceStatusAnswer,
 } from '@kpng/api'
@@ -60,7 +61,7 @@ export const answering =
 
 async function answer(options: AgentApiOptions, url: URL, response: ServerResponse): Promise<void> {
   const { pathname, searchParams } = url
-  const { activity, frontends, nodeName } = options
+  const { activity, frontends } = options
   const namespace = searchParams.get('namespace') ?? undefined
   const view = activity.view ?? nothing
   switch (pathname) {
@@ -73,7 +74,7 @@ async function answer(options: AgentApiOptions, url: URL, response: ServerRespon
     case '/v1/frontends':
       return sendJson(response, 200, { frontends: frontendRows(frontends, namespace) })
     case '/v1/nodes':
-      return sendJson(response, 200, { nodes: view.node ? [nodeRow(view.node, nodeName)] : [] })
+      return sendJson(response, 200, { nodes: [ownNode(options)] })
     case '/v1/changes':
       return sendJson(response, 200, { changes: activity.syncs })
     case '/v1/explain':
@@ -86,6 +87,13 @@ async function answer(options: AgentApiOptions, url: URL, response: ServerRespon
 }
 
 const nothing: NodeView = { nodeName: '', node: undefined, services: new Map(), serviceCidrs: new Map() }
+
+/** A node without a Node object has the addresses of its interfaces. */
+function ownNode({ activity, frontends, nodeName }: AgentApiOptions): NodeRow {
+  const node = activity.view?.node
+  if (node) return nodeRow(node, nodeName)
+  return { name: nodeName, addresses: frontends.node.addresses, zone: '', podCidrs: [], isLocal: true }
+}
 
 function explanation(options: AgentApiOptions, query: URLSearchParams): Promise<Explanation> {
   const { frontends: table, nodeName, backend, serviceAnswer = async () => undefined } = options

@@ -144,7 +144,11 @@ export function openFilesLimit({ openFiles: { of, limit } }: Pick<NodeFacts, 'op
 }
 
 const forwardingCheck = check<TrafficFacts, 'sysctls' | 'addresses'>('forwarding', ['sysctls', 'addresses'], forwarding)
-const reversePathCheck = check<TrafficFacts, 'strictInterfaces'>('reverse path filter', ['strictInterfaces'], reversePath)
+const reversePathCheck = check<TrafficFacts, 'strictInterfaces'>(
+  'reverse path filter',
+  ['strictInterfaces'],
+  reversePath,
+)
 const conntrackCheck = check<TrafficFacts, 'conntrack'>('connection tracking', ['conntrack'], conntrackTable)
 
 /** What stops packets of Services, whatever the proxy does. */
