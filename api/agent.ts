@@ -65,12 +65,17 @@ export interface ServiceAnswer {
 /** Who asks. An address stands for itself. */
 export type ClientKind = 'pod' | 'node' | 'outside'
 
+/** What happens to a connection. */
+export type RouteOutcome = 'endpoint' | 'refused' | 'dropped' | 'reset' | 'passed'
+
 /** What one kind of client gets at one address and port of a Service. */
 export interface RouteAnswer {
   /** Who connects: an address, or a kind of client in words. */
   readonly from: string
-  /** `passed`: kpng leaves the packet alone. */
-  readonly outcome: 'endpoint' | 'refused' | 'dropped' | 'passed'
+  /** `reset`: the connection is accepted and then reset. `passed`: kpng leaves the packet alone. */
+  readonly outcome: RouteOutcome
+  /** Whose address the endpoint sees. `either`: the node's if the client is the endpoint itself. Missing if it reaches none. */
+  readonly endpointSees?: 'client' | 'node' | 'either'
   /** The same for people, with the reason. */
   readonly sentence: string
   /** `10.244.1.5:8080`. Each is chosen with the same probability. */
@@ -83,6 +88,8 @@ export interface FrontendAnswer {
   readonly id: string
   /** As people call it: `cluster IP`, `node port`. */
   readonly kind: string
+  /** `any`: the Service has the whole address. Missing in older versions. */
+  readonly protocol?: 'tcp' | 'udp' | 'sctp' | 'any'
   /** `namespace/name` */
   readonly service: string
   /** The name of the Service's port; empty if it has none. */
@@ -111,6 +118,28 @@ export interface HeldAnswer {
   readonly connections?: number
 }
 
+/** Something on a node that stops connections to Services, or may stop them. */
+export interface NodeCause {
+  /** Whether it certainly stops them. */
+  readonly stops: boolean
+  /** What is so, as a sentence. */
+  readonly what: string
+  /** What follows, as a sentence. */
+  readonly why: string
+  /** To paste into a shell. */
+  readonly command?: string
+}
+
+/** What a TCP connection to an endpoint showed. */
+export interface ProbeAnswer {
+  /** `10.244.1.5:8080` */
+  readonly endpoint: string
+  /** `unreachable`: there is no way to it, or the connection could not be opened. */
+  readonly result: 'connected' | 'refused' | 'no-answer' | 'unreachable'
+  /** The same for people. */
+  readonly sentence: string
+}
+
 /** The answer to "where does this connection go, and why?", or to "does this Service work?". */
 export interface Explanation {
   /** The node that the answer is about. */
@@ -123,10 +152,18 @@ export interface Explanation {
   readonly works: boolean
   /** The addresses and ports that were asked about. Empty if none matches. */
   readonly frontends: readonly FrontendAnswer[]
+  /** What happens to a connection to an address and port that no Service has. Missing if a Service has them: its frontends say it. */
+  readonly outcome?: RouteOutcome
   /** What of the Service is not served, as sentences: addresses of other Services, unusable endpoints. */
   readonly problems: readonly string[]
   /** Missing if the core could not be asked, or no Service is concerned. */
   readonly service?: ServiceAnswer
+  /** What on the node stops connections, or may. Missing if nothing was found, or if it was not looked at. */
+  readonly causesOnNode?: readonly NodeCause[]
+  /** TCP connections to the endpoints, from the machine where the question was asked. Missing unless that was asked for. */
+  readonly probes?: readonly ProbeAnswer[]
+  /** How many endpoints `probes` leaves out: those above its limit. */
+  readonly probesLeftOut?: number
   /** Why the core could not say which endpoints are left out, as a sentence. */
   readonly coreProblem?: string
 }
@@ -166,7 +203,13 @@ export interface AgentStatus {
   /** Objects that the source could not use, completely or in part. */
   readonly skippedObjects: number
   /** What of Services is not served. At most 20. */
-  readonly problems: readonly { readonly service: string; readonly problem: string }[]
+  readonly problems: readonly {
+    readonly service: string
+    /** What is not served, such as `conflict` or `loopback-endpoint`: see ProblemKind. Missing in older versions. */
+    readonly kind?: string
+    /** The same as a sentence. */
+    readonly problem: string
+  }[]
   /** Of a core only. Its counts are those of the whole cluster, and it has no syncs and frontends of its own. */
   readonly core?: {
     /** Whether the state is complete. */
@@ -256,6 +299,20 @@ export interface EndpointRow {
   /** Empty if it has none. */
   readonly hostname: string
   /** On this node. */
+  readonly isLocal: boolean
+}
+
+/** A row of GET /v1/nodes: this node, or all nodes that a core knows. */
+export interface NodeRow {
+  /** The name of the node. */
+  readonly name: string
+  /** InternalIP first. */
+  readonly addresses: readonly string[]
+  /** Empty if nobody knows. */
+  readonly zone: string
+  /** Empty if nobody knows. */
+  readonly podCidrs: readonly string[]
+  /** Whether it is the node of the kpng that answers. */
   readonly isLocal: boolean
 }
 

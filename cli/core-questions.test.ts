@@ -84,6 +84,7 @@ test('a core answers on its socket for every node, and a node only for itself', 
     'core',
     { synced: true, revision: expect.any(Number), watchers: { local: 1, global: 0 } },
   ])
+  expect((await ask('get', 'nodes')).stdout).toMatch(/^NAME [^\n]*\nnode-a +- +- +- +no\nnode-b /)
   expect((await ask('get', 'services')).stdout).toMatch(/^web +ClusterIP +127\.97\.1\.7 +<none> +18087\/tcp +1$/m)
 
   const explain = async (...flags: string[]) =>

@@ -1,39 +1,51 @@
-import type { EndpointRow, FrontendRow, ServiceRow, SyncAnswer } from '@kpng/api'
+import type { EndpointRow, FrontendRow, NodeRow, ServiceRow, SyncAnswer } from '@kpng/api'
 import { type Flags, textFlag } from './context.js'
 
-type List = 'services' | 'endpoints' | 'frontends' | 'changes'
+type List = 'services' | 'endpoints' | 'nodes' | 'frontends' | 'changes'
+
+/** Lists that have no namespaces. */
+const clusterWide: readonly List[] = ['nodes', 'changes']
 
 /** Prints a list of a running kpng in kubectl's way, once or again and again. */
 export async function printList(list: List, flags: Flags, socketPath: string, signal: AbortSignal): Promise<void> {
   const { askAgent } = await import('@kpng/node/agent-api')
-  const { pause } = await import('@kpng/client')
-  const namespace = flags.allNamespaces ? undefined : (textFlag(flags, 'namespace') ?? 'default')
+  const namespace =
+    flags.allNamespaces || clusterWide.includes(list) ? undefined : (textFlag(flags, 'namespace') ?? 'default')
   const query = namespace === undefined ? '' : `?namespace=${encodeURIComponent(namespace)}`
   const read = async () => (await askAgent<Record<List, readonly never[]>>(socketPath, `/v1/${list}${query}`))[list]
   let rows = await read()
-  process.stdout.write(await printed(list, rows, flags, namespace === undefined))
-  while (flags.watch && !signal.aborted) {
+  const print = await printer(list, flags, namespace === undefined)
+  process.stdout.write(print(rows))
+  if (!flags.watch) return
+  const { pause } = await import('@kpng/client')
+  while (!signal.aborted) {
     await pause(watchIntervalMs, signal)
     const known = new Set(rows.map((row) => JSON.stringify(row)))
     rows = await read()
     const fresh = rows.filter((row) => !known.has(JSON.stringify(row)))
-    if (fresh.length > 0)
-      process.stdout.write(await printed(list, fresh, { ...flags, noHeaders: true }, namespace === undefined))
+    if (fresh.length > 0) process.stdout.write(print(fresh))
   }
 }
 
 const watchIntervalMs = 1000
 
-async function printed(list: List, rows: readonly never[], flags: Flags, withNamespace: boolean): Promise<string> {
-  if (flags.output === 'json') return `${JSON.stringify({ [list]: rows }, undefined, 2)}\n`
+/** Makes text of rows. What is printed later stands below what was printed first. */
+async function printer(list: List, flags: Flags, withNamespace: boolean): Promise<(rows: readonly never[]) => string> {
+  if (flags.output === 'json') return (rows) => `${JSON.stringify({ [list]: rows }, undefined, 2)}\n`
   if (flags.output === 'yaml') {
     const { dump } = await import('js-yaml')
-    return dump({ [list]: rows })
+    return (rows) => dump({ [list]: rows })
   }
-  if (rows.length === 0) return flags.noHeaders ? '' : `No ${list} found${withNamespace ? '' : ' in the namespace'}.\n`
   const { columns } = await import('@kpng/dataplane')
-  const [head, ...cells] = tables[list](rows, flags.output === 'wide', withNamespace)
-  return `${columns(flags.noHeaders ? cells : [head as string[], ...cells]).join('\n')}\n`
+  const widths: number[] = []
+  let hasHead = false
+  return (rows) => {
+    if (rows.length === 0) return `No ${list} found${withNamespace ? '' : ' in the namespace'}.\n`
+    const [head = [], ...cells] = tables[list](rows, flags.output === 'wide', withNamespace)
+    const lines = columns(hasHead ? cells : [head, ...cells], widths)
+    hasHead = true
+    return `${lines.join('\n')}\n`
+  }
 }
 
 type Table = (rows: readonly never[], wide: boolean, withNamespace: boolean) => string[][]
@@ -72,6 +84,16 @@ const tables: Readonly<Record<List, Table>> = {
       service,
       ips.join(','),
       hostname || '-',
+      isLocal ? 'yes' : 'no',
+    ]),
+  ],
+  nodes: (rows: readonly NodeRow[]) => [
+    ['NAME', 'ADDRESSES', 'ZONE', 'POD-CIDRS', 'LOCAL'],
+    ...rows.map(({ name, addresses, zone, podCidrs, isLocal }) => [
+      name,
+      addresses.join(',') || '-',
+      zone || '-',
+      podCidrs.join(',') || '-',
       isLocal ? 'yes' : 'no',
     ]),
   ],

@@ -86,6 +86,13 @@ export const useLayout = (program: Command, name: string): Command =>
 export const addExamples = (command: Command, ...examples: readonly string[]): Command =>
   command.addHelpText('after', `\n${bold('Examples:')}\n${examples.map((example) => `  $ ${example}`).join('\n')}`)
 
+/** What scripts see, below the examples. */
+export const addExitCodes = (command: Command, good: string, bad: string): Command =>
+  command.addHelpText(
+    'after',
+    `\n${bold('Exit code:')}\n  0  ${good}\n  1  ${bad}, or the question could not be answered\n  2  the command line is wrong`,
+  )
+
 /** A flag that is written `--flag`, `--flag=true` or `--flag=false`, as in Go programs. */
 export const booleanOption = (flag: string, summary: string, fallback?: boolean): Option =>
   new Option(`${flag} [bool]`, summary).default(fallback).argParser((text) => {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import type { AgentStatus, Explanation } from '@kpng/api'
 import { type Playground, startPlayground } from '@kpng/playground'
@@ -38,7 +39,8 @@ describe('explain, from a file', () => {
     expect(frontends.map(({ id, routes }) => [id, routes[0]?.from])).toEqual([['10.96.0.10:80/tcp', 'this node']])
   })
   test.each([
-    ['wep', [], 0, 'There is no Service default/wep. Did you mean default/web?'],
+    ['wep', [], 1, 'There is no Service default/wep. Did you mean default/web?'],
+    ['cache', ['--node', 'vm-001'], 1, 'default/cache does not answer on this node.'],
     ['a b', [], 2, 'is not a Service, an address or a node port'],
     ['web', ['--node', 'vm-0001'], 2, 'The cluster has no node "vm-0001". Did you mean vm-001?'],
     ['web', ['--from', 'me'], 2, '--from takes pod, node, outside or an IP address, not "me".'],
@@ -75,7 +77,7 @@ describe('explain, from an API server', () => {
       '--kubeconfig',
       playground.kubeconfigPath,
     )
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
     expect(stdout).toContain(sentence)
   })
 })
@@ -111,8 +113,9 @@ describe('a running kpng', () => {
     expect((await ask('get', 'frontends', '-A', '-o', 'wide')).stdout).toContain('10.244.1.5:8080,10.244.2.6:8080')
     expect((await ask('get', 'changes', '-o', 'yaml')).stdout).toContain('full: true')
     expect((await ask('get', 'pods')).stderr).toContain(
-      'kpng get knows services, endpoints, frontends, changes, not "pods".',
+      'kpng get knows services, endpoints, nodes, frontends, changes, not "pods".',
     )
+    expect((await ask('get', 'node')).stdout).toMatch(/^NAME +ADDRESSES [^\n]*\nvm-001 +\S+ .* yes\n$/)
   })
 
   test('explains with what its data plane holds', async () => {
@@ -120,6 +123,39 @@ describe('a running kpng', () => {
     const { stdout } = await ask('explain', 'web')
     expect(stdout).toContain('default/web is served on this node.')
     expect(stdout).toMatch(/Endpoints: this node uses 3 of 3/)
+  })
+
+  test('explains what a connection to an endpoint shows', async () => {
+    // Endpoints on this machine: one port is open, and nothing listens on the other.
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const manifest = join(commands.folder(), 'state.yaml')
+    const loopback = (ports: string) => `services:
+- service:
+    namespace: default
+    name: web
+    type: ClusterIP
+    ips: { clusterips: { v4: [10.96.0.10] }, externalips: {} }
+    ports: [{ name: http, protocol: 1, port: 80, targetport: ${ports} }]
+  endpoints:
+  - { endpoint: { ips: { v4: [127.0.0.1] } }, conditions: { ready: true } }
+nodes:
+- { name: a, addresses: [127.0.0.1] }
+`
+    const probe = async (targetPort: number) => {
+      writeFileSync(manifest, loopback(String(targetPort)))
+      return await commands.run('kpng', 'explain', 'web', '-i', manifest, '--probe')
+    }
+    try {
+      expect(await probe(port)).toMatchObject({ code: 0, stdout: expect.stringContaining('takes connections.') })
+    } finally {
+      server.close()
+    }
+    expect(await probe(1)).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('✗ 127.0.0.1:1 refuses connections: nothing listens on the port.'),
+    })
   })
 
   test('is not there: the error says how to start one', async () => {

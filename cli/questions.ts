@@ -3,7 +3,7 @@ import { type AgentStatus, type Explanation, KpngError } from '@kpng/api'
 import { type Command, Option } from 'commander'
 import { KubeRequests } from './agent/kube-requests.js'
 import { type Context, type Flags, type MakeContext, textFlag } from './context.js'
-import { addExamples, groups } from './help.js'
+import { addExamples, addExitCodes, groups } from './help.js'
 
 // Commands that ask a running kpng, or the cluster, and end.
 
@@ -48,6 +48,7 @@ function addStatus(program: Command, makeContext: MakeContext): void {
     program.command('status').description('say how the kpng on this node is: source, last change, errors, counts'),
   ).addOption(outputFlag('text', 'json').default('text'))
   addExamples(command, 'kpng status', 'kpng status -o json')
+  addExitCodes(command, 'the last sync succeeded and the state is up to date', 'it is not so')
   command.action(async () => {
     const flags = command.optsWithGlobals()
     await makeContext(flags)
@@ -59,7 +60,7 @@ function addStatus(program: Command, makeContext: MakeContext): void {
   })
 }
 
-const lists = ['services', 'endpoints', 'frontends', 'changes'] as const
+const lists = ['services', 'endpoints', 'nodes', 'frontends', 'changes'] as const
 
 function addGet(program: Command, makeContext: MakeContext): void {
   const command = withSocketFlags(
@@ -79,7 +80,7 @@ function addGet(program: Command, makeContext: MakeContext): void {
 
 /** As kubectl, which takes the singular and short names too. */
 function listNamed(text: string): (typeof lists)[number] {
-  const short: Readonly<Record<string, string>> = { svc: 'services', ep: 'endpoints' }
+  const short: Readonly<Record<string, string>> = { svc: 'services', ep: 'endpoints', no: 'nodes' }
   const found = lists.find((list) => [list, list.slice(0, -1), short[text]].includes(text) || short[text] === list)
   if (found) return found
   throw new KpngError('usage', `kpng get knows ${lists.join(', ')}, not "${text}".`)
@@ -110,16 +111,21 @@ function addExplain(program: Command, makeContext: MakeContext): void {
       '--node <name>',
       'look from this node, with a core, the API server or a file (default: this one, else the first)',
     )
+    .option('--probe', 'also open a TCP connection to each endpoint, from this machine (at most 20, 1 s each)')
     .option('--cluster-cidr <cidrs>', "the addresses of pods (default: the Nodes' pod CIDRs)")
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
     .addOption(outputFlag('text', 'json').default('text'))
   addExamples(command, 'kpng explain 10.96.0.10:53/udp --from 10.244.1.5', 'kpng explain web --held kube-proxy')
+  addExitCodes(command, 'every connection that was asked about reaches an endpoint', 'some do not')
   command.action(async (what: string) => {
     const flags = command.optsWithGlobals()
     const context = await makeContext(flags)
-    const explanation = (await fromAgent(what, flags)) ?? (await fromSource(what, flags, context))
+    const found = (await fromAgent(what, flags)) ?? (await fromSource(what, flags, context))
+    const explanation = flags.probe ? await (await import('@kpng/node/agent-api')).probed(found) : found
     const { explanationText } = await import('@kpng/dataplane')
     process.stdout.write(flags.output === 'json' ? asJson(explanation) : explanationText(explanation))
+    // For scripts: the question was answered, and somebody who asks does not reach an endpoint.
+    if (!explanation.works) process.exitCode = 1
   })
 }
 
@@ -193,6 +199,7 @@ function addDoctor(program: Command, makeContext: MakeContext): void {
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
     .addOption(outputFlag('text', 'json').default('text'))
   addExamples(command, 'kpng doctor', 'kpng doctor --migrate-from iptables')
+  addExitCodes(command, 'no problem was found', 'there is a problem')
   command.action(async () => {
     const flags = command.optsWithGlobals()
     const { examine } = await import('./doctor.js')

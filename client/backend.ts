@@ -147,8 +147,19 @@ export interface BackendFeatures {
   readonly wholeAddresses: boolean
   /** Endpoints see the client's address under externalTrafficPolicy Local. */
   readonly keepsSourceAddress: boolean
-  /** Node ports answer on loopback addresses. */
-  readonly localhostNodePorts: boolean
+  /** Node ports answer on loopback addresses, where nodePortAddresses allow it: in all families, or in these. */
+  readonly localhostNodePorts: boolean | readonly Family[]
+  /**
+   * Packets to other ports of a cluster IP are refused, and those to cluster IPs that no Service has are dropped. False: they are routed
+   * on. Default true.
+   */
+  readonly guardsClusterIps?: boolean
+  /**
+   * Whether connections that should be dropped are dropped, or TCP connections are accepted and then reset. Default `always`.
+   * `not-own-sources`: those of this node that source ranges do not allow are reset. `unserved`: they are dropped where no client at all
+   * is served, and reset elsewhere. `never`: they are refused where no client at all is served, and reset elsewhere.
+   */
+  readonly drops?: 'always' | 'not-own-sources' | 'unserved' | 'never'
   /** Connections are counted per service port. */
   readonly counters: boolean
   /** Answers go to the client without passing the node that took the request. */

@@ -8,12 +8,14 @@ import { makerOf, whyNoLab } from '@kpng/linux/testing'
 import { startPlayground } from '@kpng/playground'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import '../cli/testing/compiled.js'
+import { isNewConnection, kitBackends, predictor, wasMeasured } from '../dataplane/testing/kit-prediction.js'
 import { cases } from './cases/index.js'
 import type { ConformanceOptions } from './options.js'
 import { proxyNamed, specialisedProxyNamed } from './proxies.js'
 import type { ConformanceReport } from './report/report.js'
 import { tableText } from './report/table.js'
 import { runConformance } from './run.js'
+import { roundsOf } from './runner/rounds.js'
 
 // The kit against real proxies, with real packets. The command is the built one, as people run it.
 
@@ -56,6 +58,22 @@ function unexpected({ results, notes }: ConformanceReport): string {
   return wrong.length === 0 ? '' : [tableText(wrong), ...notes].join('\n')
 }
 
+/** The cells in which packets went another way than `kpng explain` says. */
+async function mispredicted({ backend = '', results }: ConformanceReport): Promise<string[]> {
+  const measured = new Map(results.flatMap(({ id, status, got }) => (status === 'skipped' ? [] : [[id, got]])))
+  const wrong: string[] = []
+  for (const round of roundsOf(cases)) {
+    const predict = await predictor(round, kitBackends[backend] as (typeof kitBackends)[string])
+    for (const placed of round.cells.filter(isNewConnection)) {
+      const got = measured.get(placed.id)
+      const prediction = await predict(placed.cell)
+      if (got === undefined || wasMeasured(got, placed.cell.client, prediction)) continue
+      wrong.push(`${placed.id}: measured ${got}, predicted ${JSON.stringify(prediction.as)}`)
+    }
+  }
+  return wrong
+}
+
 const skipReasons = ({ results }: ConformanceReport): string[] => [
   ...new Set(results.flatMap(({ status, reason = '' }) => (status === 'skipped' ? [reason] : []))),
 ]
@@ -73,6 +91,7 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       json,
     })
     expect(unexpected(report)).toBe('')
+    expect(await mispredicted(report)).toEqual([])
     expect(report.summary.right).toBeGreaterThan(1000)
     expect(report.summary.deviates).toBe(0)
     expect(skipReasons(report).filter((reason) => !reason.includes('SCTP'))).toEqual([])
@@ -92,6 +111,7 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
         backend: 'iptables',
       })
       expect(unexpected(report)).toBe('')
+      expect(await mispredicted(report)).toEqual([])
       expect(report.summary.right).toBeGreaterThan(1000)
       expect(report.summary['unexpectedly-right']).toBe(0)
       expect(skipReasons(report).filter((reason) => !reason.includes('SCTP'))).toEqual([])
@@ -105,6 +125,7 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       backend: 'userspace',
     })
     expect(unexpected(report)).toBe('')
+    expect(await mispredicted(report)).toEqual([])
     expect(report.summary.deviates).toBeGreaterThan(100)
     expect(report.summary['unexpectedly-right']).toBe(0)
     expect(skipReasons(report)).toContain('no specialised proxy was given')

@@ -5,7 +5,7 @@ import { explain } from './explain.js'
 import { columns, explanationText } from './explanation-text.js'
 import { FrontendTable } from './frontend-table.js'
 import { parseClient, parseQuestion } from './question.js'
-import { clientOf } from './route.js'
+import { allFeatures, clientOf } from './route.js'
 import { endpoint, ips, type TestService, tcp, udp, view } from './testing/objects.js'
 
 const web: TestService = {
@@ -160,6 +160,66 @@ test('a pod that reaches itself sees the address of the node', async () => {
   const alone = { ...web, endpoints: [endpoint('10.244.1.5', { local: true })] }
   const { frontends } = await ask('10.96.0.10:80', [alone], { from: '10.244.1.5' })
   expect(frontends[0]?.routes[0]?.sentence).toContain("The endpoint sees the node's address.")
+})
+
+test('an address of the node with a node port leads to the node port', async () => {
+  const { answer, frontends, works } = await ask('172.30.0.1:30080', [web], { from: 'outside' })
+  expect(answer).toBe('default/web is served on this node.')
+  expect([works, frontends.map(({ id }) => id)]).toEqual([true, ['IPv4 node port 30080/tcp']])
+})
+
+test('a connection that the data plane cannot serve is left alone', async () => {
+  const whole: TestService = { ...web, mapIp: true, ports: [] }
+  const table = FrontendTable.of(view([whole]))
+  const { frontends, works } = await explain(parseQuestion('10.96.0.10:80', 'default'), {
+    ...{ table, nodeName: 'a', serviceAnswer: async () => undefined },
+    features: { ...allFeatures, wholeAddresses: false },
+  })
+  expect([works, frontends[0]?.routes[0]?.sentence]).toEqual([
+    false,
+    'A connection from a pod is left alone and routed on: this data plane does not serve whole addresses.',
+  ])
+})
+
+test('what stops packets on the node, and what connections showed, are part of the answer', async () => {
+  const explained = await ask('10.96.0.10:80', [web])
+  const text = explanationText({
+    ...explained,
+    causesOnNode: [
+      { stops: true, what: 'ip_forward is 0.', why: 'Connections hang.', command: 'sysctl -w net.ipv4.ip_forward=1' },
+      { stops: false, what: 'rp_filter is 1.', why: 'Replies may be dropped.' },
+    ],
+    probes: [
+      { endpoint: '10.244.1.5:8080', result: 'connected', sentence: '10.244.1.5:8080 takes connections.' },
+      { endpoint: '10.244.2.7:8080', result: 'refused', sentence: '10.244.2.7:8080 refuses connections.' },
+    ],
+    probesLeftOut: 3,
+  })
+  expect(text).toContain(`
+On this node
+  ✗ ip_forward is 0. Connections hang.
+    sysctl -w net.ipv4.ip_forward=1
+  ? rp_filter is 1. Replies may be dropped.
+
+TCP connections from this machine
+  ✓ 10.244.1.5:8080 takes connections.
+  ✗ 10.244.2.7:8080 refuses connections.
+  3 more were not tried.
+`)
+})
+
+test('rows that come later stand below the first ones', () => {
+  const widths: number[] = []
+  expect(
+    columns(
+      [
+        ['NAME', 'TYPE'],
+        ['a-long-name', 'x'],
+      ],
+      widths,
+    ),
+  ).toEqual(['NAME         TYPE', 'a-long-name  x'])
+  expect(columns([['b', 'y']], widths)).toEqual(['b            y'])
 })
 
 test('an address that another Service owns is named', async () => {

@@ -2,9 +2,12 @@ import {
   type EndpointAnswer,
   type Explanation,
   endpointReasons,
+  type Family,
   type FrontendAnswer,
+  families,
   hostPort,
   messageOf,
+  type NodeCause,
   type RouteAnswer,
   type ServiceAnswer,
 } from '@kpng/api'
@@ -13,9 +16,18 @@ import { endpointKey, type Frontend } from './frontend.js'
 import type { FrontendTable } from './frontend-table.js'
 import { heldAnswer, holderText } from './held-answer.js'
 import { type Question, questionText } from './question.js'
-import { type Client, type Connection, isMasqueraded, type Route, routeOf, routeThrough } from './route.js'
+import {
+  allFeatures,
+  type Client,
+  type Connection,
+  isMasqueraded,
+  type Route,
+  type RouteOptions,
+  routeOf,
+  routeThrough,
+} from './route.js'
 
-export interface ExplainOptions {
+export interface ExplainOptions extends RouteOptions {
   /** What the node serves. */
   readonly table: FrontendTable
   /** The name of the node. */
@@ -28,32 +40,65 @@ export interface ExplainOptions {
   readonly held?: (frontend: FrontendAddress) => Promise<HeldFrontend | undefined>
   /** Counts the flows of a frontend that exist now, by endpoint. Undefined: they cannot be seen. */
   readonly flows?: (frontend: FrontendAddress) => Promise<FrontendAnswer['flows']>
+  /** Looks for what on this node stops such connections, or may. Default: nobody looks. */
+  readonly nodeCauses?: (traffic: {
+    readonly families: readonly Family[]
+    /** Whether the kernel forwards the packets. */
+    readonly isForwarded: boolean
+    /** Whether some endpoint is on another node. */
+    readonly leavesNode: boolean
+  }) => Promise<readonly NodeCause[]>
   /** Whose data plane `held` reads. Default: kpng's. */
   readonly heldBy?: string
-  /** All addresses of this machine. Default: those of the Node object. */
-  readonly ownAddresses?: readonly string[]
 }
 
 /** Says what this node does with connections to a Service, to an address or to a node port, and why. */
 export async function explain(question: Question, options: ExplainOptions): Promise<Explanation> {
   const { table, nodeName } = options
-  const frontends = frontendsFor(question, table)
+  const route = routeTo(question, options)
+  const frontends = frontendsFor(question, table, route)
   const path = question.kind === 'service' ? question.service : frontends[0]?.service
   const { service, coreProblem } = path === undefined ? {} : await askCore(path, options)
   const answers = await Promise.all(frontends.map((frontend) => frontendAnswer(frontend, options)))
   const routes = answers.flatMap((answer) => answer.routes)
   const differs = answers.some(({ held }) => held && !held.isRight)
-  const works = routes.length > 0 && routes.every(({ outcome }) => outcome === 'endpoint') && !differs
+  const causesOnNode = await causesFor(frontends, answers, options)
+  const isStopped = causesOnNode.some(({ stops }) => stops)
+  const works = routes.length > 0 && routes.every(({ outcome }) => outcome === 'endpoint') && !differs && !isStopped
   return {
     node: nodeName,
     question: questionText(question),
-    answer: `${answerOf(question, answers, service, options)}${differs ? ` ${holderText(options.heldBy)} does not hold what it should.` : ''}`,
+    answer: [
+      answerOf(question, answers, service, options, route),
+      ...(differs ? [`${holderText(options.heldBy)} does not hold what it should.`] : []),
+      ...(isStopped ? ['But this node stops the packets.'] : []),
+    ].join(' '),
     works,
     frontends: answers,
-    problems: path === undefined ? [] : table.problemsOf(path),
+    ...(route && frontends.length === 0 ? { outcome: route.outcome } : {}),
+    problems: path === undefined ? [] : table.problemsOf(path).map(({ sentence }) => sentence),
+    ...(causesOnNode.length > 0 ? { causesOnNode } : {}),
     ...(service ? { service } : {}),
     ...(coreProblem === undefined ? {} : { coreProblem }),
   }
+}
+
+/** Only where some connection would reach an endpoint: otherwise there is a better reason. */
+async function causesFor(
+  frontends: readonly Frontend[],
+  answers: readonly FrontendAnswer[],
+  { nodeCauses, client, features = allFeatures }: ExplainOptions,
+): Promise<readonly NodeCause[]> {
+  const reached = frontends.filter((_, index) => answers[index]?.routes.some(({ outcome }) => outcome === 'endpoint'))
+  if (!nodeCauses || reached.length === 0) return []
+  return await nodeCauses({
+    families: families.filter((family) => reached.some((frontend) => frontend.family === family)),
+    // A process that carries the bytes itself keeps no source address.
+    isForwarded: client?.kind !== 'node' && features.keepsSourceAddress,
+    leavesNode: reached.some(({ inside, outside }) =>
+      [inside, outside].some(({ endpoints }) => endpoints.some(({ isLocal }) => !isLocal)),
+    ),
+  })
 }
 
 /** A core that cannot be asked takes the reasons away, not the answer. */
@@ -68,7 +113,14 @@ async function askCore(
   }
 }
 
-function frontendsFor(question: Question, table: FrontendTable): readonly Frontend[] {
+/** Where a connection to an address goes. Undefined if the question is not about one. */
+function routeTo(question: Question, { table, client = { kind: 'pod' }, ...rest }: ExplainOptions): Route | undefined {
+  if (question.kind !== 'address') return undefined
+  const { ip, port = 0, protocol = 'tcp' } = question
+  return routeOf(table, { client, to: ip, port, protocol }, rest)
+}
+
+function frontendsFor(question: Question, table: FrontendTable, route: Route | undefined): readonly Frontend[] {
   switch (question.kind) {
     case 'service':
       return table.wantedBy(question.service).filter((frontend) => table.get(frontend.id) === frontend)
@@ -77,25 +129,20 @@ function frontendsFor(question: Question, table: FrontendTable): readonly Fronte
         ({ kind, port, protocol }) =>
           kind === 'nodePort' && port === question.port && (question.protocol ?? protocol) === protocol,
       )
-    case 'address': {
-      const on = [...table.all()].filter(({ address }) => address === question.ip)
-      return on.filter(
-        ({ port, protocol }) =>
-          protocol === 'any' ||
-          ((question.port ?? port) === port && (question.protocol ?? (question.port ? 'tcp' : protocol)) === protocol),
-      )
-    }
+    case 'address':
+      if (question.port !== undefined) return route?.frontend ? [route.frontend] : []
+      return [...table.all()].filter(({ address }) => address === question.ip)
   }
 }
 
 async function frontendAnswer(frontend: Frontend, options: ExplainOptions): Promise<FrontendAnswer> {
-  const { table, client, held, heldBy, flows } = options
+  const { client, held, heldBy, flows, features } = options
   const clients = client ? [client] : clientsOf(frontend)
-  const { id, kind, service, portName } = frontend
+  const { id, kind, protocol, service, portName } = frontend
   return {
-    ...{ id, service, portName },
+    ...{ id, protocol, service, portName },
     kind: kindTexts[kind],
-    routes: clients.map((each) => routeAnswer(routeThrough(frontend, { client: each }), each, table)),
+    routes: clients.map((each) => routeAnswer(routeThrough(frontend, { client: each }, features), each, options)),
     notes: notesOn(frontend),
     ...(held ? { held: heldAnswer(frontend, await held(frontend), heldBy) } : {}),
     ...given('flows', await flows?.(frontend)),
@@ -116,26 +163,32 @@ const kindTexts: Readonly<Record<FrontendKind, string>> = {
 const clientsOf = ({ kind }: Frontend): Client[] =>
   kind === 'clusterIP' ? [{ kind: 'pod' }] : [{ kind: 'pod' }, { kind: 'outside' }]
 
-function routeAnswer(route: Route, client: Client, { node }: FrontendTable): RouteAnswer {
+function routeAnswer(
+  route: Route,
+  client: Client,
+  { table: { node }, features = allFeatures }: ExplainOptions,
+): RouteAnswer {
   const { frontend, endpoints, outcome } = route
   const from = client.ip ?? clientTexts[client.kind]
   if (!frontend || outcome !== 'endpoint') {
     return { from, outcome, endpoints: [], sentence: failureOf(route, from) }
   }
-  const masqueraded = endpoints.filter((endpoint) => isMasqueraded(frontend, client, endpoint, node)).length
-  const sees =
-    masqueraded === endpoints.length
-      ? "the node's address"
-      : masqueraded === 0
-        ? "the client's address"
-        : "the client's address, or the node's if it is the client itself"
+  const masqueraded = endpoints.filter((endpoint) => isMasqueraded(frontend, client, endpoint, node, features)).length
+  const endpointSees = masqueraded === endpoints.length ? 'node' : masqueraded === 0 ? 'client' : 'either'
   const among = endpoints.length === 1 ? 'its only endpoint' : `one of ${endpoints.length} endpoints at random`
   return {
     from,
     outcome,
+    endpointSees,
     endpoints: endpoints.map(endpointKey),
-    sentence: `A connection from ${from} goes to ${among}. The endpoint sees ${sees}.`,
+    sentence: `A connection from ${from} goes to ${among}. The endpoint sees ${seenTexts[endpointSees]}.`,
   }
+}
+
+const seenTexts: Readonly<Record<NonNullable<RouteAnswer['endpointSees']>, string>> = {
+  client: "the client's address",
+  node: "the node's address",
+  either: "the client's address, or the node's if it is the client itself",
 }
 
 const clientTexts: Readonly<Record<Client['kind'], string>> = {
@@ -145,15 +198,25 @@ const clientTexts: Readonly<Record<Client['kind'], string>> = {
 }
 
 function failureOf({ why, outcome, frontend }: Route, from: string): string {
-  const becomes = `A connection from ${from} is ${outcome}`
+  const becomes = `A connection from ${from} is ${outcomeTexts[outcome]}`
   switch (why) {
     case 'no-local-endpoints':
       return `${becomes}: the traffic policy is Local, and no endpoint on this node serves it.`
     case 'source-not-allowed':
       return `${becomes}: loadBalancerSourceRanges allow only ${(frontend?.allowedSources ?? []).map(({ text }) => text).join(', ')}.`
+    case 'not-supported':
+      return `${becomes}: this data plane does not serve ${frontend?.protocol === 'any' ? 'whole addresses' : frontend?.protocol.toUpperCase()}.`
     default:
       return `${becomes}: no endpoint serves it.`
   }
+}
+
+const outcomeTexts: Readonly<Record<Route['outcome'], string>> = {
+  endpoint: 'served',
+  refused: 'refused',
+  dropped: 'dropped',
+  reset: 'accepted and then reset',
+  passed: 'left alone and routed on',
 }
 
 function notesOn({ sessionAffinitySeconds, allowedSources, draining }: Frontend): string[] {
@@ -180,8 +243,9 @@ function answerOf(
   answers: readonly FrontendAnswer[],
   service: ServiceAnswer | undefined,
   options: ExplainOptions,
+  route: Route | undefined,
 ): string {
-  if (answers.length === 0) return whyNothing(question, service, options)
+  if (answers.length === 0) return whyNothing(question, service, options, route)
   const routes = answers.flatMap(({ routes }) => routes)
   const failing = routes.filter(({ outcome }) => outcome !== 'endpoint')
   const name = answers[0]?.service as string
@@ -204,8 +268,12 @@ function whyNoEndpoint(endpoints: readonly EndpointAnswer[]): string {
 }
 
 /** Why no frontend matches. */
-function whyNothing(question: Question, service: ServiceAnswer | undefined, options: ExplainOptions): string {
-  const { table, client = { kind: 'pod' }, ownAddresses } = options
+function whyNothing(
+  question: Question,
+  service: ServiceAnswer | undefined,
+  { table }: ExplainOptions,
+  route: Route | undefined,
+): string {
   switch (question.kind) {
     case 'service': {
       if (!service) return `This node has no Service ${question.service}.`
@@ -221,23 +289,21 @@ function whyNothing(question: Question, service: ServiceAnswer | undefined, opti
     }
     case 'address': {
       const { ip, port = 0, protocol = 'tcp' } = question
-      const route = routeOf(table, { client, to: ip, port, protocol }, ownAddresses)
-      return whyNoService(route, { to: ip, port, protocol }, table)
+      return route ? whyNoService(route, { to: ip, port, protocol }, table) : ''
     }
   }
 }
 
-function whyNoService({ why, frontend }: Route, to: Omit<Connection, 'client'>, table: FrontendTable): string {
-  const where = `${hostPort(to.to, to.port)}/${to.protocol}`
+function whyNoService({ why, outcome }: Route, to: Omit<Connection, 'client'>, table: FrontendTable): string {
   const { node } = table
   switch (why) {
     case 'no-such-port': {
       const on = [...table.all()].filter(({ address }) => address === to.to)
       const ports = on.map(({ port, protocol }) => `${port}/${protocol}`).join(', ')
-      return `${to.to} is the cluster IP of ${on[0]?.service}, which has no port ${to.port}/${to.protocol}. It has ${ports}. Connections to other ports are refused.`
+      return `${to.to} is the cluster IP of ${on[0]?.service}, which has no port ${to.port}/${to.protocol}. It has ${ports}. Connections to other ports are ${outcomeTexts[outcome]}.`
     }
     case 'unallocated':
-      return `No Service has ${to.to}, which is in a range of cluster IPs. Connections to it are dropped.`
+      return `No Service has ${to.to}, which is in a range of cluster IPs. Connections to it are ${outcomeTexts[outcome]}.`
     case 'not-a-node-port-address':
       return `${to.port}/${to.protocol} is a node port, but not on ${to.to}. Node ports are open on ${Object.values(
         node.nodePortCidrs,
@@ -246,7 +312,7 @@ function whyNoService({ why, frontend }: Route, to: Omit<Connection, 'client'>, 
         .map(({ text }) => text)
         .join(', ')}.`
     default:
-      return frontend ? '' : `No Service has ${where}. kpng leaves such packets alone.`
+      return `No Service has ${to.port === 0 ? to.to : `${hostPort(to.to, to.port)}/${to.protocol}`}. kpng leaves such packets alone.`
   }
 }
 

@@ -1,12 +1,22 @@
-import { type EndpointAnswer, type Explanation, endpointReasons, type FrontendAnswer, hostPort } from '@kpng/api'
+import {
+  type EndpointAnswer,
+  type Explanation,
+  endpointReasons,
+  type FrontendAnswer,
+  hostPort,
+  type NodeCause,
+  type ProbeAnswer,
+} from '@kpng/api'
 import { holderText } from './held-answer.js'
 
 /** An explanation for people: the answer first, then each address of the Service, then each endpoint. */
 export function explanationText(explanation: Explanation): string {
-  const { question, node, answer, frontends, problems, service, coreProblem } = explanation
+  const { question, node, answer, frontends, problems, service, coreProblem, causesOnNode, probes } = explanation
   const parts = [
     [`${question} on node ${node}`, answer],
     ...frontends.map(frontendLines),
+    ...(causesOnNode ? [['On this node', ...causesOnNode.flatMap(causeLines)]] : []),
+    ...(probes ? [probeLines(probes, explanation.probesLeftOut)] : []),
     ...(problems.length > 0 ? [['Not served', ...problems.map(indented)]] : []),
     ...(service?.causes && service.causes.length > 0 ? [['In Kubernetes', ...service.causes.map(indented)]] : []),
     ...(coreProblem === undefined ? [] : [['Not known', indented(coreProblem)]]),
@@ -16,6 +26,18 @@ export function explanationText(explanation: Explanation): string {
 }
 
 const indented = (text: string): string => `  ${text}`
+
+const causeLines = ({ stops, what, why, command }: NodeCause): string[] => [
+  `  ${stops ? '✗' : '?'} ${what} ${why}`,
+  ...(command === undefined ? [] : [`    ${command}`]),
+]
+
+const probeLines = (probes: readonly ProbeAnswer[], leftOut = 0): string[] => [
+  'TCP connections from this machine',
+  ...probes.map(({ result, sentence }) => `  ${result === 'connected' ? '✓' : '✗'} ${sentence}`),
+  ...(probes.length === 0 ? ['  There is no endpoint to connect to over TCP.'] : []),
+  ...(leftOut > 0 ? [`  ${leftOut} more were not tried.`] : []),
+]
 
 function frontendLines({ id, kind, portName, routes, notes, held, flows }: FrontendAnswer): string[] {
   return [
@@ -72,12 +94,14 @@ function useOf({ reason, scopes }: EndpointAnswer): string {
   return scopes.includes('internal') ? 'yes, not for traffic from outside' : 'yes, for pods and this node only'
 }
 
-/** Lines whose fields stand below each other. */
-export function columns(rows: readonly (readonly string[])[]): string[] {
-  // Not by spreading: there may be more rows than a call may have arguments.
-  const widths = (rows[0] ?? []).map((_, column) =>
-    rows.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), 0),
-  )
+/**
+ * Lines whose fields stand below each other.
+ * @param widths at least so wide; it is raised to what these rows need, for rows that come later
+ */
+export function columns(rows: readonly (readonly string[])[], widths: number[] = []): string[] {
+  for (const row of rows) {
+    for (const [column, text] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, text.length)
+  }
   return rows.map((row) =>
     row
       .map((text, column) => text.padEnd(widths[column] ?? 0))

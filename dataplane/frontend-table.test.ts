@@ -110,6 +110,12 @@ describe('addresses that are not safe', () => {
       'default/web: endpoint 127.0.0.1 is not used because it is a loopback address',
       'default/web: endpoint 169.254.169.254 is not used because it is a link-local address',
     ])
+    expect(table.problems.get('default/web')?.map(({ kind }) => kind)).toEqual([
+      'loopback-address',
+      'link-local-address',
+      'loopback-endpoint',
+      'link-local-endpoint',
+    ])
     table.apply(state, change(state, 'web', { ...attack, ports: [tcp(81)] }), machine)
     expect(logged).toHaveLength(4)
   })

@@ -3,6 +3,7 @@ import type { Backend, Changes, NodeView, ServiceEndpoints } from '@kpng/client'
 import { Claims } from './claims.js'
 import { type Frontend, sameFrontend } from './frontend.js'
 import { type Machine, type NodeFacts, nodeFacts, sameFacts, sameForFrontends, unknownNode } from './node.js'
+import type { ServiceProblem } from './port-endpoints.js'
 import { type ServiceFrontends, serviceFrontends } from './service-frontends.js'
 import { type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from './settings.js'
 
@@ -32,7 +33,7 @@ export class FrontendTable {
   /** As of the last `apply`. */
   readonly #services = new Map<string, ServedItem>()
   /** Those that were logged, by Service. */
-  readonly #problems = new Map<string, ReadonlySet<string>>()
+  readonly #problems = new Map<string, readonly ServiceProblem[]>()
   #node: NodeFacts = unknownNode
 
   constructor(options: DataplaneOptions = {}, log: Log = silentLog) {
@@ -72,18 +73,18 @@ export class FrontendTable {
     return this.#services.get(service)?.frontends ?? none
   }
 
-  /** Which parts of a Service are not served, as sentences. */
-  problemsOf(service: string): readonly string[] {
+  /** Which parts of a Service are not served. */
+  problemsOf(service: string): readonly ServiceProblem[] {
     const problems = [...(this.#services.get(service)?.problems ?? none)]
     for (const frontend of this.wantedBy(service)) {
       const owner = this.#claims.owner(frontend.id)
-      if (owner !== frontend) problems.push(conflictOf(frontend, owner))
+      if (owner !== frontend) problems.push({ kind: 'conflict', sentence: conflictOf(frontend, owner) })
     }
     return problems
   }
 
-  /** The Services of which something is not served, and what, as sentences. */
-  get problems(): ReadonlyMap<string, ReadonlySet<string>> {
+  /** The Services of which something is not served, and what. */
+  get problems(): ReadonlyMap<string, readonly ServiceProblem[]> {
     return this.#problems
   }
 
@@ -152,15 +153,15 @@ export class FrontendTable {
   /** Each problem once, and again if it comes back. */
   #logProblems(service: string): void {
     const problems = this.problemsOf(service)
-    const before = this.#problems.get(service)
     if (problems.length === 0) {
-      if (before) this.#problems.delete(service)
+      this.#problems.delete(service)
       return
     }
-    for (const reason of problems) {
-      if (!before?.has(reason)) this.#log.warn('A part of a Service is not served', { service, reason })
+    const before = new Set(this.#problems.get(service)?.map(({ sentence }) => sentence))
+    for (const { sentence: reason } of problems) {
+      if (!before.has(reason)) this.#log.warn('A part of a Service is not served', { service, reason })
     }
-    this.#problems.set(service, new Set(problems))
+    this.#problems.set(service, problems)
   }
 }
 

@@ -13,8 +13,19 @@ export {
 export { type FrontendBackend, type FrontendChange, type FrontendChanges, FrontendTable } from './frontend-table.js'
 export { isInside, type Machine, type NodeFacts, nodeFacts } from './node.js'
 export { nodePortHosts, wildcards } from './node-port-hosts.js'
+export type { ProblemKind, ServiceProblem } from './port-endpoints.js'
 export { parseClient, parseQuestion, type Question, questionText } from './question.js'
-export { type Client, type Connection, clientOf, isMasqueraded, type Route, routeOf, routeThrough } from './route.js'
+export {
+  type Client,
+  type Connection,
+  clientOf,
+  isMasqueraded,
+  type Route,
+  type RouteFeatures,
+  type RouteOptions,
+  routeOf,
+  routeThrough,
+} from './route.js'
 export { type DataplaneOptions, type DataplaneSettings, type DetectLocal, dataplaneSettings } from './settings.js'
 export { type FlowSelection, StaleFlowRemoval, type StaleFlowRemovalOptions } from './stale-flow-removal.js'
 export { allFlowChecks, type Flow, type FlowCheck, flowChecks, staleness } from './stale-flows.js'

@@ -1,10 +1,31 @@
-import { type Family, ipsOf, type localv1, parseIp, unsafeKindOf } from '@kpng/api'
+import { type Family, ipsOf, type localv1, parseIp, type UnsafeKind, unsafeKindOf } from '@kpng/api'
 import { endpointsOfPort, type PortEndpoint, type Scopes, type ServiceEndpoints, scopesOf } from '@kpng/client'
 import { type Audience, endpointKey, type FrontendEndpoint } from './frontend.js'
 import type { NodeFacts } from './node.js'
 
+/** What kind of thing is not served. Programs decide by it: the sentences are for people. */
+export type ProblemKind =
+  /** Another Service owns the address and port. */
+  | 'conflict'
+  /** An endpoint that must not be used, such as `loopback-endpoint`. */
+  | `${UnsafeKind}-endpoint`
+  /** An external or load-balancer IP that must not be served, such as `loopback-address`. */
+  | `${UnsafeKind}-address`
+  /** An external or load-balancer IP that belongs to this node or to a pod. */
+  | 'protected-address'
+  | 'unusable-address'
+  | 'unusable-port'
+  | 'unusable-source-range'
+
+/** A part of a Service that is not served. */
+export interface ServiceProblem {
+  readonly kind: ProblemKind
+  /** Without the Service's name. */
+  readonly sentence: string
+}
+
 /** Told what of a Service cannot be served, and why. The rest of the Service is served. */
-export type Report = (problem: string) => void
+export type Report = (kind: ProblemKind, sentence: string) => void
 
 /** Who serves one port of a Service in one family, for each kind of traffic. */
 export interface PortEndpoints {
@@ -42,7 +63,7 @@ export function portEndpoints(
       const ip = parseIp(text)
       const kind = ip && unsafeKindOf(ip.text)
       const unsafe = kind === 'loopback' && allowLoopback ? undefined : kind
-      if (unsafe) report(`endpoint ${text} is not used because it is a ${unsafe} address`)
+      if (unsafe) report(`${unsafe}-endpoint`, `endpoint ${text} is not used because it is a ${unsafe} address`)
       if (ip?.family !== family || unsafe) continue
       const isLocal = serving.endpoint.local || node.onNode.has(ip.text)
       found.add({ ip: ip.text, port: serving.port, isLocal }, serving.scopes)

@@ -1,5 +1,5 @@
 import { CidrSet, type Family, familyOf, isLoopback } from '@kpng/api'
-import type { FrontendAddress, Protocol } from '@kpng/client'
+import type { BackendFeatures, FrontendAddress, Protocol } from '@kpng/client'
 import { type Frontend, type FrontendEndpoint, frontendId } from './frontend.js'
 import type { FrontendTable } from './frontend-table.js'
 import type { NodeFacts } from './node.js'
@@ -26,8 +26,11 @@ export interface Connection {
 
 /** What happens to a new connection on this node, and the decision that led to it. */
 export interface Route {
-  /** `endpoint`: it goes to one of `endpoints`. `passed`: kpng leaves it alone, and it is routed like any other packet. */
-  readonly outcome: 'endpoint' | 'refused' | 'dropped' | 'passed'
+  /**
+   * `endpoint`: it goes to one of `endpoints`. `reset`: it is accepted and then reset. `passed`: kpng leaves it alone, and it is routed
+   * like any other packet.
+   */
+  readonly outcome: 'endpoint' | 'refused' | 'dropped' | 'reset' | 'passed'
   /** The decision that led to the outcome. */
   readonly why:
     | 'served'
@@ -44,12 +47,45 @@ export interface Route {
     /** A node port exists, but not on this address of the node. */
     | 'not-a-node-port-address'
     | 'not-a-service'
+    /** A Service has the address and port, but this data plane serves no such kind of address or protocol. */
+    | 'not-supported'
   /** The address and port of a Service that it came to. Missing if it came to none. */
   readonly frontend?: Frontend
   /** Which endpoints of the frontend count: those for clients inside the cluster, or those for everybody else. */
   readonly audience?: 'inside' | 'outside'
   /** Each is chosen with the same probability, unless session affinity remembers the client. */
   readonly endpoints: readonly FrontendEndpoint[]
+}
+
+/** What of a data plane decides where connections go. A backend's `features()` say it. */
+export type RouteFeatures = Pick<
+  BackendFeatures,
+  | 'kinds'
+  | 'protocols'
+  | 'sourceRanges'
+  | 'wholeAddresses'
+  | 'keepsSourceAddress'
+  | 'localhostNodePorts'
+  | 'guardsClusterIps'
+  | 'drops'
+>
+
+/** A data plane that does everything as kube-proxy's nftables mode does. */
+export const allFeatures: RouteFeatures = {
+  kinds: ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort'],
+  protocols: ['tcp', 'udp', 'sctp'],
+  sourceRanges: true,
+  wholeAddresses: true,
+  keepsSourceAddress: true,
+  localhostNodePorts: false,
+}
+
+/** What is known of this machine and its data plane. */
+export interface RouteOptions {
+  /** All addresses of this machine: node ports are served on those alone. Default: those of the Node object. */
+  readonly ownAddresses?: readonly string[] | undefined
+  /** Default: `allFeatures`. */
+  readonly features?: RouteFeatures | undefined
 }
 
 /** What kind of client an address is. Pods that are told by their interface cannot be told by their address: the caller must know. */
@@ -62,38 +98,47 @@ export function clientOf(node: NodeFacts, ip: string): Client {
 /**
  * Where this node sends a new connection. The order of the questions is that of the rules: cluster IPs, other addresses of Services,
  * whole addresses, node ports, the ranges of cluster IPs.
- * @param ownAddresses all addresses of this machine: node ports are served on those alone
  */
 export function routeOf(
   table: FrontendTable,
   connection: Connection,
-  ownAddresses: readonly string[] = table.node.addresses,
+  { ownAddresses = table.node.addresses, features = allFeatures }: RouteOptions = {},
 ): Route {
   const { to, port, protocol } = connection
   const family = familyOf(to)
+  const isGuarded = features.guardsClusterIps ?? true
   const at = (where: Partial<FrontendAddress>) =>
     table.get(frontendId({ kind: 'clusterIP', family, address: to, protocol, port, ...where }))
   const exact = at({})
-  if (exact) return routeThrough(exact, connection)
-  if (isClusterIp(table, to)) return nowhere('refused', 'no-such-port')
+  if (exact) return routeThrough(exact, connection, features)
+  if (isClusterIp(table, to)) return nowhere(isGuarded ? 'refused' : 'passed', 'no-such-port')
   const whole = at({ protocol: 'any', port: 0 })
-  if (whole) return routeThrough(whole, connection)
-  const nodePort = ownAddresses.includes(to) && !isLoopback(to) ? at({ kind: 'nodePort', address: '' }) : undefined
-  if (nodePort && servesNodePorts(table.node, family, to)) return routeThrough(nodePort, connection)
-  if (table.node.serviceCidrs.has(to)) return nowhere('dropped', 'unallocated')
+  if (whole) return routeThrough(whole, connection, features)
+  const isOwn = isLoopback(to) ? hasLoopbackNodePorts(features, family) : ownAddresses.includes(to)
+  const nodePort = isOwn ? at({ kind: 'nodePort', address: '' }) : undefined
+  if (nodePort && servesNodePorts(table.node, family, to)) return routeThrough(nodePort, connection, features)
+  if (table.node.serviceCidrs.has(to)) return nowhere(isGuarded ? 'dropped' : 'passed', 'unallocated')
   return nowhere('passed', nodePort ? 'not-a-node-port-address' : 'not-a-service')
 }
 
 /** What happens to a connection that came to a frontend. */
-export function routeThrough(frontend: Frontend, { client }: Pick<Connection, 'client'>): Route {
+export function routeThrough(
+  frontend: Frontend,
+  { client }: Pick<Connection, 'client'>,
+  features: RouteFeatures = allFeatures,
+): Route {
   const { inside, outside, allowedSources } = frontend
-  if (allowedSources && !isAllowed(client, frontend.address, allowedSources)) {
-    return { ...nowhere('dropped', 'source-not-allowed'), frontend }
+  if (!isSupported(frontend, features)) return { ...nowhere('passed', 'not-supported'), frontend }
+  if (features.sourceRanges && allowedSources && !isAllowed(client, frontend.address, allowedSources)) {
+    return { ...dropped(frontend, client, 'source-not-allowed', features), frontend }
   }
   const audience = client.kind === 'outside' ? 'outside' : 'inside'
   const { endpoints, otherwise } = audience === 'outside' ? outside : inside
   if (endpoints.length > 0) return { outcome: 'endpoint', why: 'served', frontend, audience, endpoints }
-  const none = otherwise === 'drop' ? nowhere('dropped', 'no-local-endpoints') : nowhere('refused', 'no-endpoints')
+  const none =
+    otherwise === 'drop'
+      ? dropped(frontend, client, 'no-local-endpoints', features)
+      : nowhere('refused', 'no-endpoints')
   return { ...none, frontend, audience }
 }
 
@@ -103,7 +148,9 @@ export function isMasqueraded(
   client: Client,
   endpoint: FrontendEndpoint,
   node: NodeFacts,
+  { keepsSourceAddress }: Pick<RouteFeatures, 'keepsSourceAddress'> = allFeatures,
 ): boolean {
+  if (!keepsSourceAddress) return true
   // Otherwise the endpoint would answer itself directly, from an address that it did not ask.
   if (client.ip === endpoint.ip) return true
   switch (masquerade) {
@@ -118,6 +165,28 @@ export function isMasqueraded(
 }
 
 const nowhere = (outcome: Route['outcome'], why: Route['why']): Route => ({ outcome, why, endpoints: [] })
+
+/** What happens to a connection that should be dropped. Only TCP can be reset. */
+function dropped(frontend: Frontend, client: Client, why: Route['why'], { drops = 'always' }: RouteFeatures): Route {
+  const { inside, outside, protocol } = frontend
+  const isServed = inside.endpoints.length > 0 || outside.endpoints.length > 0
+  const isDropped = {
+    always: true,
+    'not-own-sources': client.kind !== 'node' || why !== 'source-not-allowed',
+    unserved: !isServed,
+    never: false,
+  }[drops]
+  if (isDropped) return nowhere('dropped', why)
+  if (!isServed) return nowhere('refused', why)
+  return nowhere(protocol === 'tcp' ? 'reset' : 'dropped', why)
+}
+
+const isSupported = ({ kind, protocol }: Frontend, features: RouteFeatures): boolean =>
+  features.kinds.includes(kind) &&
+  (protocol === 'any' ? features.wholeAddresses : features.protocols.includes(protocol))
+
+const hasLoopbackNodePorts = ({ localhostNodePorts }: RouteFeatures, family: Family): boolean =>
+  typeof localhostNodePorts === 'boolean' ? localhostNodePorts : localhostNodePorts.includes(family)
 
 function isClusterIp(table: FrontendTable, address: string): boolean {
   for (const frontend of table.all()) {

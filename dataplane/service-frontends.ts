@@ -13,15 +13,15 @@ import {
 import { type FrontendAddress, type FrontendKind, protocolOf, type ServiceEndpoints } from '@kpng/client'
 import { type Frontend, frontendId } from './frontend.js'
 import { isInside, type NodeFacts } from './node.js'
-import { isPort, type PortEndpoints, portEndpoints, type Report } from './port-endpoints.js'
+import { isPort, type PortEndpoints, portEndpoints, type Report, type ServiceProblem } from './port-endpoints.js'
 import type { DataplaneSettings } from './settings.js'
 
 /** What a Service asks for on this node. Another Service may own some of its addresses: see claims.ts. */
 export interface ServiceFrontends {
   /** Each address, protocol and port once. */
   readonly frontends: readonly Frontend[]
-  /** What cannot be served, as sentences without the Service's name. */
-  readonly problems: readonly string[]
+  /** What cannot be served. */
+  readonly problems: readonly ServiceProblem[]
 }
 
 /** @param path `namespace/name` */
@@ -31,11 +31,13 @@ export function serviceFrontends(
   node: NodeFacts,
   settings: DataplaneSettings,
 ): ServiceFrontends {
-  const problems = new Set<string>()
-  const builder = new Builder(path, item, node, settings, (problem) => problems.add(problem))
+  // A problem may be met at each port.
+  const problems = new Map<string, ServiceProblem>()
+  const report: Report = (kind, sentence) => problems.set(sentence, { kind, sentence })
+  const builder = new Builder(path, item, node, settings, report)
   if (item.service.mapIp) builder.addWholeAddresses()
   else for (const port of item.service.ports) builder.addPort(port)
-  return { frontends: [...builder.frontends.values()], problems: [...problems] }
+  return { frontends: [...builder.frontends.values()], problems: [...problems.values()] }
 }
 
 /** Collects the frontends of one Service. If two have the same id (two ports with one number, an IP listed twice), the first counts. */
@@ -69,7 +71,7 @@ class Builder {
   addPort(port: localv1.PortMapping): void {
     const protocol = protocolOf(port)
     if (!protocol || !isPort(port.port)) {
-      this.#report(`port "${port.name}" has no usable protocol or number`)
+      this.#report('unusable-port', `port "${port.name}" has no usable protocol or number`)
       return
     }
     for (const family of this.#node.families) {
@@ -131,7 +133,7 @@ class Builder {
     const add = (kind: FrontendKind, set: localv1.IPSet | undefined) => {
       for (const text of ipsOf(set, family)) {
         const ip = parseIp(text)
-        if (ip?.family !== family) this.#report(`"${text}" is not an ${family} address`)
+        if (ip?.family !== family) this.#report('unusable-address', `"${text}" is not an ${family} address`)
         else if (!found.has(ip.text) && (kind === 'clusterIP' || this.#mayServe(ip.text))) found.set(ip.text, kind)
       }
     }
@@ -145,11 +147,11 @@ class Builder {
   #mayServe(ip: string): boolean {
     const unsafe = unsafeKindOf(ip)
     if (unsafe && !(unsafe === 'loopback' && this.#settings.allowLoopback)) {
-      this.#report(`address ${ip} is not served because it is a ${unsafe} address`)
+      this.#report(`${unsafe}-address`, `address ${ip} is not served because it is a ${unsafe} address`)
       return false
     }
     if (this.#settings.protectNodeAndPodIps && isInside(this.#node, ip)) {
-      this.#report(`address ${ip} is not served because it belongs to this node or to a pod`)
+      this.#report('protected-address', `address ${ip} is not served because it belongs to this node or to a pod`)
       return false
     }
     return true
@@ -171,7 +173,7 @@ class Builder {
       if (sourceRanges.length === 0) isRestricted = true
       for (const text of sourceRanges) {
         const cidr = parseCidr(text)
-        if (!cidr) this.#report(`source range "${text}" is not a CIDR and allows nobody`)
+        if (!cidr) this.#report('unusable-source-range', `source range "${text}" is not a CIDR and allows nobody`)
         if (!cidr || cidr.family === family) isRestricted = true
         if (cidr?.family === family) cidrs.push(cidr)
       }

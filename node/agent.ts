@@ -130,6 +130,11 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   })
   const agentApi = agentApiHandler({
     ...{ nodeName, version, mode, activity, frontends, source },
+    nodeCauses: async (traffic) => {
+      // Read when somebody asks: the checks are not needed to serve.
+      const { nodeCauses, readTraffic } = await import('./doctor/index.js')
+      return nodeCauses(traffic, await readTraffic())
+    },
     ...(backend ? { backend } : {}),
     ...(askCore ? { serviceAnswer: askCore } : {}),
     ...(readings?.skippedObjects ? { skippedObjects: readings.skippedObjects } : {}),

@@ -149,7 +149,9 @@ class IptablesBackend implements FrontendBackend {
       sourceRanges: true,
       wholeAddresses: true,
       keepsSourceAddress: true,
-      localhostNodePorts: this.#settings.localhostNodePorts,
+      // The kernel does not route ::1.
+      localhostNodePorts: this.#settings.localhostNodePorts ? ['IPv4'] : false,
+      guardsClusterIps: false,
       counters: false,
       directServerReturn: false,
     }

@@ -113,6 +113,8 @@ class Proxier implements UserspaceBackend {
       wholeAddresses: false,
       keepsSourceAddress: false,
       localhostNodePorts: true,
+      guardsClusterIps: false,
+      drops: dropsOf(this.#settings.capture),
       counters: true,
       directServerReturn: false,
     }
@@ -199,6 +201,12 @@ class Proxier implements UserspaceBackend {
     this.#last = turn.catch(() => {})
     return turn
   }
+}
+
+/** Only the rules of nftables know who asks before the process has accepted the connection. */
+function dropsOf({ name, listensOnPortals }: Settings['capture']): Required<BackendFeatures>['drops'] {
+  if (name === 'nft') return 'not-own-sources'
+  return listensOnPortals ? 'never' : 'unserved'
 }
 
 /** Waits for something, but not longer. */

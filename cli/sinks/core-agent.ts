@@ -33,6 +33,7 @@ export async function openCoreSocket(flags: Flags, store: Store, counters: ApiCo
     ...given('skippedObjects', state && (() => state.skips.total)),
     endpointCounts: () =>
       new Map(store.entries().flatMap(({ service, path, sources }) => (service ? [[path, countIn(sources)]] : []))),
+    nodes: () => store.nodes.values(),
     viewOf: (node) => viewAsCore(store, node),
     explain: (query) => explainAsCore(query, store, flags, context),
   })

@@ -2,7 +2,7 @@ import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { AgentStatus, Explanation, FrontendRow, ServiceRow, SyncAnswer } from '@kpng/api'
+import type { AgentStatus, Explanation, FrontendRow, NodeRow, ServiceRow, SyncAnswer } from '@kpng/api'
 import type { Backend, Changes, NodeView } from '@kpng/client'
 import { FrontendTable } from '@kpng/dataplane'
 import type { Flow } from '@kpng/linux'
@@ -116,6 +116,38 @@ test('explain asks the core, and reads back what the data plane holds', async ()
   const answer = await ask<Explanation>('/v1/explain?what=web')
   expect(answer.service?.causes).toEqual(['from the core'])
   expect(answer.frontends[0]?.held?.differences).toEqual(['The data plane lacks 10.244.2.7:8080.'])
+})
+
+test('a node lists itself', async () => {
+  const { ask, view } = await started({ nodeName: 'node-a' })
+  const known = await ask<{ nodes: NodeRow[] }>('/v1/nodes')
+  expect(known.nodes).toEqual([
+    { name: 'node-a', addresses: [...(view.node?.addresses ?? [])], zone: '', podCidrs: [], isLocal: true },
+  ])
+})
+
+test('explain says what this backend does, and what on the node stops the packets', async () => {
+  const features = {
+    ...{ kinds: ['clusterIP', 'nodePort'], protocols: ['tcp'], sourceRanges: true, wholeAddresses: false },
+    ...{ keepsSourceAddress: false, localhostNodePorts: false, guardsClusterIps: false },
+  }
+  const asked: unknown[] = []
+  const { ask } = await started({
+    backend: { features: () => features } as unknown as Backend,
+    nodeCauses: async (traffic) => {
+      asked.push(traffic)
+      return [{ stops: true, what: 'The table is full.', why: 'Nothing gets through.' }]
+    },
+  })
+  const { works, answer, causesOnNode, frontends } = await ask<Explanation>('/v1/explain?what=web')
+  expect(asked).toEqual([{ families: ['IPv4'], isForwarded: false, leavesNode: true }])
+  expect({ works, answer }).toEqual({
+    works: false,
+    answer: 'default/web is served on this node. But this node stops the packets.',
+  })
+  expect(causesOnNode).toHaveLength(1)
+  expect(frontends[0]?.routes[0]?.endpointSees).toBe('node')
+  expect(await ask<Explanation>('/v1/explain?what=10.96.0.10:81')).toMatchObject({ outcome: 'passed', works: false })
 })
 
 test.each([

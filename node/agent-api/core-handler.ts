@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AgentStatus, Explanation, SourceStatusAnswer } from '@kpng/api'
+import type { AgentStatus, Explanation, globalv1, SourceStatusAnswer } from '@kpng/api'
 import type { NodeView } from '@kpng/client'
 import type { FrontendTable } from '@kpng/dataplane'
 import { sendJson } from '../server/respond.js'
 import { answering } from './handler.js'
-import { endpointRows, frontendRows, serviceRows } from './rows.js'
+import { endpointRows, frontendRows, nodeRow, serviceRows } from './rows.js'
 
 export interface CoreApiOptions {
   readonly version: string
@@ -19,6 +19,8 @@ export interface CoreApiOptions {
   readonly skippedObjects?: () => number
   /** Services and endpoints of the whole cluster, the endpoints by Service. */
   readonly endpointCounts: () => ReadonlyMap<string, number>
+  /** Every node that the source knows. */
+  readonly nodes: () => Iterable<globalv1.Node>
   /** What a node serves. Empty: a node that nobody knows. */
   readonly viewOf: (nodeName: string) => Promise<{ readonly view: NodeView; readonly frontends: FrontendTable }>
   /** The answer to /v1/explain. */
@@ -49,6 +51,8 @@ export function coreApiHandler(options: CoreApiOptions): (request: IncomingMessa
         return sendJson(response, 200, { endpoints: endpointRows((await options.viewOf(node)).view, namespace) })
       case '/v1/frontends':
         return sendJson(response, 200, { frontends: frontendRows((await options.viewOf(node)).frontends, namespace) })
+      case '/v1/nodes':
+        return sendJson(response, 200, { nodes: [...options.nodes()].map((each) => nodeRow(each, options.nodeName)) })
       case '/v1/explain':
         return sendJson(response, 200, await options.explain(searchParams))
       default:

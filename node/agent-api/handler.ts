@@ -4,15 +4,17 @@ import {
   type Explanation,
   KpngError,
   messageOf,
+  type NodeRow,
   type ServiceAnswer,
   type SourceStatusAnswer,
 } from '@kpng/api'
 import type { Backend, NodeView } from '@kpng/client'
-import { clientOf, explain, type FrontendTable, parseClient, parseQuestion } from '@kpng/dataplane'
+import { clientOf, type ExplainOptions, explain, type FrontendTable, parseClient, parseQuestion } from '@kpng/dataplane'
+import { reachableAddresses } from '@kpng/linux'
 import { sendJson } from '../server/respond.js'
 import type { Activity } from './activity.js'
 import { flowsOf } from './flows.js'
-import { endpointRows, frontendRows, serviceRows } from './rows.js'
+import { endpointRows, frontendRows, nodeRow, serviceRows } from './rows.js'
 import { streamEvents } from './stream.js'
 
 export interface AgentApiOptions {
@@ -26,6 +28,8 @@ export interface AgentApiOptions {
   /** How up to date the source is; undefined if it watches nothing. */
   readonly source?: () => SourceStatusAnswer | undefined
   readonly skippedObjects?: () => number
+  /** What on this node stops connections to Services. Default: nobody looks. */
+  readonly nodeCauses?: ExplainOptions['nodeCauses']
   /** What the core says about a Service. Default: it cannot be asked. */
   readonly serviceAnswer?: (service: string) => Promise<ServiceAnswer | undefined>
 }
@@ -69,6 +73,8 @@ async function answer(options: AgentApiOptions, url: URL, response: ServerRespon
       return sendJson(response, 200, { endpoints: endpointRows(view, namespace) })
     case '/v1/frontends':
       return sendJson(response, 200, { frontends: frontendRows(frontends, namespace) })
+    case '/v1/nodes':
+      return sendJson(response, 200, { nodes: [ownNode(options)] })
     case '/v1/changes':
       return sendJson(response, 200, { changes: activity.syncs })
     case '/v1/explain':
@@ -82,6 +88,13 @@ async function answer(options: AgentApiOptions, url: URL, response: ServerRespon
 
 const nothing: NodeView = { nodeName: '', node: undefined, services: new Map(), serviceCidrs: new Map() }
 
+/** A node without a Node object has the addresses of its interfaces. */
+function ownNode({ activity, frontends, nodeName }: AgentApiOptions): NodeRow {
+  const node = activity.view?.node
+  if (node) return nodeRow(node, nodeName)
+  return { name: nodeName, addresses: frontends.node.addresses, zone: '', podCidrs: [], isLocal: true }
+}
+
 function explanation(options: AgentApiOptions, query: URLSearchParams): Promise<Explanation> {
   const { frontends: table, nodeName, backend, serviceAnswer = async () => undefined } = options
   const what = query.get('what')
@@ -94,11 +107,14 @@ function explanation(options: AgentApiOptions, query: URLSearchParams): Promise<
     )
   }
   const from = query.get('from')
+  const features = backend?.features?.()
   return explain(parseQuestion(what, query.get('namespace') ?? 'default'), {
-    ...{ table, nodeName, serviceAnswer },
+    ...{ table, nodeName, serviceAnswer, features },
+    ownAddresses: [...table.node.addresses, ...reachableAddresses()],
+    ...(options.nodeCauses ? { nodeCauses: options.nodeCauses } : {}),
     client: from ? parseClient(from, (ip) => clientOf(table.node, ip)) : undefined,
     // A process that carries the traffic itself has no flows in conntrack that lead to endpoints.
-    ...(backend?.features?.().keepsSourceAddress ? { flows: flowsOf } : {}),
+    ...(features?.keepsSourceAddress ? { flows: flowsOf } : {}),
     ...(backend?.held ? { held: (frontend) => backend.held?.(frontend) ?? Promise.resolve(undefined) } : {}),
   })
 }
@@ -113,7 +129,7 @@ function statusOf(options: AgentApiOptions): AgentStatus {
   const report = source?.()
   const lastSync = activity.syncs.at(-1)
   const problems = [...frontends.problems].flatMap(([service, found]) =>
-    [...found].map((problem) => ({ service, problem })),
+    found.map(({ kind, sentence }) => ({ service, kind, problem: sentence })),
   )
   let endpoints = 0
   for (const item of services.values()) endpoints += item.endpoints.length

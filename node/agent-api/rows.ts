@@ -1,4 +1,12 @@
-import { type EndpointRow, type FrontendRow, ipsOf, localv1, type ServiceRow } from '@kpng/api'
+import {
+  type EndpointRow,
+  type FrontendRow,
+  type globalv1,
+  ipsOf,
+  localv1,
+  type NodeRow,
+  type ServiceRow,
+} from '@kpng/api'
 import type { NodeView, ServiceEndpoints } from '@kpng/client'
 import { endpointKey, type FrontendTable } from '@kpng/dataplane'
 
@@ -20,7 +28,7 @@ export function serviceRow(path: string, { service, endpoints }: ServiceEndpoint
     internalTrafficPolicy: service.internalTrafficToLocal ? 'Local' : 'Cluster',
     externalTrafficPolicy: service.externalTrafficToLocal ? 'Local' : 'Cluster',
     sessionAffinity: service.sessionAffinity.case !== undefined,
-    problems: table.problemsOf(path),
+    problems: table.problemsOf(path).map(({ sentence }) => sentence),
   }
 }
 
@@ -47,6 +55,14 @@ export function frontendRows(table: FrontendTable, namespace?: string): Frontend
   }
   return rows
 }
+
+export const nodeRow = ({ name, addresses, topology, podCidrs }: globalv1.Node, localName: string): NodeRow => ({
+  name,
+  addresses,
+  zone: topology?.zone ?? '',
+  podCidrs,
+  isLocal: name === localName,
+})
 
 const itemsIn = ({ services }: NodeView, namespace: string | undefined): [string, ServiceEndpoints][] =>
   [...services]

@@ -1,3 +1,4 @@
+import type { ServiceProblem } from '@kpng/dataplane'
 import { describe, expect, test } from 'vitest'
 import {
   awaitingLoadBalancer,
@@ -103,17 +104,21 @@ describe('Services', () => {
   })
 
   test('conflicts are apart from other parts that are not served', () => {
-    const notServed = new Map([
-      ['a/web', ['192.0.2.1:80/tcp belongs to Service a/first', 'endpoint 127.0.0.1 is on loopback']],
-      ['a/thief', ['10.96.0.1:443/tcp is a cluster IP of another Service']],
+    const conflict = (sentence: string): ServiceProblem => ({ kind: 'conflict', sentence })
+    const notServed = new Map<string, ServiceProblem[]>([
+      [
+        'a/web',
+        [
+          conflict('192.0.2.1:80/tcp belongs to Service a/first'),
+          { kind: 'loopback-endpoint', sentence: 'endpoint 127.0.0.1 is on loopback' },
+        ],
+      ],
+      ['a/thief', [conflict('10.96.0.1:443/tcp is taken')]],
     ])
     expect(claims({ notServed })).toMatchObject([
       {
         level: 'problem',
-        examples: [
-          'a/web: 192.0.2.1:80/tcp belongs to Service a/first',
-          'a/thief: 10.96.0.1:443/tcp is a cluster IP of another Service',
-        ],
+        examples: ['a/web: 192.0.2.1:80/tcp belongs to Service a/first', 'a/thief: 10.96.0.1:443/tcp is taken'],
       },
     ])
     expect(servedInPart({ notServed })).toMatchObject([{ examples: ['a/web: endpoint 127.0.0.1 is on loopback'] }])

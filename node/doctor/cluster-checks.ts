@@ -1,3 +1,4 @@
+import type { ServiceProblem } from '@kpng/dataplane'
 import type { ClusterFacts } from './cluster-facts.js'
 import { type Check, check, counted, examplesOf, type Finding } from './finding.js'
 import { certificates, clock, rights, server } from './server-checks.js'
@@ -48,8 +49,7 @@ export function slicesWithoutService({
   ]
 }
 
-/** Sentences of the data-plane layer that say who else has an address. */
-const isConflict = (problem: string): boolean => /belongs to Service|cluster IP of another Service/.test(problem)
+const isConflict = ({ kind }: ServiceProblem): boolean => kind === 'conflict'
 
 export function claims({ notServed }: Pick<ClusterFacts, 'notServed'>): Finding[] {
   const found = sentences(notServed, isConflict)
@@ -82,8 +82,8 @@ export function servedInPart({ notServed }: Pick<ClusterFacts, 'notServed'>): Fi
   ]
 }
 
-const sentences = (notServed: ClusterFacts['notServed'], isWanted: (problem: string) => boolean): string[] =>
-  [...notServed].flatMap(([path, problems]) => [...problems].filter(isWanted).map((problem) => `${path}: ${problem}`))
+const sentences = (notServed: ClusterFacts['notServed'], isWanted: (problem: ServiceProblem) => boolean): string[] =>
+  [...notServed].flatMap(([path, problems]) => problems.filter(isWanted).map(({ sentence }) => `${path}: ${sentence}`))
 
 export function skippedObjects({ skipped }: Pick<ClusterFacts, 'skipped'>): Finding[] {
   const found = [...skipped].map(([object, reasons]) => `${object}: ${reasons.join(' ')}`)

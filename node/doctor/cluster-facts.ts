@@ -1,3 +1,5 @@
+import type { ServiceProblem } from '@kpng/dataplane'
+
 /** What the checks of a cluster look at. */
 export interface ClusterFacts {
   readonly server: ServerFact
@@ -11,7 +13,7 @@ export interface ClusterFacts {
   /** What kpng leaves out of objects, with the reasons, by `Kind namespace/name`. */
   readonly skipped: ReadonlyMap<string, readonly string[]>
   /** What a node does not serve of a Service, by `namespace/name`. */
-  readonly notServed: ReadonlyMap<string, Iterable<string>>
+  readonly notServed: ReadonlyMap<string, readonly ServiceProblem[]>
 }
 
 export interface ServerFact {

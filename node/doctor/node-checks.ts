@@ -1,5 +1,5 @@
 import { type Check, check, counted, examplesOf, type Finding } from './finding.js'
-import type { NodeFacts } from './node-facts.js'
+import type { NodeFacts, TrafficFacts } from './node-facts.js'
 
 // What a kernel and a process need for Services to work. Every check is a function of plain facts.
 
@@ -143,14 +143,25 @@ export function openFilesLimit({ openFiles: { of, limit } }: Pick<NodeFacts, 'op
   ]
 }
 
+const forwardingCheck = check<TrafficFacts, 'sysctls' | 'addresses'>('forwarding', ['sysctls', 'addresses'], forwarding)
+const reversePathCheck = check<TrafficFacts, 'strictInterfaces'>(
+  'reverse path filter',
+  ['strictInterfaces'],
+  reversePath,
+)
+const conntrackCheck = check<TrafficFacts, 'conntrack'>('connection tracking', ['conntrack'], conntrackTable)
+
+/** What stops packets of Services, whatever the proxy does. */
+export const trafficChecks: readonly Check<TrafficFacts>[] = [forwardingCheck, reversePathCheck, conntrackCheck]
+
 export const kernelChecks: readonly Check<NodeFacts>[] = [
   check('rights', ['hasNetAdmin'], rights),
   check('kernel version', ['kernelRelease'], kernel),
   check('nftables', ['nftProblem'], nftRules),
-  check('forwarding', ['sysctls', 'addresses'], forwarding),
-  check('reverse path filter', ['strictInterfaces'], reversePath),
+  forwardingCheck,
+  reversePathCheck,
   check('bridged traffic', ['sysctls', 'bridges'], bridgedTraffic),
   check('route_localnet', ['sysctls'], routeLocalnet),
-  check('connection tracking', ['conntrack'], conntrackTable),
+  conntrackCheck,
   check('open files', ['openFiles'], openFilesLimit),
 ]

@@ -25,6 +25,9 @@ export interface NodeFacts {
   readonly addresses: readonly string[]
 }
 
+/** What decides whether packets of Services get through. */
+export type TrafficFacts = Pick<NodeFacts, 'sysctls' | 'addresses' | 'strictInterfaces' | 'conntrack'>
+
 export interface ProxyProcess {
   readonly pid: number
   readonly program: 'kube-proxy' | 'kpng'

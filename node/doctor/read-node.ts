@@ -6,7 +6,7 @@ import { hasCapability, interfaceAddresses, sysctlPath } from '@kpng/linux'
 import { findKubeProxyLeftovers } from '../kube-proxy-leftovers/index.js'
 import { type RunProgram, runProgram } from '../kube-proxy-leftovers/program.js'
 import type { Known, Read } from './finding.js'
-import { type NodeFacts, type SavedRules, sysctlsOfInterest } from './node-facts.js'
+import { type NodeFacts, type SavedRules, sysctlsOfInterest, type TrafficFacts } from './node-facts.js'
 import { readAgents, readPorts, readProcesses } from './read-proxies.js'
 
 export interface ReadNodeOptions {
@@ -22,17 +22,9 @@ export interface ReadNodeOptions {
 export async function readNode(options: ReadNodeOptions): Promise<Read<NodeFacts>> {
   const { platform = process.platform } = options
   const run = remembering(options.run ?? runProgram)
-  const notLinux = platform === 'linux' ? undefined : `this is ${platform}, and the check is for Linux`
-  const known = async <T>(read: () => T | Promise<T>): Promise<Known<T>> => {
-    if (notLinux !== undefined) return { unknown: notLinux }
-    try {
-      return { value: await read() }
-    } catch (error) {
-      return { unknown: messageOf(error) }
-    }
-  }
+  const known = knownOn(platform)
   const asRoot = async <T>(read: () => Promise<T>): Promise<Known<T>> =>
-    notLinux === undefined && hasCapability('CAP_NET_ADMIN') === false
+    platform === 'linux' && hasCapability('CAP_NET_ADMIN') === false
       ? { unknown: 'it needs root, or the capability CAP_NET_ADMIN' }
       : known(read)
   const processes = await known(readProcesses)
@@ -41,15 +33,23 @@ export async function readNode(options: ReadNodeOptions): Promise<Read<NodeFacts
     kernelRelease: await known(release),
     nftProblem: await asRoot(async () => (await options.nftProblem()) ?? ''),
     hasNetAdmin: await known(() => hasCapability('CAP_NET_ADMIN') ?? false),
-    sysctls: await known(readSysctls),
-    strictInterfaces: await known(readStrictInterfaces),
+    ...(await readTraffic(platform)),
     bridges: await known(readBridges),
-    conntrack: await known(readConntrack),
     openFiles: await known(() => readOpenFiles('value' in processes ? processes.value : [])),
     ports: await known(readPorts),
     agents: await known(() => readAgents(options.agentSockets)),
     leftovers: await asRoot(() => readLeftovers(run)),
     iptables: await asRoot(() => readIptables(run)),
+  }
+}
+
+/** Reads what decides whether packets of Services get through. It runs no program, and never rejects. */
+export async function readTraffic(platform: NodeJS.Platform = process.platform): Promise<Read<TrafficFacts>> {
+  const known = knownOn(platform)
+  return {
+    sysctls: await known(readSysctls),
+    strictInterfaces: await known(readStrictInterfaces),
+    conntrack: await known(readConntrack),
     addresses: await known(() =>
       interfaceAddresses()
         .filter(({ isInternal, isLinkLocal }) => !isInternal && !isLinkLocal)
@@ -57,6 +57,18 @@ export async function readNode(options: ReadNodeOptions): Promise<Read<NodeFacts
     ),
   }
 }
+
+/** Reads a fact, or says why it is not known. */
+const knownOn =
+  (platform: NodeJS.Platform) =>
+  async <T>(read: () => T | Promise<T>): Promise<Known<T>> => {
+    if (platform !== 'linux') return { unknown: `this is ${platform}, and the check is for Linux` }
+    try {
+      return { value: await read() }
+    } catch (error) {
+      return { unknown: messageOf(error) }
+    }
+  }
 
 /** The same program is asked once: saving large tables takes seconds. */
 function remembering(run: RunProgram): RunProgram {
