@@ -45,6 +45,8 @@ export const podCidr: Readonly<Record<'node-a' | 'node-b', DualAddress>> = {
 export const zoneOf = { 'node-a': 'zone-1', 'node-b': 'zone-2' } as const
 
 export const serviceCidr: DualAddress = { IPv4: '10.96.0.0/16', IPv6: 'fd00:10:96::/112' }
+/** A range for cluster IPs that is added to the cluster. */
+export const addedServiceCidr: DualAddress = { IPv4: '10.97.0.0/24', IPv6: 'fd00:10:97::/112' }
 /** Load-balancer and external IPs are routed to node-a from everywhere, and from there to the gateway. */
 export const loadBalancerCidr: DualAddress = { IPv4: '198.51.100.0/24', IPv6: '2001:db8:100::/64' }
 export const externalCidr: DualAddress = { IPv4: '192.0.2.0/24', IPv6: '2001:db8:2::/64' }

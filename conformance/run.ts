@@ -108,7 +108,7 @@ async function startFeed(lab: Lab, settings: Settings, folder: string, closers: 
 
 /** The gateway answers wherever a cell asks beyond the node, so that what gets past the proxy is seen. */
 async function serveAtGateway(lab: Lab, { cases }: Settings): Promise<void> {
-  const own = [addressOf['node-a'], secondAddress, ownExternalAddress, { IPv4: '127.0.0.1', IPv6: '::1' }]
+  const own = [...Object.values(addressOf), secondAddress, ownExternalAddress, { IPv4: '127.0.0.1', IPv6: '::1' }]
   const notThere = new Set(own.flatMap((address) => Object.values(address)))
   const places = new Map<string, Place>()
   for (const { to } of cases.flatMap(({ steps }) => steps.flatMap(({ cells }) => cells))) {

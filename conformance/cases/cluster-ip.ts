@@ -1,10 +1,9 @@
-import { addressOf, clusterIp, ipsOf } from '../addresses.js'
+import { addedServiceCidr, addressOf, clusterIp, ipsOf } from '../addresses.js'
 import type { Case } from './case.js'
 import { dropped, keepsSource, masqueraded, oneStep, reaches, refused, tcp, udp } from './cells.js'
 import { both, served, service, slices, tcpAndUdp, tcpPort, udpPort } from './objects.js'
 
-/** A cluster IP from a range that was added to the cluster. */
-const addedCidr = { IPv4: '10.97.0.0/24', IPv6: 'fd00:10:97::/112' }
+/** A cluster IP of the range that was added to the cluster. */
 const fromAddedCidr = { IPv4: '10.97.0.10', IPv6: 'fd00:10:97::10' }
 
 export const clusterIpCases: readonly Case[] = [
@@ -27,7 +26,7 @@ export const clusterIpCases: readonly Case[] = [
         apiVersion: 'networking.k8s.io/v1',
         kind: 'ServiceCIDR',
         metadata: { name: 'conformance-added' },
-        spec: { cidrs: ipsOf(addedCidr) },
+        spec: { cidrs: ipsOf(addedServiceCidr) },
       },
       ...served('another-service-cidr', 190, both, {
         ports: [tcpPort(80)],

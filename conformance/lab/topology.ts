@@ -1,6 +1,7 @@
 import { families } from '@kpng/api'
 import { addressLine, type LabPlan, type Link } from '@kpng/linux/testing'
 import {
+  addedServiceCidr,
   addressOf,
   externalCidr,
   type Host,
@@ -76,7 +77,9 @@ function linesOf(host: Host): string[] {
         // Every address of these ranges is the gateway's own: it answers whatever reaches it.
         return [
           way,
-          ...[serviceCidr, loadBalancerCidr, externalCidr].map((cidr) => `route add local ${cidr[family]} dev lo`),
+          ...[serviceCidr, addedServiceCidr, loadBalancerCidr, externalCidr].map(
+            (cidr) => `route add local ${cidr[family]} dev lo`,
+          ),
         ]
       default:
         return [way]

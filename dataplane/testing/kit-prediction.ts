@@ -50,6 +50,7 @@ function featuresOf(backend: { features?(): BackendFeatures }): BackendFeatures 
   throw new Error('The backend does not say what it can do.')
 }
 
+const servers = ['a1', 'a2', 'b1', 'b2'] as const
 const ownAddresses = [addressOf['node-a'], secondAddress, ownExternalAddress].flatMap((each) => Object.values(each))
 
 /** What `explain` says of a cell, in the kit's words. */
@@ -118,6 +119,9 @@ function inKitWords({ frontends, outcome = 'passed' }: Explanation, { to }: Cell
     return { outcome: 'reached', servers: route.endpoints.map((endpoint) => serverAt(endpoint, to.port)), source }
   }
   if (is === 'reset') return { outcome: 'broken' }
+  // What the proxy leaves alone reaches a pod where it is that pod's own address.
+  const pod = servers.find((server) => Object.values(addressOf[server]).includes(to.ip))
+  if (is === 'passed' && pod) return { outcome: 'reached', servers: [`${pod}:${to.port}`], source: 'kept' }
   // What the proxy leaves alone reaches the node itself here, and nothing listens there.
   const isOwn = ownAddresses.includes(to.ip) || isLoopback(to.ip)
   return { outcome: is === 'passed' && isOwn ? 'refused' : (is as 'refused' | 'dropped' | 'passed') }
