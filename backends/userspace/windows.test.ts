@@ -1,17 +1,15 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 // @ts-expect-error: plain JavaScript, as all scripts are
-import { fileOf } from '../../scripts/package/npm-files.js'
-// @ts-expect-error: plain JavaScript, as all scripts are
-import { nodeVersion, targets } from '../../scripts/package/targets.js'
+import { windowsNode } from '../../scripts/testing/windows-node.js'
 import { bundle } from './testing/remote.js'
 
-// On Windows with the Node that runs the tests; elsewhere under wine, with the Node for Windows that executables are made of.
+// On Windows with the Node that runs the tests; elsewhere under wine, with a Node for Windows that wine can run.
 
-let windowsNode = ''
+let node = process.execPath
 
 function missing(): string | undefined {
   if (process.platform === 'win32') return undefined
@@ -20,15 +18,8 @@ function missing(): string | undefined {
   } catch {
     return 'wine is not installed'
   }
-  const cache = new URL('../../node_modules/.cache/kpng-package', import.meta.url).pathname
   try {
-    windowsNode = join(cache, `node-${nodeVersion}-for-wine.exe`)
-    if (!existsSync(windowsNode)) {
-      const bytes = fileOf({ ...targets['win-x64'].node, version: nodeVersion }, cache)
-      // Written under another name first: a test that was interrupted must not leave half of it.
-      writeFileSync(`${windowsNode}.${process.pid}`, bytes)
-      renameSync(`${windowsNode}.${process.pid}`, windowsNode)
-    }
+    node = windowsNode()
   } catch (error) {
     return `Node for Windows cannot be had: ${(error as Error).message}`
   }
@@ -51,8 +42,7 @@ describe.skipIf(why !== undefined)('the userspace backend on Windows', () => {
   it('proxies TCP and UDP on added addresses and node ports', { timeout: 120_000 }, async () => {
     await bundle('windows-run.ts', join(folder, 'run.mjs'))
     const onWindows = process.platform === 'win32'
-    const command = onWindows ? process.execPath : 'wine'
-    const args = [...(onWindows ? [] : [windowsNode]), 'run.mjs', 'result.json']
+    const [command = '', ...args] = [...(onWindows ? [] : ['wine']), node, 'run.mjs', 'result.json']
     // Node refuses to run on the Windows version that wine claims to be at first.
     if (!onWindows) spawnSync('wine', ['winecfg', '-v', 'win10'], { env, stdio: 'ignore' })
     // Under wine Node's output must go to a file: a pipe fails with EBADF.

@@ -1,5 +1,5 @@
 // Node for Windows, to be run under wine. Not the Node of the executables: the wine of Debian 12 cannot run Node 22 and later.
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileOf } from '../package/npm-files.js'
 import { root } from '../steps.js'
@@ -16,7 +16,9 @@ export function windowsNode(cache = join(root, 'node_modules', '.cache', 'kpng-p
   const program = join(cache, `node-${node.version}-win-x64.exe`)
   if (!existsSync(program)) {
     mkdirSync(cache, { recursive: true })
-    writeFileSync(program, fileOf(node, cache))
+    // Under another name first: a test that is interrupted must not leave half of it.
+    writeFileSync(`${program}.${process.pid}`, fileOf(node, cache))
+    renameSync(`${program}.${process.pid}`, program)
   }
   return program
 }
