@@ -5,7 +5,7 @@ import { checkOutputFile } from './files.js'
 import { selfCommand } from './self.js'
 
 /** Tests a proxy. The exit code says whether it passed. */
-export async function proveProxy(flags: Flags, { signal, stop }: Context): Promise<void> {
+export async function proveProxy(flags: Flags, { signal, stop, verbosity }: Context): Promise<void> {
   // The lab must be removed, and a run without a verdict has not passed.
   onUnreadOutput(() => stop())
   const { runConformance } = await import('@kpng/conformance')
@@ -28,6 +28,8 @@ export async function proveProxy(flags: Flags, { signal, stop }: Context): Promi
     ...given('backend', textFlag(flags, 'backend')),
     ...given('json', json),
     ...given('junit', junit),
+    showAll: verbosity.get() > 0,
+    titles: flags.titles === true,
     agentCommand: [...selfCommand(), 'conformance-agent'],
     signal,
     log: console.log,

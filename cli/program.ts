@@ -201,6 +201,7 @@ function addConformance(program: Command, makeContext: MakeContext): void {
     .option('--settle <duration>', 'how long to wait for a wrong cell to become right', '3s')
     .option('--program-timeout <duration>', 'how long the proxy may take to program a round', '15s')
     .optionsGroup('Report:')
+    .option('--titles', "also print the titles of Kubernetes' end-to-end tests, and what the run shows of each")
     .option('--json <path>', 'write the report as JSON to this file')
     .option('--junit <path>', 'write the report as JUnit XML to this file')
   addExamples(

@@ -25,6 +25,10 @@ export interface ConformanceOptions {
   readonly families?: readonly Family[]
   /** Whose named deviations count: one of `backendNames`. Default: nobody's. */
   readonly backend?: string
+  /** Prints every cell. Default: those that are not right. */
+  readonly showAll?: boolean
+  /** Prints what the run shows of each title of Kubernetes' end-to-end tests, too. */
+  readonly titles?: boolean
   /** Where to write the report as JSON. */
   readonly json?: string
   /** Where to write it as JUnit XML. */

@@ -19,6 +19,7 @@ import { type ConformanceReport, summaryOf, summaryText } from './report/report.
 import { tableText } from './report/table.js'
 import { inOrder } from './runner/judge.js'
 import { play, type Stage } from './runner/play.js'
+import { titlesText } from './titles.js'
 
 /**
  * Builds the lab, runs the proxy under test in it, measures every cell, and reports. Resolves also when cells are wrong:
@@ -140,9 +141,11 @@ function whenAborted(signal: AbortSignal): Promise<never> {
   })
 }
 
-async function publish(report: ConformanceReport, { json, junit, log }: Settings): Promise<void> {
-  log(tableText(report.results))
-  log('')
+async function publish(report: ConformanceReport, settings: Settings): Promise<void> {
+  const { json, junit, log, showAll = false, titles = false } = settings
+  const shown = report.results.filter(({ status }) => showAll || ['wrong', 'unexpectedly-right'].includes(status))
+  if (shown.length > 0) log(`${tableText(shown)}\n`)
+  if (titles) log(`${titlesText(report.results)}\n`)
   for (const note of report.notes) log(note)
   log(`${summaryText(report.summary)}. ${(report.durationMs / 1000).toFixed(1)} s.`)
   if (json !== undefined) await writeFile(json, `${JSON.stringify(report, null, 2)}\n`)

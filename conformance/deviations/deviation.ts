@@ -5,6 +5,8 @@ import { matchesAny } from '../evaluation/glob.js'
 export interface Deviation {
   /** Patterns of cell ids (`case/cell`, `case/step/cell`), where `*` stands for anything. */
   readonly cells: readonly string[]
+  /** Patterns of those among them that do not deviate. */
+  readonly except?: readonly string[]
   /** Only those of them that expect this. */
   readonly expecting?: Partial<Pick<Reached, 'source'>>
   /** Why, as a sentence for people. */
@@ -34,9 +36,10 @@ export const unallocatedCells = [
 
 /** The first deviation that names a cell. */
 export const deviationOf = (deviations: Deviations, cellId: string, expect: Expectation): Deviation | undefined =>
-  deviations.find(({ cells, expecting }) => {
+  deviations.find(({ cells, except = [], expecting }) => {
     const source = expect.outcome === 'reached' ? expect.source : undefined
-    return (expecting?.source === undefined || expecting.source === source) && matchesAny(cells, cellId)
+    if (expecting?.source !== undefined && expecting.source !== source) return false
+    return matchesAny(cells, cellId) && !matchesAny(except, cellId)
   })
 
 /** What a cell with a named deviation may show instead. */

@@ -27,6 +27,7 @@ export const userspace: Deviations = [
   },
   {
     cells: ['*'],
+    except: ['pod-to-pod/*'],
     expecting: { source: 'kept' },
     reason: 'the process connects to the endpoint itself, so no client keeps its source address',
     instead: { source: 'node' },
