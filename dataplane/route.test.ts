@@ -6,6 +6,7 @@ import { deviated, deviationOf } from '../conformance/deviations/deviation.js'
 import { backendNames, deviationsOf, isKpng } from '../conformance/deviations/index.js'
 import { expectationText } from '../conformance/evaluation/evaluate.js'
 import { type Round, roundsOf } from '../conformance/runner/rounds.js'
+import { iptablesModeFeatures } from './route.js'
 import {
   agrees,
   isNewConnection,
@@ -19,6 +20,10 @@ import {
 
 test('every backend of kpng that the kit knows is asked', () => {
   expect(Object.keys(kitBackends)).toEqual(backendNames.filter(isKpng))
+})
+
+test("kpng's iptables backend does what kube-proxy's iptables mode does", () => {
+  expect(kitBackends.iptables?.features).toMatchObject(iptablesModeFeatures)
 })
 
 const rounds = roundsOf(cases).map((round, index): [number, Round] => [index + 1, round])
