@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AgentStatus, Explanation } from '@kpng/api'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { Commands } from './testing/commands.js'
 
 // Questions to running processes, as users ask them.
@@ -94,4 +94,38 @@ test('a core answers on its socket for every node, and a node only for itself', 
   expect(atB).toMatchObject({ node: 'node-b', service: { endpoints: [{ isLocal: true }] } })
   expect((await ask('explain', 'web', '--node', 'node-x')).stderr).toMatch(/no node "node-x"\. Did you mean node-[ab]/)
   expect((await ask('get', 'changes')).stderr).toContain('The agent API of a core has no /v1/changes.')
+})
+
+describe('get -w', () => {
+  const service = (name: string) => state.replace('name: web', `name: ${name}`).replace('services:\n', '')
+
+  async function watching() {
+    const folder = commands.folder()
+    const path = join(folder, 'state.yaml')
+    const serve = (...names: string[]) => writeFileSync(path, `services:\n${names.map(service).join('')}`)
+    serve('a-service-with-a-long-name')
+    const socket = join(folder, 'core.sock')
+    await core(['file', '-i', path], socket)
+    const watch = commands.start('kpng', 'get', 'services', '-w', '--agent-socket', socket)
+    await watch.says('a-service-with-a-long-name')
+    return { watch, serve }
+  }
+
+  test('prints what is new below the same columns', async () => {
+    const { watch, serve } = await watching()
+    serve('a-service-with-a-long-name', 'b')
+    await watch.says(/\nb .*\n/)
+    const { code, stdout, stderr } = await watch.stop('SIGINT')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('Error') })
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines).toHaveLength(3)
+    expect(new Set(lines.map((line) => line.search(/TYPE|ClusterIP/))).size).toBe(1)
+  })
+
+  test('ends quietly when nobody reads any more', async () => {
+    const { watch, serve } = await watching()
+    watch.child.stdout?.destroy()
+    serve('a-service-with-a-long-name', 'b')
+    expect(await watch.finished).toMatchObject({ code: 0, stderr: '' })
+  })
 })

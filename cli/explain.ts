@@ -41,15 +41,22 @@ const synced = (store: Store, signal: AbortSignal): Promise<void> =>
   })
 
 async function answer(text: string, store: Store, flags: Flags, context: Context): Promise<Explanation> {
-  const { clientOf, explain, FrontendTable, parseClient, parseQuestion } = await import('@kpng/dataplane')
+  const { clientOf, explain, FrontendTable, iptablesModeFeatures, parseClient, parseQuestion } = await import(
+    '@kpng/dataplane'
+  )
   const { nodeViewOf } = await import('@kpng/core/view')
   const question = parseQuestion(text, textFlag(flags, 'namespace') ?? 'default')
   const nodeName = nodeFor(store, textFlag(flags, 'node'), context.nodeName, flags.held !== undefined)
   const kubeProxy = flags.held === 'kube-proxy' ? await kubeProxyHere(context.log) : undefined
-  const table = FrontendTable.of(await nodeViewOf(store, nodeName), dataplaneOptions(store, flags))
+  // kube-proxy's iptables mode differs from nftables, and serves node ports at every address.
+  const isIptables = kubeProxy?.mode === 'iptables'
+  const defaults = isIptables ? { nodePortAddresses: ['all'] } : {}
+  const table = FrontendTable.of(await nodeViewOf(store, nodeName), { ...defaults, ...dataplaneOptions(store, flags) })
   const from = textFlag(flags, 'from')
   return await explain(question, {
-    ...{ table, nodeName, ...kubeProxy },
+    ...{ table, nodeName },
+    ...(kubeProxy ? { held: kubeProxy.held, heldBy: `kube-proxy (${kubeProxy.mode})` } : {}),
+    ...(isIptables ? { features: iptablesModeFeatures } : {}),
     client: from === undefined ? undefined : parseClient(from, (ip) => clientOf(table.node, ip)),
     serviceAnswer: (service) => serviceAnswer(service, store, flags, { ...context, nodeName }),
   })
@@ -134,7 +141,7 @@ async function kubeProxyHere(log: Log) {
   const { readKubeProxy } = await import('@kpng/node/kube-proxy-held')
   const { mode, notes, held } = await readKubeProxy()
   for (const note of notes) log.warn(note)
-  return { held, heldBy: `kube-proxy (${mode})` }
+  return { mode, held }
 }
 
 /**

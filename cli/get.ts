@@ -13,8 +13,9 @@ export async function printList(list: List, flags: Flags, socketPath: string, si
     flags.allNamespaces || clusterWide.includes(list) ? undefined : (textFlag(flags, 'namespace') ?? 'default')
   const query = namespace === undefined ? '' : `?namespace=${encodeURIComponent(namespace)}`
   const read = async () => (await askAgent<Record<List, readonly never[]>>(socketPath, `/v1/${list}${query}`))[list]
-  let rows = await read()
-  const print = await printer(list, flags, namespace === undefined)
+  // What prints is loaded while the agent answers.
+  const [first, print] = await Promise.all([read(), printer(list, flags, namespace === undefined)])
+  let rows = first
   process.stdout.write(print(rows))
   if (!flags.watch) return
   const { pause } = await import('@kpng/client')

@@ -50,6 +50,10 @@ export interface Pod {
   readonly node: string
   /** The one whose kpng serves the node. */
   readonly container: string
+  /** How kpng is called there. */
+  readonly program: string
+  /** Empty: it is the default proxy of the cluster. */
+  readonly serviceProxyName: string
 }
 
 interface PodList {
@@ -61,6 +65,7 @@ interface PodList {
 }
 interface Container {
   readonly name: string
+  readonly command?: readonly string[]
   readonly args?: readonly string[]
 }
 
@@ -69,8 +74,33 @@ export function podsIn(list: PodList): Pod[] {
   return (list.items ?? []).flatMap(({ metadata, spec, status }) => {
     const serving = spec.containers.find(({ args = [] }) => args.includes('to-local') || args.includes('local'))
     if (!serving || spec.nodeName === undefined || status?.phase !== 'Running') return []
-    return { ...metadata, node: spec.nodeName, container: serving.name }
+    const { namespace, name } = metadata
+    const { command = ['kpng'], args = [] } = serving
+    return {
+      ...{ namespace, name, node: spec.nodeName, container: serving.name },
+      ...{ program: command[0] ?? 'kpng', serviceProxyName: serviceProxyNameIn(args) ?? '' },
+    }
   })
+}
+
+/** `--service-proxy-name=NAME`, or the word after the flag. */
+function serviceProxyNameIn(words: readonly string[]): string | undefined {
+  const flag = '--service-proxy-name'
+  const at = words.findIndex((word) => word === flag || word.startsWith(`${flag}=`))
+  return at < 0 ? undefined : words[at] === flag ? words[at + 1] : words[at]?.slice(flag.length + 1)
+}
+
+/** The words that ask a pod. A specialised proxy is known by its name, so the question must have it. */
+export function wordsFor({ program, serviceProxyName }: Pod, question: readonly string[]): string[] {
+  const isNamed = serviceProxyName === '' || serviceProxyNameIn(question) !== undefined
+  return [program, ...question, ...(isNamed ? [] : [`--service-proxy-name=${serviceProxyName}`])]
+}
+
+/** The pods of the proxy that a question names. Without a name: of the default proxy, or of any if there is none. */
+export function podsFor(pods: readonly Pod[], question: readonly string[]): readonly Pod[] {
+  const wanted = serviceProxyNameIn(question)
+  const found = pods.filter(({ serviceProxyName }) => serviceProxyName === (wanted ?? ''))
+  return found.length === 0 && wanted === undefined ? pods : found
 }
 
 export function choosePod(pods: readonly Pod[], node: string | undefined): Pod {
@@ -96,8 +126,16 @@ export async function kubectlPlugin(args: readonly string[]): Promise<number> {
     const { node, kubectl, question } = parsePluginArguments(args)
     const get = [...kubectl, 'get', 'pods', '--all-namespaces', `--selector=${label}`, '--output=json']
     const list = JSON.parse(await outputOf('kubectl', get, { limitMs: 60_000 })) as PodList
-    const { namespace, name, container } = choosePod(podsIn(list), node)
-    const exec = ['exec', `--namespace=${namespace}`, `--container=${container}`, name, '--', 'kpng', ...question]
+    const pod = choosePod(podsFor(podsIn(list), question), node)
+    const { namespace, name, container } = pod
+    const exec = [
+      'exec',
+      `--namespace=${namespace}`,
+      `--container=${container}`,
+      name,
+      '--',
+      ...wordsFor(pod, question),
+    ]
     return await passedOn('kubectl', [...kubectl, ...exec])
   } catch (error) {
     console.error(`kubectl kpng: ${messageOf(error)}`)

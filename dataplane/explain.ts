@@ -71,7 +71,7 @@ export async function explain(question: Question, options: ExplainOptions): Prom
     answer: [
       answerOf(question, answers, service, options, route),
       ...(differs ? [`${holderText(options.heldBy)} does not hold what it should.`] : []),
-      ...(isStopped ? ['But this node stops the packets.'] : []),
+      ...(isStopped ? ['But something on this node stops the packets.'] : []),
     ].join(' '),
     works,
     frontends: answers,

@@ -19,6 +19,7 @@ export {
   type Client,
   type Connection,
   clientOf,
+  iptablesModeFeatures,
   isMasqueraded,
   type Route,
   type RouteFeatures,

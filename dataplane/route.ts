@@ -80,6 +80,13 @@ export const allFeatures: RouteFeatures = {
   localhostNodePorts: false,
 }
 
+/** kube-proxy's iptables mode. Node ports answer on 127.0.0.1 unless localhostNodePorts is off. */
+export const iptablesModeFeatures: RouteFeatures = {
+  ...allFeatures,
+  localhostNodePorts: ['IPv4'],
+  guardsClusterIps: false,
+}
+
 /** What is known of this machine and its data plane. */
 export interface RouteOptions {
   /** All addresses of this machine: node ports are served on those alone. Default: those of the Node object. */

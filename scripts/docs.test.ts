@@ -79,6 +79,10 @@ describe.skipIf(why !== undefined)('commands', () => {
       "page.md:3: ended with exit code 2.\n  $ ls \\\n      /nowhere\n    ls: cannot access '/nowhere': No such file or directory",
       expect.stringContaining('page.md:8: ended with exit code 1.'),
     ])
+    const ends = page('<!-- exit code 1 -->\n```sh\ntrue\nfalse\n```\n\n<!-- exit code 1 -->\n```sh\ntrue\n```\n')
+    expect(await reader.follow('page.md', ends.blocks)).toEqual([
+      expect.stringContaining('page.md:9: ended with exit code 0, not 1.'),
+    ])
   })
 
   test('a server that ends by itself fails; one that stays serves the commands after it', {

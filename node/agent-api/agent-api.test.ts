@@ -143,7 +143,7 @@ test('explain says what this backend does, and what on the node stops the packet
   expect(asked).toEqual([{ families: ['IPv4'], isForwarded: false, leavesNode: true }])
   expect({ works, answer }).toEqual({
     works: false,
-    answer: 'default/web is served on this node. But this node stops the packets.',
+    answer: 'default/web is served on this node. But something on this node stops the packets.',
   })
   expect(causesOnNode).toHaveLength(1)
   expect(frontends[0]?.routes[0]?.endpointSees).toBe('node')

@@ -40,7 +40,7 @@ test('an endpoint that refuses connections, and one that cannot be reached', asy
   const asked = explanation(frontend('tcp', [await listening('127.0.0.1'), refusing, '255.255.255.255:80']))
   const { probes, works, answer } = await probed(asked, { limitMs })
   expect(probes?.map(({ result }) => result)).toEqual(['connected', 'refused', 'unreachable'])
-  expect([works, answer]).toEqual([false, 'It is served. But 2 of 3 endpoints do not take a connection.'])
+  expect([works, answer]).toEqual([false, 'It is served. 2 of 3 endpoints do not take a connection.'])
 })
 
 test.skipIf(process.platform !== 'linux')('an endpoint that does not answer', async () => {

@@ -36,9 +36,12 @@ export async function probed(
 }
 
 const failureOf = (failed: number, tried: number): string =>
-  tried === 1
-    ? 'But its endpoint does not take a connection.'
-    : `But ${failed} of ${tried} endpoints do not take a connection.`
+  tried === 1 ? 'The endpoint does not take a connection.' : `${failed} of ${tried} endpoints do not take a connection.`
+
+const causes: Readonly<Record<string, string>> = {
+  ENETUNREACH: 'this machine has no route to it',
+  EHOSTUNREACH: 'the network says that there is no such host',
+}
 
 function probe(endpoint: string, limitMs: number): Promise<ProbeAnswer> {
   const [, host = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(endpoint) ?? []
@@ -53,7 +56,7 @@ function probe(endpoint: string, limitMs: number): Promise<ProbeAnswer> {
     socket.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'ECONNREFUSED') done('refused', 'refuses connections: nothing listens on the port.')
       else if (error.code === 'ETIMEDOUT') done('no-answer', 'does not answer.')
-      else done('unreachable', `cannot be reached: ${messageOf(error)}.`)
+      else done('unreachable', `cannot be reached: ${causes[error.code ?? ''] ?? messageOf(error)}.`)
     })
   })
 }

@@ -18,9 +18,11 @@ export function serviceRows(view: NodeView, table: FrontendTable, namespace?: st
 }
 
 export function serviceRow(path: string, { service, endpoints }: ServiceEndpoints, table: FrontendTable): ServiceRow {
-  const { namespace, name, type, ips } = service
+  const { ips } = service
   return {
-    ...{ namespace, name, type },
+    namespace: service.namespace,
+    name: service.name,
+    type: service.type,
     clusterIps: allIps(ips?.clusterIps),
     externalIps: [...allIps(ips?.loadBalancerIps), ...allIps(ips?.externalIps)],
     ports: service.ports.map(portText),
@@ -32,25 +34,35 @@ export function serviceRow(path: string, { service, endpoints }: ServiceEndpoint
   }
 }
 
-export const endpointRows = (view: NodeView, namespace?: string): EndpointRow[] =>
-  itemsIn(view, namespace).flatMap(([, { service, endpoints }]) =>
-    endpoints.map(({ ips, hostname, local }) => ({
-      namespace: service.namespace,
-      service: service.name,
-      ips: allIps(ips),
-      hostname,
-      isLocal: local,
-    })),
-  )
+export function endpointRows(view: NodeView, namespace?: string): EndpointRow[] {
+  const rows: EndpointRow[] = []
+  for (const [, { service, endpoints }] of itemsIn(view, namespace)) {
+    for (const { ips, hostname, local } of endpoints) {
+      rows.push({
+        namespace: service.namespace,
+        service: service.name,
+        ips: allIps(ips),
+        hostname,
+        isLocal: local,
+      })
+    }
+  }
+  return rows
+}
 
 export function frontendRows(table: FrontendTable, namespace?: string): FrontendRow[] {
   const rows: FrontendRow[] = []
   for (const { id, kind, service, portName, inside, outside } of table.all()) {
     if (namespace !== undefined && !service.startsWith(`${namespace}/`)) continue
+    const endpoints = inside.endpoints.map(endpointKey)
+    const hasOneList = inside.endpoints === outside.endpoints
     rows.push({
-      ...{ id, kind, service, portName },
-      inside: inside.endpoints.map(endpointKey),
-      outside: outside.endpoints.map(endpointKey),
+      id,
+      kind,
+      service,
+      portName,
+      inside: endpoints,
+      outside: hasOneList ? endpoints : outside.endpoints.map(endpointKey),
     })
   }
   return rows
@@ -69,7 +81,11 @@ const itemsIn = ({ services }: NodeView, namespace: string | undefined): [string
     .filter(([path]) => namespace === undefined || path.startsWith(`${namespace}/`))
     .sort(([a], [b]) => (a < b ? -1 : 1))
 
-const allIps = (set: localv1.IPSet | undefined): string[] => [...ipsOf(set, 'IPv4'), ...ipsOf(set, 'IPv6')]
+/** Most sets have one family, and large clusters have many sets. */
+function allIps(set: localv1.IPSet | undefined): readonly string[] {
+  const [v4, v6] = [ipsOf(set, 'IPv4'), ipsOf(set, 'IPv6')]
+  return v6.length === 0 ? v4 : v4.length === 0 ? v6 : [...v4, ...v6]
+}
 
 const portText = ({ port, nodePort, protocol }: localv1.PortMapping): string =>
   `${port}${nodePort > 0 ? `:${nodePort}` : ''}/${(localv1.Protocol[protocol] ?? '').toLowerCase()}`

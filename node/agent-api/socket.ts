@@ -111,7 +111,9 @@ const closeServer = (server: Server): Promise<void> =>
 /** Asks the agent on a socket. The error says how to start one. */
 export function askAgent<Answer>(socketPath: string, path: string, limitMs = 30_000): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const asked = request({ socketPath, path, headers: { Host: 'localhost' }, timeout: limitMs }, (response) => {
+    // A connection of its own: the agent may have closed one that was left open, if this process was stopped for a while.
+    const options = { socketPath, path, headers: { Host: 'localhost' }, timeout: limitMs, agent: false }
+    const asked = request(options, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('error', (error) => reject(cannotAsk(socketPath, error)))

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { collect } from './collect.js'
 import { nameHasher, namesIn } from './hash-names.js'
 import { environmentText, withoutSecrets } from './secrets.js'
 import { tarOf } from './tar.js'
@@ -109,5 +110,51 @@ describe('hashed names', () => {
       /^ip-\w{10}:80 ip-\w{10}\/8 \[ip-\w{10}\]:443 ip-\w{10}\/64 127\.0\.0\.1 ::1 12:30:45 1\.0\.6$/,
     )
     expect(nameHasher(new Set(), 'another salt')(text)).not.toBe(hashed)
+  })
+})
+
+describe('on Windows', () => {
+  const options = {
+    ...{
+      version: '1',
+      agentSocket: '/nowhere/agent.sock',
+      metricsAddress: '127.0.0.1:1',
+      unit: 'kpng',
+      report: 'not asked',
+    },
+    platform: 'win32',
+  } as const
+
+  test('the lists of HNS and the event logs are taken, and no program of Linux is run', async () => {
+    const ran: string[] = []
+    const { files } = await collect({
+      ...options,
+      run: async (program, args) => {
+        ran.push([program, ...args].join(' '))
+        return `output of ${program}`
+      },
+    })
+    const events = (log: string) => `wevtutil qe ${log} /c:2000 /rd:true /f:text`
+    expect(ran).toEqual([
+      ...['networks', 'endpoints', 'loadbalancers', 'namespaces'].map((list) => `hnsdiag list ${list} -d`),
+      events('Microsoft-Windows-Host-Network-Service-Admin'),
+      events('Microsoft-Windows-Host-Network-Service-Operational'),
+      events('Microsoft-Windows-Hyper-V-VmSwitch-Operational'),
+      `${events('System')} /q:*[System[Provider[@Name='Microsoft-Windows-Hyper-V-VmSwitch']]]`,
+    ])
+    expect(files).toContainEqual({ path: 'hns/loadbalancers.txt', text: 'output of hnsdiag' })
+    expect(files).toContainEqual({ path: 'logs/hns-admin.txt', text: 'output of wevtutil' })
+  })
+
+  test('a program that is missing is named, and the others are still run', async () => {
+    const { files, missing } = await collect({
+      ...options,
+      run: async (program) => {
+        if (program === 'hnsdiag') throw new Error('hnsdiag is not installed')
+        return ''
+      },
+    })
+    expect(missing).toContainEqual({ what: 'hns/networks.txt', reason: 'hnsdiag is not installed' })
+    expect(files.map(({ path }) => path)).toContain('logs/vmswitch-operational.txt')
   })
 })

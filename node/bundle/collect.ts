@@ -6,6 +6,7 @@ import { askAgent } from '../agent-api/index.js'
 import { type Report, reportText } from '../doctor/index.js'
 import { readSysctls } from '../doctor/read-node.js'
 import { pageAt } from '../doctor/read-proxies.js'
+import { type BundleCommand, iptablesCommands, windowsCommands } from './platform-commands.js'
 import { environmentText } from './secrets.js'
 import type { ArchivedFile } from './tar.js'
 
@@ -19,7 +20,12 @@ export interface CollectOptions {
   /** What the doctor says, or why it says nothing. */
   readonly report: Report | string
   readonly env?: NodeJS.ProcessEnv
+  readonly platform?: NodeJS.Platform
+  /** Runs a program and returns what it printed. */
+  readonly run?: Run
 }
+
+type Run = (program: string, args: readonly string[]) => Promise<string>
 
 export interface Collected {
   readonly files: readonly ArchivedFile[]
@@ -28,9 +34,10 @@ export interface Collected {
 
 /** Reads everything that can be read. One thing that cannot does not stop another. */
 export async function collect(options: CollectOptions): Promise<Collected> {
+  const { platform = process.platform, run = runProgram } = options
   const files: ArchivedFile[] = []
   const missing: { what: string; reason: string }[] = []
-  const add = async (path: string, read: () => string | Promise<string>) => {
+  const add: Add = async (path, read) => {
     try {
       files.push({ path, text: await read() })
       return true
@@ -49,18 +56,28 @@ export async function collect(options: CollectOptions): Promise<Collected> {
     if (!isRead) break
   }
   await add('metrics.txt', () => metricsText(options.metricsAddress))
+  if (platform === 'win32') await addOutputs(windowsCommands, add, run)
+  else await addLinux(add, run, options.unit)
+  return { files, missing }
+}
+
+/** Adds a file to the bundle. False: it could not be read, and the bundle says why. */
+type Add = (path: string, read: () => string | Promise<string>) => Promise<boolean>
+
+async function addLinux(add: Add, run: Run, unit: string): Promise<void> {
   await add('sysctls.txt', async () => lines(Object.entries(await readSysctls()).map((entry) => entry.join(' = '))))
   await add('rules/nft-tables.txt', () => run('nft', ['list', 'tables']))
-  for (const table of await proxyTables()) {
+  for (const table of await proxyTables(run)) {
     await add(`rules/nft-${table.replace(' ', '-')}.txt`, () => run('nft', ['list', 'table', ...table.split(' ')]))
   }
-  for (const program of ['iptables-nft', 'iptables-legacy', 'ip6tables-nft', 'ip6tables-legacy']) {
-    await add(`rules/${program}-save.txt`, () => run(`${program}-save`, []))
-  }
+  await addOutputs(iptablesCommands, add, run)
   await add('rules/ipset.txt', () => ifThere('/sys/module/ip_set', 'sets', () => run('ipset', ['list'])))
   await add('rules/ipvs.txt', () => ifThere('/proc/net/ip_vs', 'IPVS', () => run('ipvsadm', ['-S', '-n'])))
-  await add('logs/kpng.txt', () => logText(options.unit))
-  return { files, missing }
+  await add('logs/kpng.txt', () => logText(run, unit))
+}
+
+async function addOutputs(commands: readonly BundleCommand[], add: Add, run: Run): Promise<void> {
+  for (const { path, program, args } of commands) await add(path, () => run(program, args))
 }
 
 const json = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`
@@ -90,7 +107,7 @@ async function metricsText(address: string): Promise<string> {
 }
 
 /** The tables of kpng and of kube-proxy. The rules of others are nobody's business. */
-async function proxyTables(): Promise<string[]> {
+async function proxyTables(run: Run): Promise<string[]> {
   const listed = await run('nft', ['list', 'tables']).catch(() => '')
   return [...listed.matchAll(/^table (\S+ (?:kpng\S*|kube-proxy))$/gm)].map(([, table]) => table as string)
 }
@@ -103,7 +120,7 @@ async function ifThere(path: string, what: string, read: () => Promise<string>):
 
 const mostLogLines = 10_000
 
-async function logText(unit: string): Promise<string> {
+async function logText(run: Run, unit: string): Promise<string> {
   const elsewhere = 'In a cluster: kubectl -n kube-system logs -l app.kubernetes.io/name=kpng --prefix --tail=-1'
   const text = await run('journalctl', ['-u', unit, '-n', String(mostLogLines), '--no-pager', '-o', 'short-iso']).catch(
     (error) => {
@@ -118,7 +135,7 @@ async function logText(unit: string): Promise<string> {
 
 const longestRunMs = 60_000
 
-async function run(program: string, args: readonly string[]): Promise<string> {
+async function runProgram(program: string, args: readonly string[]): Promise<string> {
   try {
     return await outputOf(program, args, { limitMs: longestRunMs, env: { ...process.env, LC_ALL: 'C' } })
   } catch (error) {

@@ -7,6 +7,8 @@ export interface DocumentCommand {
   readonly text: string
   /** It goes on until it is stopped; the commands after it run beside it. */
   readonly untilStopped: boolean
+  /** How it ends. Default 0. */
+  readonly exitCode?: number
   /** What it prints, according to the document. */
   readonly shown?: string
 }

@@ -19,7 +19,7 @@ export class Reader implements Judges {
 
   async start(): Promise<void> {
     this.#folder = mkdtempSync(join(tmpdir(), 'kpng-docs-'))
-    this.#lab = await Lab.start({ hosts: ['reader'] })
+    this.#lab = await Lab.start({ hosts: ['reader'], roles: { reader: 'router' } })
     const [program = '', ...args] = this.#inside([
       ...[process.execPath, join(root, 'scripts/testing/document-cluster.js'), this.#kubeconfig],
     ])
@@ -84,8 +84,10 @@ export class Reader implements Judges {
       const next = blocks[index + 1]
       const commands = commandsOf(block)
       for (const command of commands.slice(0, -1)) await session.run(command)
-      for (const command of commands.slice(-1))
-        await session.run(next?.isOutput ? { ...command, shown: next.text } : command)
+      for (const command of commands.slice(-1)) {
+        const { exitCode } = block
+        await session.run({ ...command, exitCode, ...(next?.isOutput ? { shown: next.text } : {}) })
+      }
     }
     await session.close()
     return session.faults

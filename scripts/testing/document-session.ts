@@ -63,15 +63,16 @@ export class DocumentSession {
     for (;;) {
       const output = this.#nextOutput()
       const code = await this.#ask('run', output, command.text)
+      const { exitCode = 0 } = command
       // 141: the reader of a pipe (head) has seen enough.
-      const ended = code === 0 || code === 141
+      const ended = code === exitCode || (exitCode === 0 && code === 141)
       if (ended && isAsShown(command, output)) return
       if (code === undefined)
         return this.#fault(command, `did not end within ${limitMs / 1000} s. ${untilStoppedHint}`, output)
       if (this.#servers.size === 0 || Date.now() > deadline)
         return ended
           ? this.#otherOutput(command, output)
-          : this.#fault(command, `ended with exit code ${code}.`, output)
+          : this.#fault(command, `ended with exit code ${code}${exitCode === 0 ? '' : `, not ${exitCode}`}.`, output)
       await sleep(200)
     }
   }

@@ -16,6 +16,8 @@ export interface Block {
   readonly before: readonly string[]
   /** `<!-- runs until stopped -->`: the commands go on until they are stopped, and the next ones run beside them. */
   readonly untilStopped: boolean
+  /** `<!-- exit code 1 -->`: how the last command ends. Without it: 0. */
+  readonly exitCode: number
   /** `<!-- excerpt -->`: not a complete program or object. */
   readonly excerpt: boolean
   /** `<!-- output -->`: what the last command above prints. */
@@ -88,6 +90,7 @@ function directives(comments: readonly string[]): Omit<Block, 'language' | 'text
     ...(notRun === undefined ? {} : { notRun }),
     before: given('before'),
     untilStopped: comments.includes('runs until stopped'),
+    exitCode: Number(comments.map((text) => /^exit code (\d+)$/.exec(text)?.[1]).find(Boolean) ?? 0),
     excerpt: comments.includes('excerpt'),
     isOutput: comments.includes('output'),
   }
