@@ -41,6 +41,7 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
       syncIntervalMs: resolved.settings.syncPeriodMs,
       withSteps: tracing !== undefined,
       onQueued: (changes) => agent.observer.onQueued(changes),
+      onFullSyncRequested: (reason) => agent.observer.onFullSyncRequested(reason),
       onSync: (report: SyncReport) => {
         agent.observer.onSync(report)
         cache?.onSync(report)
@@ -71,11 +72,17 @@ async function startServers(backend: Backend, mode: string, flags: Flags, contex
     backend,
     ...given('agentSocket', await agentSocketOf(flags)),
     ...given('serviceAnswer', state && ((service: string) => answerFrom(state.store, service, undefined))),
+    ...given('factsOf', state && (await factsFrom(state.store, nodeName))),
     ...given('askCore', askCore ?? (state && ((service: string) => answerFrom(state.store, service, kube)))),
     ...(kube ? { post: (path: string, body: object) => kube.post(path, body) } : {}),
   })
   kube?.sent.observe(apiClientMetrics(agent.metrics.registry))
   return agent
+}
+
+async function factsFrom(store: Store, nodeName: string) {
+  const { serviceFacts } = await import('@kpng/core/view')
+  return (service: string, used: number) => serviceFacts(store, service, nodeName, used)
 }
 
 async function startTraces(flags: Flags, { log, nodeName }: Context) {

@@ -1,5 +1,6 @@
 export { Activity } from './activity.js'
 export { type CoreApiOptions, coreApiHandler } from './core-handler.js'
-export { type AgentApiOptions, agentApiHandler } from './handler.js'
+export { type AgentApi, type AgentApiOptions, agentApi } from './handler.js'
+export type { ServiceFacts, ServiceFactsOf } from './service-facts.js'
 export { type AgentSocket, agentSocketPath, askAgent, coreSocketPath, openSocket, serveOnSocket } from './socket.js'
 export { isHealthy, statusText } from './status-text.js'
