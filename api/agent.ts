@@ -177,6 +177,8 @@ export interface AgentStatus {
     readonly revision: number
     /** Those that are served now: `local` are nodes, `global` are relays. */
     readonly watchers: Readonly<Record<string, number>>
+    /** The node that was asked about with `?node=`: services, endpoints and frontends are what it is served. */
+    readonly asNode?: string
   }
 }
 

@@ -43,6 +43,7 @@ export interface SyncTimes {
 
 /** A sync as the live page draws it. */
 export interface LiveSync extends SyncAnswer {
+  /** Where the time went. Missing if nobody knows. */
   readonly times?: SyncTimes
   /** What changed, as a sentence: `10.244.3.4 of default/web is not ready`. Missing if nobody knows. */
   readonly sentence?: string
@@ -68,7 +69,9 @@ export interface LiveSample {
 
 /** `event: snapshot` */
 export interface LiveSnapshot {
+  /** As in /v1/status. */
   readonly status: AgentStatus
+  /** All of them, in no particular order. */
   readonly services: readonly LiveService[]
   /** At most 300, the oldest first. */
   readonly changes: readonly LiveSync[]
@@ -80,7 +83,9 @@ export interface LiveSnapshot {
 
 /** `event: changes`: what happened since the last event, at most five times a second. */
 export interface LiveChanges {
+  /** As in /v1/status. */
   readonly status: AgentStatus
+  /** Those since the last event, the oldest first. */
   readonly syncs: readonly LiveSync[]
   /** By `namespace/name`; null for those that are gone. */
   readonly services: Readonly<Record<string, LiveService | null>>
@@ -90,12 +95,15 @@ export interface LiveChanges {
 
 /** `event: pulse`: once a second, so that a reader notices an agent that is gone. */
 export interface LivePulse {
+  /** As in /v1/status. */
   readonly status: AgentStatus
+  /** Of the last second. */
   readonly sample: LiveSample
 }
 
 /** A node that a core serves. */
 export interface LiveNode {
+  /** Of the node. */
   readonly name: string
   /** Watchers of this node that are connected. */
   readonly watchers: number
@@ -111,12 +119,14 @@ export interface ConnectionsAnswer {
   readonly connections?: readonly LiveConnection[]
   /** How many there are in all. */
   readonly total: number
+  /** Why there are none to list, as a sentence. */
   readonly why?: string
   /** Connections since the frontend was made, by Service, where the data plane counts them. */
   readonly counters?: readonly { readonly service: string; readonly connections: number; readonly bytes?: number }[]
 }
 
 export interface LiveConnection {
+  /** Of the frontend. */
   readonly protocol: 'TCP' | 'UDP'
   /** `10.244.1.5:40112` */
   readonly client: string
@@ -126,7 +136,9 @@ export interface LiveConnection {
   readonly service: string
   /** `10.244.2.7:8080` */
   readonly endpoint: string
+  /** So far. */
   readonly bytesFromClient: number
+  /** So far. */
   readonly bytesToClient: number
   /** ISO time. */
   readonly since: string

@@ -1,5 +1,6 @@
 import { Argument, Command, CommanderError, Option } from 'commander'
 import { addAgentSocketFlag } from './agent/agent-socket.js'
+import { addDashboardFlags } from './agent/dashboard.js'
 import { addAgentFlags } from './agent/flags.js'
 import { KubeRequests } from './agent/kube-requests.js'
 import { addStateCacheFlag, originOf } from './agent/state-cache.js'
@@ -156,7 +157,7 @@ function addBackends(
     const leaf = parent.command(backend.name).description(backend.summary).optionsGroup(groups.backend)
     backend.addFlags(leaf)
     if (backend.agent) addAgentFlags(leaf, backend.agent)
-    if (backend.agent) addAgentSocketFlag(leaf)
+    if (backend.agent) addAgentSocketFlag(addDashboardFlags(leaf).optionsGroup(groups.pages))
     // A state file is on this machine already.
     if (backend.agent && parent.parent?.name() !== 'file') addStateCacheFlag(leaf)
     addExamples(leaf, ...backend.examples.map((flags) => `${words} ${backend.name} ${flags}`.trim()))

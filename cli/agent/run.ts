@@ -7,6 +7,7 @@ import { type Context, type Flags, given, textFlag } from '../context.js'
 import { serviceAnswer } from '../explain.js'
 import { sourceReadings } from '../source-readings.js'
 import { agentSocketOf } from './agent-socket.js'
+import { dashboardPlace, openDashboard } from './dashboard.js'
 import { prepareSystem } from './settings.js'
 import { stateCacheFrom } from './state-cache.js'
 
@@ -26,10 +27,12 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
   // A dry run changes no sysctl and opens no port.
   if (!resolved || flags.dryRun) return nothing
   // First, since it checks its flags: nothing has been changed or opened yet.
+  const place = await dashboardPlace(flags)
   const tracing = await startTraces(flags, context)
   await prepareSystem(resolved, flags, log)
   const cache = await stateCacheFrom(flags, backend, context)
   const agent = await startServers(backend, mode, flags, context)
+  const dashboard = place && (await openDashboard(place, agent.apiHandler, context))
   const { observations } = backend
   if (tracing && observations) {
     observations.listener = { ...observations.listener, connectionEnded: tracing.recordConnection }
@@ -39,7 +42,8 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
     runner: {
       minSyncIntervalMs: resolved.settings.minSyncPeriodMs,
       syncIntervalMs: resolved.settings.syncPeriodMs,
-      withSteps: tracing !== undefined,
+      // The live page shows them too.
+      withSteps: tracing !== undefined || dashboard !== undefined,
       onQueued: (changes) => agent.observer.onQueued(changes),
       onFullSyncRequested: (reason) => agent.observer.onFullSyncRequested(reason),
       onSync: (report: SyncReport) => {
@@ -50,7 +54,7 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
     },
     changeSets: (source) => cache?.changeSets(source) ?? source,
     close: async () => {
-      await Promise.all([agent.close(), tracing?.close(), cache?.close()])
+      await Promise.all([agent.close(), dashboard?.close(), tracing?.close(), cache?.close()])
     },
   }
 }

@@ -1,5 +1,5 @@
 export { Activity } from './activity.js'
-export { type CoreApiOptions, coreApiHandler } from './core-handler.js'
+export { type CoreApi, type CoreApiOptions, coreApi } from './core-handler.js'
 export { type AgentApi, type AgentApiOptions, agentApi } from './handler.js'
 export type { ServiceFacts, ServiceFactsOf } from './service-facts.js'
 export { type AgentSocket, agentSocketPath, askAgent, coreSocketPath, openSocket, serveOnSocket } from './socket.js'

@@ -20,10 +20,12 @@ export interface RowFacts {
 export function liveRow(path: string, item: ServiceEndpoints, row: RowFacts): LiveService {
   const { table, facts, lastChange } = row
   const base = serviceRow(path, item, table)
-  const leftOut = facts?.leftOut ?? {}
+  const leftOut = (row.ofCluster ? withoutNodes(facts?.leftOut) : facts?.leftOut) ?? {}
   return {
     ...base,
     ...(facts ? { total: facts.total } : {}),
+    // Without a node, nobody uses endpoints: those that exist are counted.
+    ...(facts && row.ofCluster ? { endpoints: facts.total } : {}),
     ...(facts && Object.keys(leftOut).length > 0 ? { leftOut } : {}),
     state: stateOf(path, row),
     hints: (leftOut['hints-other-node'] ?? 0) + (leftOut['hints-other-zone'] ?? 0) > 0,
@@ -32,6 +34,12 @@ export function liveRow(path: string, item: ServiceEndpoints, row: RowFacts): Li
     ...(lastChange ? { changedAt: lastChange.at } : {}),
   }
 }
+
+/** Those that are left out whatever the node. */
+const withoutNodes = (leftOut: LiveService['leftOut'] = {}): LiveService['leftOut'] =>
+  Object.fromEntries(
+    Object.entries(leftOut).filter(([reason]) => reason !== 'not-local' && !reason.startsWith('hints-')),
+  )
 
 /** From the best to the worst. */
 const states: readonly ServiceState[] = ['serving', 'partly', 'draining', 'dropped', 'refused', 'differs']

@@ -57,6 +57,7 @@ interface Reader {
 export class LiveStream {
   readonly #source: LiveSource
   readonly #log: Log
+  readonly #onIdle: () => void
   readonly #instance = randomBytes(6).toString('base64url')
   readonly #readers = new Set<Reader>()
   /** Of the last event. */
@@ -74,9 +75,11 @@ export class LiveStream {
   #lingering: NodeJS.Timeout | undefined
   #lastEventMs = Number.NEGATIVE_INFINITY
 
-  constructor(source: LiveSource, log: Log = silentLog) {
+  /** @param onIdle called when the last reader left a minute ago */
+  constructor(source: LiveSource, log: Log = silentLog, onIdle: () => void = () => {}) {
     this.#source = source
     this.#log = log
+    this.#onIdle = onIdle
   }
 
   get readers(): number {
@@ -150,7 +153,11 @@ export class LiveStream {
     clearTimeout(this.#timer)
     this.#timer = undefined
     clearTimeout(this.#lingering)
-    this.#lingering = setTimeout(() => this.#forget(), lingerMs).unref()
+    const idle = () => {
+      this.#forget()
+      this.#onIdle()
+    }
+    this.#lingering = setTimeout(idle, lingerMs).unref()
   }
 
   #forget(): void {

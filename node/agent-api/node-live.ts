@@ -1,4 +1,4 @@
-import type { AgentStatus, Explanation, Log } from '@kpng/api'
+import type { AgentStatus, Explanation, LiveNode, LiveSync, Log } from '@kpng/api'
 import type { Changes } from '@kpng/client'
 import type { FrontendTable } from '@kpng/dataplane'
 import type { Activity } from './activity.js'
@@ -16,6 +16,20 @@ export interface NodeLiveOptions {
   /** Counts the connections that the data plane carries itself, if it does. */
   readonly connections?: (() => number) | undefined
   readonly log?: Log | undefined
+  /** Of the overview of a core, which has no node: what happened to the store, and the nodes. Default: the syncs of the activity. */
+  readonly cluster?: { readonly history: History; readonly nodes: () => Iterable<LiveNode> } | undefined
+  /** Called when the last reader left a minute ago. */
+  readonly onIdle?: (() => void) | undefined
+}
+
+/** What happened so far. */
+export interface History {
+  /** The oldest first. */
+  readonly syncs: readonly LiveSync[]
+  /** Undefined: none since the start. */
+  lastChangeOf(service: string): LiveSync | undefined
+  /** Returns the function that ends it. */
+  onChange(listener: (sync: LiveSync) => void): () => void
 }
 
 const sampleIntervalMs = 1000
@@ -27,10 +41,11 @@ export class NodeLive {
   /** Services for which the data plane was found not to hold what it should, and when a sync repaired it; Infinity: not yet. */
   readonly #differing = new Map<string, number>()
   readonly #timer: NodeJS.Timeout
-  readonly #leave: () => void
+  readonly #leave: readonly (() => void)[]
 
   constructor(options: NodeLiveOptions) {
-    const { activity, frontends, factsOf, status } = options
+    const { activity, frontends, factsOf, status, cluster } = options
+    const history: History = cluster?.history ?? activity
     this.#samples = new Samples(options.connections)
     const source: LiveSource = {
       status,
@@ -39,21 +54,26 @@ export class NodeLive {
         const item = activity.view?.services.get(path)
         if (!item) return undefined
         const facts = factsOf?.(path, item.endpoints.length)
-        const lastChange = activity.lastChangeOf(path)
-        return liveRow(path, item, { table: frontends, facts, lastChange, differs: this.#differing.has(path) })
+        const lastChange = history.lastChangeOf(path)
+        const differs = this.#differing.has(path)
+        return liveRow(path, item, { table: frontends, facts, lastChange, differs, ofCluster: cluster !== undefined })
       },
-      syncs: () => activity.syncs,
+      syncs: () => history.syncs,
       samples: () => this.#samples.list,
       contested: () => frontends.problems.keys(),
+      ...(cluster ? { nodes: cluster.nodes } : {}),
     }
-    this.stream = new LiveStream(source, options.log)
-    this.#leave = activity.onChange((sync, changes) => {
+    this.stream = new LiveStream(source, options.log, options.onIdle)
+    const leaveHistory = history.onChange((sync) => {
       this.#samples.onSync(sync)
-      if (sync.error === undefined) this.#synced(changes)
       this.stream.noteSync(sync)
+    })
+    const leaveActivity = activity.onChange((sync, changes) => {
+      if (sync.error === undefined) this.#synced(changes)
       if (changes.full || changes.node || changes.serviceCidrs) this.stream.noteAll()
       else this.stream.noteServices(changes.services.keys())
     })
+    this.#leave = [leaveHistory, leaveActivity]
     this.#timer = setInterval(() => this.#tick(), sampleIntervalMs).unref()
   }
 
@@ -76,7 +96,7 @@ export class NodeLive {
 
   close(): void {
     clearInterval(this.#timer)
-    this.#leave()
+    for (const leave of this.#leave) leave()
     this.stream.close()
   }
 
