@@ -1,4 +1,5 @@
 export { Activity } from './activity.js'
+export { connectionsOf } from './connections.js'
 export { type CoreApi, type CoreApiOptions, coreApi } from './core-handler.js'
 export { type AgentApi, type AgentApiOptions, agentApi } from './handler.js'
 export type { ServiceFacts, ServiceFactsOf } from './service-facts.js'
