@@ -258,6 +258,7 @@ function addPlayground(program: Command, makeContext: MakeContext): void {
     .option('--pod-cidr <cidr>', 'range of the pod IPs, on loopback (default: 127.10.0.0/16)')
     .option('--lab <backend>', 'nft: a node and pods in network namespaces, served by the kernel (needs root)')
     .addOption(booleanOption('--demo', 'create a demo Service with three pods, and call it', true))
+  addDashboardFlags(command, 'default: 127.0.0.1:12080; false: nowhere')
   addExamples(command, 'kpng playground', 'kpng playground --data-dir ./objects --demo=false')
   command.action(async () => {
     const flags = command.optsWithGlobals()

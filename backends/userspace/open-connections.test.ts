@@ -59,8 +59,8 @@ test('open connections say who talks to whom, since when, and how much so far', 
   expect(counters).toContainEqual({ service: 'default/web', connections: 1, bytes: 15 })
   expect(open?.(1).connections).toHaveLength(1)
 
-  client.destroy()
-  await until('it is gone', () => open?.(10).total === 1)
+  client.resetAndDestroy()
+  await until('it is gone', () => open?.(10).connections.every(({ protocol }) => protocol === 'udp') === true)
 })
 
 test('a data plane in the kernel counts, or says why it cannot', async () => {

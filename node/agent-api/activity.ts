@@ -99,8 +99,8 @@ export class Activity {
     return {
       number: this.#count,
       at: new Date(startedAtMs).toISOString(),
-      durationMs,
-      ...(firstTriggerMs < Infinity ? { latencyMs: startedAtMs + durationMs - firstTriggerMs } : {}),
+      durationMs: Math.round(durationMs * 100) / 100,
+      ...(firstTriggerMs < Infinity ? { latencyMs: inTenths(startedAtMs + durationMs - firstTriggerMs) } : {}),
       full: changes.full,
       services,
       moreServices: changes.services.size - services.length,
@@ -110,11 +110,13 @@ export class Activity {
     }
   }
 
-  #sentence({ full, services, node }: Changes): string | undefined {
+  #sentence({ full, services, node, serviceCidrs }: Changes): string | undefined {
     if (full && this.#view === undefined) return 'Everything was synced for the first time'
     if (this.#drift) return `Everything was compared with the data plane: ${this.#drift.reason}`
     const [[path, change] = []] = services
-    if (path === undefined || !change) return node ? 'The Node was changed' : undefined
+    if (path === undefined || !change) {
+      return node ? 'The Node was changed' : serviceCidrs ? 'The ranges of cluster IPs were changed' : undefined
+    }
     if (services.size > 1) return `${services.size} Services were changed`
     return differenceSentence(path, change, this.#factsOf)
   }
