@@ -25,6 +25,7 @@ export class Activity {
   #full = 0
   #count = 0
   #endpoints = 0
+  #repaired: readonly string[] = []
   /** When the first change arrived that waits for a sync. */
   #arrivedAtMs: number | undefined
   #drift: { readonly noticedAt: string; readonly reason: string } | undefined
@@ -45,6 +46,11 @@ export class Activity {
     this.#drift ??= { noticedAt: new Date().toISOString(), reason }
   }
 
+  /** The sync that is under way repaired what another program had done to these Services. */
+  onRepaired(services: readonly string[]): void {
+    this.#repaired = services
+  }
+
   /** To be called after each sync. */
   onSync(report: SyncReport): void {
     const { view, changes, error } = report
@@ -52,6 +58,7 @@ export class Activity {
     if (changes.full) this.#full++
     const sync = this.#describe(report)
     this.#arrivedAtMs = undefined
+    this.#repaired = []
     if (error === undefined) this.#succeeded(view, changes, sync)
     else this.#failed++
     this.#syncs.push(sync)
@@ -112,6 +119,11 @@ export class Activity {
 
   #sentence({ full, services, node, serviceCidrs }: Changes): string | undefined {
     if (full && this.#view === undefined) return 'Everything was synced for the first time'
+    const [repaired] = this.#repaired
+    if (repaired !== undefined) {
+      const others = this.#repaired.length - 1
+      return `Another program had changed the rules of ${repaired}${others > 0 ? ` and of ${others} more Services` : ''}: they were repaired`
+    }
     if (this.#drift) return `Everything was compared with the data plane: ${this.#drift.reason}`
     const [[path, change] = []] = services
     if (path === undefined || !change) {

@@ -264,13 +264,17 @@ describe('a data plane that does not hold what it should', () => {
     await reader.first()
     activity.onDrift('something was deleted')
     expect(await ask('/v1/status')).toMatchObject({ drift: { reason: 'something was deleted' } })
+    sync(fullSync, new Error('not yet'))
     live.onRepaired(['default/web'])
     sync(fullSync)
     expect(await ask('/v1/status')).not.toHaveProperty('drift')
     const states = () => reader.changes().flatMap(({ data }) => data.services['default/web']?.state ?? [])
     await until(() => states().at(-1) === 'serving')
     expect(states()).toEqual(['differs', 'serving'])
-    expect(reader.changes()[0]?.data.syncs[0]?.sentence).toContain('something was deleted')
+    expect(reader.changes().flatMap(({ data }) => data.syncs.map(({ sentence }) => sentence))).toEqual([
+      'Everything was compared with the data plane: something was deleted',
+      'Another program had changed the rules of default/web: they were repaired',
+    ])
   })
 })
 

@@ -137,6 +137,8 @@ export class LiveStream {
     const from = resumed ?? snapshot?.number ?? this.#number
     if (resumed !== undefined || from < this.#number) this.#send(reader, this.#changesSince(from))
     this.#readers.add(reader)
+    // Another one may have left meanwhile.
+    clearTimeout(this.#lingering)
     response.once('close', () => this.#left(reader))
     if (this.#dirty.size > 0) this.#schedule()
   }

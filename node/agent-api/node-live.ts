@@ -38,6 +38,7 @@ const sampleIntervalMs = 1000
 export class NodeLive {
   readonly stream: LiveStream
   readonly #samples: Samples
+  readonly #activity: Activity
   /** Services for which the data plane was found not to hold what it should, and when a sync repaired it; Infinity: not yet. */
   readonly #differing = new Map<string, number>()
   readonly #timer: NodeJS.Timeout
@@ -46,6 +47,7 @@ export class NodeLive {
   constructor(options: NodeLiveOptions) {
     const { activity, frontends, factsOf, status, cluster } = options
     const history: History = cluster?.history ?? activity
+    this.#activity = activity
     this.#samples = new Samples(options.connections)
     const source: LiveSource = {
       status,
@@ -90,6 +92,7 @@ export class NodeLive {
 
   /** A sync repaired what another program had done to these Services. That is shown for a second: nobody could see it otherwise. */
   onRepaired(services: readonly string[]): void {
+    this.#activity.onRepaired(services)
     for (const service of services) this.#differing.set(service, performance.now())
     this.stream.noteServices(services)
   }
