@@ -210,6 +210,8 @@ export interface AgentStatus {
     /** The same as a sentence. */
     readonly problem: string
   }[]
+  /** Another program changed the data plane, and no sync has repaired it yet. Missing: that is not known to be so. */
+  readonly drift?: { readonly noticedAt: string; readonly reason: string }
   /** Of a core only. Its counts are those of the whole cluster, and it has no syncs and frontends of its own. */
   readonly core?: {
     /** Whether the state is complete. */
@@ -218,6 +220,8 @@ export interface AgentStatus {
     readonly revision: number
     /** Those that are served now: `local` are nodes, `global` are relays. */
     readonly watchers: Readonly<Record<string, number>>
+    /** The node that was asked about with `?node=`: services, endpoints and frontends are what it is served. */
+    readonly asNode?: string
   }
 }
 

@@ -93,7 +93,10 @@ test('a core answers on its socket for every node, and a node only for itself', 
   const atB = await explain('--node', 'node-b')
   expect(atB).toMatchObject({ node: 'node-b', service: { endpoints: [{ isLocal: true }] } })
   expect((await ask('explain', 'web', '--node', 'node-x')).stderr).toMatch(/no node "node-x"\. Did you mean node-[ab]/)
-  expect((await ask('get', 'changes')).stderr).toContain('The agent API of a core has no /v1/changes.')
+  writeFileSync(join(folder, 'state.yaml'), nodes + state.replace('127.10.0.1', '127.10.0.2'))
+  await expect
+    .poll(async () => (await ask('get', 'changes')).stdout, { timeout: 30_000 })
+    .toMatch(/^\d+ .*default\/web 1→1$/m)
 })
 
 describe('get -w', () => {

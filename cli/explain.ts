@@ -1,6 +1,18 @@
 import { setTimeout } from 'node:timers/promises'
-import { type Explanation, isLoopback, KpngError, type Log, nearestNames, type ServiceAnswer } from '@kpng/api'
+import {
+  type Explanation,
+  families,
+  isLoopback,
+  KpngError,
+  type Log,
+  messageOf,
+  nearestNames,
+  type ServiceAnswer,
+  silentLog,
+} from '@kpng/api'
+import type { Backend, SyncReport } from '@kpng/client'
 import type { Store } from '@kpng/core/store'
+import type { View } from '@kpng/core/view'
 import type { DataplaneOptions } from '@kpng/dataplane'
 import type { KubeRequests } from './agent/kube-requests.js'
 import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
@@ -86,6 +98,28 @@ export async function viewAsCore(store: Store, nodeName: string) {
   const { nodeViewOf } = await import('@kpng/core/view')
   const view = await nodeViewOf(store, nodeName)
   return { view, frontends: FrontendTable.of(view, dataplaneOptions(store, {})) }
+}
+
+/** Follows what a core serves nodes, for their live pages. */
+export async function followAsCore(store: Store, view: View, log: Log) {
+  const { FrontendTable } = await import('@kpng/dataplane')
+  const { runBackend } = await import('@kpng/client')
+  const { changeSetsOf } = await import('@kpng/core/sinks/local')
+  const changeSets = changeSetsOf(store, view)
+  return (nodeName: string, signal: AbortSignal, onSync: (report: SyncReport) => void) => {
+    if (nodeName !== '') nodeFor(store, nodeName, nodeName)
+    const table = new FrontendTable(dataplaneOptions(store, {}))
+    const tableOnly: Backend = {
+      setup: async () => {},
+      sync: async (state, changes) => void table.apply(state, changes, { families, addresses: [] }),
+      cleanup: async () => {},
+      close: async () => {},
+    }
+    runBackend(tableOnly, { changeSets, nodeName, signal, onSync, log: silentLog }).catch((error) =>
+      log.warn('The live page of a node is not followed any more', { node: nodeName, error: messageOf(error) }),
+    )
+    return table
+  }
 }
 
 /** Without --cluster-cidr, the pods of the cluster are those in the pod CIDRs of its Nodes. */

@@ -9,6 +9,7 @@ export const groups = {
   backend: 'Backend:',
   node: 'Node:',
   pages: 'Health and metrics:',
+  dashboard: 'Live page:',
   conntrack: 'Connection tracking:',
   tls: 'TLS:',
   logging: 'Logging:',

@@ -1,5 +1,6 @@
 import { Argument, Command, CommanderError, Option } from 'commander'
 import { addAgentSocketFlag } from './agent/agent-socket.js'
+import { addDashboardFlags } from './agent/dashboard.js'
 import { addAgentFlags } from './agent/flags.js'
 import { KubeRequests } from './agent/kube-requests.js'
 import { addStateCacheFlag, originOf } from './agent/state-cache.js'
@@ -156,7 +157,7 @@ function addBackends(
     const leaf = parent.command(backend.name).description(backend.summary).optionsGroup(groups.backend)
     backend.addFlags(leaf)
     if (backend.agent) addAgentFlags(leaf, backend.agent)
-    if (backend.agent) addAgentSocketFlag(leaf)
+    if (backend.agent) addAgentSocketFlag(addDashboardFlags(leaf).optionsGroup(groups.pages))
     // A state file is on this machine already.
     if (backend.agent && parent.parent?.name() !== 'file') addStateCacheFlag(leaf)
     addExamples(leaf, ...backend.examples.map((flags) => `${words} ${backend.name} ${flags}`.trim()))
@@ -258,6 +259,7 @@ function addPlayground(program: Command, makeContext: MakeContext): void {
     .option('--pod-cidr <cidr>', 'range of the pod IPs, on loopback (default: 127.10.0.0/16)')
     .option('--lab <backend>', 'nft: a node and pods in network namespaces, served by the kernel (needs root)')
     .addOption(booleanOption('--demo', 'create a demo Service with three pods, and call it', true))
+  addDashboardFlags(command, 'default: 127.0.0.1:12080; false: nowhere')
   addExamples(command, 'kpng playground', 'kpng playground --data-dir ./objects --demo=false')
   command.action(async () => {
     const flags = command.optsWithGlobals()

@@ -204,8 +204,30 @@ export interface ObservationListener {
   staleFlows?(family: Family, durationMs: number, deleted: number): void
   /** Something that is no longer needed could not be removed. It is tried again. */
   cleanupFailed?(families: readonly Family[]): void
+  /** Another program had changed what the data plane holds of these Services (`namespace/name`). A sync has repaired it. */
+  repaired?(services: readonly string[]): void
   /** A connection or UDP session has ended. Without this function, no clock is read for it. */
   connectionEnded?(connection: ConnectionRecord): void
+}
+
+/** A connection or UDP session that a backend carries itself. */
+export interface OpenConnection {
+  /** Of the frontend. */
+  readonly protocol: 'tcp' | 'udp'
+  /** `10.244.1.5:40112` */
+  readonly client: string
+  /** Where the client connected to: `10.96.0.10:80`, `node port 30080`. */
+  readonly frontend: string
+  /** `namespace/name` */
+  readonly service: string
+  /** `10.244.2.7:8080` */
+  readonly endpoint: string
+  /** Bytes from the client so far. */
+  readonly bytesToEndpoint: number
+  /** Bytes to the client so far. */
+  readonly bytesToClient: number
+  /** Unix time in milliseconds. */
+  readonly sinceMs: number
 }
 
 /** What a backend counts and reports. Each part is there if the backend has it; the listener may be set at any time. */
@@ -214,6 +236,8 @@ export interface Observations {
   readonly connections?: () => Promise<readonly ServicePortConnections[]>
   /** By service port (`namespace/name:port`). */
   readonly traffic?: ReadonlyMap<string, ServicePortTraffic>
+  /** The connections that are open now: how many, and the newest ones, at most `limit`. The newest first. */
+  readonly open?: (limit: number) => { readonly total: number; readonly connections: readonly OpenConnection[] }
   /** Addresses that should be open and are not, and why. */
   readonly failures?: () => ReadonlyMap<string, string>
   /** Set it to be told at once. Default: an object without functions. */

@@ -20,6 +20,7 @@ export type {
   NodeView,
   ObservationListener,
   Observations,
+  OpenConnection,
   Protocol,
   Runner,
   ServiceChange,

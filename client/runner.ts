@@ -27,6 +27,8 @@ export interface RunnerOptions {
   readonly maxRetryMs?: number
   /** Told about changes that wait for a sync, and when a sync begins: what waits too long is not healthy. */
   readonly onQueued?: (changes: Changes) => void
+  /** Told when the backend asks for a sync of everything, and why: mostly because another program changed the data plane. */
+  readonly onFullSyncRequested?: (reason: string) => void
   /** Told about each sync, for metrics and tracing. */
   readonly onSync?: (report: SyncReport) => void
   /** Whether backends should note their steps for the report. Default false. */
@@ -103,6 +105,7 @@ class BackendRun implements Runner {
 
   requestFullSync(reason: string): void {
     this.#options.log.info('The whole data plane will be synced', { reason })
+    this.#tell(() => this.#options.onFullSyncRequested?.(reason))
     this.#changes = { ...this.#changes, full: true }
     this.#wake()
   }

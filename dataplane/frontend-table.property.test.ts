@@ -128,6 +128,7 @@ describe('FrontendTable', () => {
             const changes = table.apply(state, { ...fullSync, full, services, node: true }, machine)
             const expected = expectedFrontends(state)
             expect(new Map([...table.all()].map((each) => [frontendId(each), inOracleWords(each)]))).toEqual(expected)
+            expect(table.size).toBe(expected.size)
             for (const { before, after } of changes.frontends) {
               const id = frontendId((after ?? before) as Frontend)
               expect(before && inOracleWords(before)).toEqual(followed.get(id))

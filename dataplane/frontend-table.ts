@@ -35,6 +35,7 @@ export class FrontendTable {
   /** Those that were logged, by Service. */
   readonly #problems = new Map<string, readonly ServiceProblem[]>()
   #node: NodeFacts = unknownNode
+  #size = 0
 
   constructor(options: DataplaneOptions = {}, log: Log = silentLog) {
     this.settings = dataplaneSettings(options)
@@ -61,6 +62,11 @@ export class FrontendTable {
   /** Every frontend that is served. */
   all(): Iterable<Frontend> {
     return this.#claims.owners()
+  }
+
+  /** The number of frontends that are served. */
+  get size(): number {
+    return this.#size
   }
 
   /** The frontend with an id (see `frontendId`) that is served. */
@@ -144,6 +150,7 @@ export class FrontendTable {
     for (const [id, was] of before) {
       const is = this.#claims.owner(id)
       if (was !== is) changed.push({ before: was, after: is })
+      this.#size += Number(is !== undefined) - Number(was !== undefined)
       for (const { service } of this.#claims.claimants(id)) services.add(service)
     }
     for (const service of services) this.#logProblems(service)

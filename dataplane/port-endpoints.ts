@@ -19,6 +19,7 @@ export type ProblemKind =
 
 /** A part of a Service that is not served. */
 export interface ServiceProblem {
+  /** What is wrong, for programs. */
   readonly kind: ProblemKind
   /** Without the Service's name. */
   readonly sentence: string

@@ -2,12 +2,12 @@ import type { Family, Log, ServiceAnswer } from '@kpng/api'
 import type { Backend } from '@kpng/client'
 import { type FrontendBackend, FrontendTable } from '@kpng/dataplane'
 import { watchOpenFiles } from '@kpng/linux'
-import { Activity, agentApiHandler, openSocket } from './agent-api/index.js'
+import { Activity, agentApi, openSocket, type ServiceFactsOf } from './agent-api/index.js'
 import { configz, flagz, type ResolvedSettings } from './config/index.js'
 import { HealthCheckNodePorts, healthHandler, ProxyHealth, sourceLines, sourceReport } from './health/index.js'
 import { countObservations, type MetricsMode, ProxyMetrics, type Readings } from './metrics/index.js'
 import { NodeObserver } from './observer.js'
-import { listen, refuseUnknownHosts, statusHandler, type Verbosity } from './server/index.js'
+import { type HttpHandler, listen, refuseUnknownHosts, statusHandler, type Verbosity } from './server/index.js'
 import { ServiceLog } from './service-log.js'
 import { EventRecorder } from './system/index.js'
 
@@ -35,6 +35,8 @@ export interface NodeAgentOptions {
   readonly serviceAnswer?: (service: string) => Promise<ServiceAnswer | undefined>
   /** As `serviceAnswer`, and over the network: asked only when a user wants to know, since all nodes at once would be too many. */
   readonly askCore?: (service: string) => Promise<ServiceAnswer>
+  /** What the core knows about the endpoints of a Service, if it is in this process. Default: only what the node uses is known. */
+  readonly factsOf?: ServiceFactsOf
   /** The families that are served. Default both. */
   readonly families?: readonly Family[]
 }
@@ -46,6 +48,8 @@ export interface NodeAgent {
   readonly health: ProxyHealth
   /** The ports that are open. */
   readonly ports: { readonly healthz: number | undefined; readonly metrics: number | undefined }
+  /** Answers requests to the agent API. */
+  readonly apiHandler: HttpHandler
   /** Resolves when every port is closed. */
   close(): Promise<void>
 }
@@ -87,7 +91,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     onEvent: (event) => void events?.serviceFailed(event),
   })
   const keepsTable = shared === undefined
-  const activity = new Activity()
+  const activity = new Activity(Date.now(), options.factsOf)
   const { serviceAnswer, askCore = serviceAnswer } = options
   const services = new ServiceLog({ log, serviceAnswer })
   const observed = { health, metrics, activity, services, healthCheckNodePorts, frontends, keepsTable, log }
@@ -128,21 +132,27 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     await healthServer.close()
     throw error
   })
-  const agentApi = agentApiHandler({
-    ...{ nodeName, version, mode, activity, frontends, source },
+  const api = agentApi({
+    ...{ nodeName, version, mode, activity, frontends, source, log },
     nodeCauses: async (traffic) => {
       // Read when somebody asks: the checks are not needed to serve.
       const { nodeCauses, readTraffic } = await import('./doctor/index.js')
       return nodeCauses(traffic, await readTraffic())
     },
     ...(backend ? { backend } : {}),
+    ...(options.factsOf ? { factsOf: options.factsOf } : {}),
     ...(askCore ? { serviceAnswer: askCore } : {}),
     ...(readings?.skippedObjects ? { skippedObjects: readings.skippedObjects } : {}),
   })
-  const socket = await openSocket(options.agentSocket, agentApi, log)
+  if (backend?.observations) {
+    const repaired = (services: readonly string[]) => api.live.onRepaired(services)
+    backend.observations.listener = { ...backend.observations.listener, repaired }
+  }
+  const socket = await openSocket(options.agentSocket, api.handler, log)
   void events?.starting()
   watchOpenFiles({ log, signal })
   const close = async () => {
+    api.close()
     await Promise.all([healthServer.close(), statusServer.close(), healthCheckNodePorts.close(), socket?.close()])
   }
   signal.addEventListener('abort', () => void close(), { once: true })
@@ -154,5 +164,5 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
       return statusServer.port
     },
   }
-  return { observer, metrics, health, ports, close }
+  return { observer, metrics, health, ports, apiHandler: api.handler, close }
 }

@@ -40,6 +40,12 @@ export class NodeObserver {
   onQueued(changes: Changes): void {
     this.#options.health.queued(this.#now())
     this.#options.metrics.recordQueued(changes)
+    this.#options.activity.onQueued(changes)
+  }
+
+  /** The backend asked for a sync of everything, because another program changed the data plane. */
+  onFullSyncRequested(reason: string): void {
+    this.#options.activity.onDrift(reason)
   }
 
   /** A sync has ended: `RunnerOptions.onSync`. */

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import {
   closeSync,
   copyFileSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readFileSync,
@@ -21,6 +22,8 @@ import { withoutSignature } from './package/authenticode.js'
 import { bakeFiles } from './package/baked-files.js'
 // @ts-expect-error: plain JavaScript, as all scripts
 import { entryOf } from './package/npm-files.js'
+// @ts-expect-error: plain JavaScript, as all scripts
+import { pageFilesModule } from './package/page-files.js'
 // @ts-expect-error: plain JavaScript, as all scripts
 import { nodeVersion } from './package/targets.js'
 // @ts-expect-error: plain JavaScript, as all scripts
@@ -265,6 +268,18 @@ describe('files that sources read from beside themselves', () => {
   test('any other use of import.meta is refused', async () => {
     await expect(bake('const here = import.meta.dirname')).rejects.toThrow('/src/cli/main.ts uses import.meta')
   })
+})
+
+test('the live page is put in as it was built, or nothing', async () => {
+  const filesOf = async (): Promise<Map<string, Buffer> | undefined> => {
+    const text = pageFilesModule(join(folder, 'page')) as string
+    return (await import(`data:text/javascript,${encodeURIComponent(text)}`)).pageFiles()
+  }
+  expect(await filesOf()).toBeUndefined()
+  mkdirSync(join(folder, 'page'))
+  writeFileSync(join(folder, 'page', 'index.html'), '<p>é</p>')
+  writeFileSync(join(folder, 'page', 'meta.json'), '{}')
+  expect(await filesOf()).toEqual(new Map([['index.html', Buffer.from('<p>é</p>')]]))
 })
 
 test('a file is found in a tar archive, however long its path', () => {

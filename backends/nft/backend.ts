@@ -34,6 +34,7 @@ import { asStep, Kernel, type StepAttributes } from './kernel/kernel.js'
 import { NftCommand } from './kernel/nft-command.js'
 import { removeTables } from './kernel/tables.js'
 import { type NftOptions, type Settings, settingsOf } from './options.js'
+import { repairedServices } from './repaired.js'
 import { familyOfTable, type TableFamily, tableFamily } from './rules/family.js'
 import { names, setPath } from './rules/names.js'
 
@@ -59,6 +60,7 @@ class NftBackend implements FrontendBackend {
   #lock: NameLock | undefined
   #releaseFailed = false
   #inStep = false
+  #hasSynced = false
   #syncing = false
   #driftTimer: NodeJS.Timeout | undefined
 
@@ -101,10 +103,11 @@ class NftBackend implements FrontendBackend {
     try {
       const changed = this.frontends.apply(view, changes, machineOf(kernel))
       if (wasInStep) await this.#syncChange(kernel, changed, steps)
-      else await this.#syncAll(kernel, steps)
+      else await this.#syncAll(kernel, changes, steps)
       if (this.#releaseFailed) this.#clients?.retry()
       this.#releaseFailed = false
       this.#inStep = true
+      this.#hasSynced = true
     } finally {
       this.#syncing = false
     }
@@ -167,17 +170,31 @@ class NftBackend implements FrontendBackend {
     await this.#follow(released, udp.length > 0 ? flowChecks(udp) : [], steps)
   }
 
-  async #syncAll(kernel: Kernel, steps: SyncStep[] | undefined): Promise<void> {
+  async #syncAll(kernel: Kernel, changes: Changes, steps: SyncStep[] | undefined): Promise<void> {
     const adopted = await kernel.adopt((found) => this.#state.rebuild(this.frontends, found), steps)
     this.#affinity.reset(this.frontends)
     if (adopted) {
       const transaction = difference(adopted.known, adopted.wanted)
       await kernel.commit(transaction, steps)
+      if (this.#hasSynced) this.#tellRepaired(repairedServices(transaction, this.frontends.all()), changes)
       await kernel.removeUnusedChains(adopted.wanted).catch((error) => this.#logUnusedChains(error))
       this.#settings.log.detail(2, 'The tables were compared with the view', { written: operationCount(transaction) })
-    } else await this.#load(kernel, steps)
+    } else {
+      await this.#load(kernel, steps)
+      if (this.#hasSynced)
+        this.#tellRepaired(
+          [...this.frontends.all()].map(({ service }) => service),
+          changes,
+        )
+    }
     const released = adopted ? this.#familiesWithAffinity(kernel, adopted.known) : []
     await this.#follow(released, allFlowChecks(this.frontends), steps)
+  }
+
+  /** Services that were changed in the cluster at the same time are left out: what was written for them is that change. */
+  #tellRepaired(services: readonly string[], changes: Changes): void {
+    const repaired = [...new Set(services)].filter((service) => !changes.services.has(service))
+    if (repaired.length > 0) this.observations.listener.repaired?.(repaired)
   }
 
   /** Fills new tables in several transactions of whole frontends. The kernel works on one while the next one is worked out. */

@@ -189,6 +189,21 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     expect(reasons).toEqual([])
   })
 
+  test('whose elements were repaired is told, and nothing at the start', async () => {
+    const view = labView()
+    const backend = await start()
+    const told: (readonly string[])[] = []
+    const { observations } = backend
+    if (observations) observations.listener = { repaired: (services) => told.push(services) }
+    await backend.sync(view, fullSync)
+    await backend.sync(view, fullSync)
+    expect(told).toEqual([])
+    nft('delete', 'element', 'ip', 'kpng', 'endpoints', '{ 10.96.0.8 . tcp . 80 . 0 }')
+    await driftNoticed()
+    await backend.sync(view, fullSync)
+    expect(told).toEqual([[backend.frontends.get('10.96.0.8:80/tcp')?.service]])
+  })
+
   test('a change to another table is not ours', async () => {
     await (await start()).sync(labView(), fullSync)
     nft('add table ip foreign')

@@ -4,7 +4,7 @@ import { type Frontend, type FrontendBackend, type FrontendChange, FrontendTable
 import { interfaceAddresses, reachableAddresses } from '@kpng/linux'
 import { Counters } from './counters.js'
 import { Descriptors } from './descriptors.js'
-import type { Flows } from './flows.js'
+import { type Flows, openConnections } from './flows.js'
 import { Insiders } from './insiders.js'
 import { type Settings, settingsOf, type UserspaceOptions } from './options.js'
 import { OwnSockets } from './own-sockets.js'
@@ -51,7 +51,12 @@ class Proxier implements UserspaceBackend {
     const counters = new Counters()
     this.#settings = settings
     this.frontends = new FrontendTable(options, settings.log)
-    this.observations = { traffic: counters.byServicePort, failures: () => this.#portals.failures(), listener: {} }
+    this.observations = {
+      traffic: counters.byServicePort,
+      open: (limit) => openConnections(this.#allFlows(), limit),
+      failures: () => this.#portals.failures(),
+      listener: {},
+    }
     this.#surroundings = {
       ...settings,
       drainMs: settings.drainSeconds * 1000,
@@ -91,7 +96,7 @@ class Proxier implements UserspaceBackend {
     this.#closed = true
     clearInterval(this.#checkTimer)
     await this.#inTurn(async () => {
-      const flows = [...this.#leftFlows, ...[...this.#servicePorts.values()].map((port) => port.flows)]
+      const flows = this.#allFlows()
       for (const some of flows) some.abortAll()
       this.#servicePorts.clear()
       this.#surroundings.descriptors.close()
@@ -155,6 +160,10 @@ class Proxier implements UserspaceBackend {
       this.#portals.want(port, portal)
     }
     return [old, port].filter((each) => each !== undefined)
+  }
+
+  #allFlows(): Flows[] {
+    return [...this.#leftFlows, ...[...this.#servicePorts.values()].map((port) => port.flows)]
   }
 
   #servicePort(name: string): ServicePort {

@@ -7,6 +7,7 @@ import { type Context, type Flags, given, textFlag } from '../context.js'
 import { serviceAnswer } from '../explain.js'
 import { sourceReadings } from '../source-readings.js'
 import { agentSocketOf } from './agent-socket.js'
+import { dashboardPlace, openDashboard } from './dashboard.js'
 import { prepareSystem } from './settings.js'
 import { stateCacheFrom } from './state-cache.js'
 
@@ -26,10 +27,12 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
   // A dry run changes no sysctl and opens no port.
   if (!resolved || flags.dryRun) return nothing
   // First, since it checks its flags: nothing has been changed or opened yet.
+  const place = await dashboardPlace(flags)
   const tracing = await startTraces(flags, context)
   await prepareSystem(resolved, flags, log)
   const cache = await stateCacheFrom(flags, backend, context)
   const agent = await startServers(backend, mode, flags, context)
+  const dashboard = place && (await openDashboard(place, agent.apiHandler, context))
   const { observations } = backend
   if (tracing && observations) {
     observations.listener = { ...observations.listener, connectionEnded: tracing.recordConnection }
@@ -39,8 +42,10 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
     runner: {
       minSyncIntervalMs: resolved.settings.minSyncPeriodMs,
       syncIntervalMs: resolved.settings.syncPeriodMs,
-      withSteps: tracing !== undefined,
+      // The live page shows them too.
+      withSteps: tracing !== undefined || dashboard !== undefined,
       onQueued: (changes) => agent.observer.onQueued(changes),
+      onFullSyncRequested: (reason) => agent.observer.onFullSyncRequested(reason),
       onSync: (report: SyncReport) => {
         agent.observer.onSync(report)
         cache?.onSync(report)
@@ -49,7 +54,7 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
     },
     changeSets: (source) => cache?.changeSets(source) ?? source,
     close: async () => {
-      await Promise.all([agent.close(), tracing?.close(), cache?.close()])
+      await Promise.all([agent.close(), dashboard?.close(), tracing?.close(), cache?.close()])
     },
   }
 }
@@ -71,11 +76,17 @@ async function startServers(backend: Backend, mode: string, flags: Flags, contex
     backend,
     ...given('agentSocket', await agentSocketOf(flags)),
     ...given('serviceAnswer', state && ((service: string) => answerFrom(state.store, service, undefined))),
+    ...given('factsOf', state && (await factsFrom(state.store, nodeName))),
     ...given('askCore', askCore ?? (state && ((service: string) => answerFrom(state.store, service, kube)))),
     ...(kube ? { post: (path: string, body: object) => kube.post(path, body) } : {}),
   })
   kube?.sent.observe(apiClientMetrics(agent.metrics.registry))
   return agent
+}
+
+async function factsFrom(store: Store, nodeName: string) {
+  const { serviceFacts } = await import('@kpng/core/view')
+  return (service: string, used: number) => serviceFacts(store, service, nodeName, used)
 }
 
 async function startTraces(flags: Flags, { log, nodeName }: Context) {

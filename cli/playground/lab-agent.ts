@@ -16,6 +16,19 @@ function tell(item: News): void {
   wake()
 }
 
+/** What the node of the lab is told. */
+export interface LabNode {
+  /** The kpng API. */
+  readonly api: string
+  readonly nodeName: string
+  readonly podCidr: string
+  /** Of kpng. */
+  readonly version: string
+  readonly verbosity: number
+  /** Where the agent API's socket is made. */
+  readonly folder: string
+}
+
 const podMethods = {
   async listen(identity: EchoIdentity, addresses: readonly string[], ports: readonly EchoPort[]): Promise<void> {
     const { EchoServer } = await import('@kpng/playground')
@@ -26,20 +39,28 @@ const podMethods = {
 const nodeMethods = {
   call,
 
-  /** Lets kpng's nftables backend program the kernel of this namespace, from the kpng API at `api`. */
-  async program(api: string, nodeName: string, podCidr: string, verbosity: number): Promise<void> {
+  /** Lets kpng's nftables backend program the kernel of this namespace, from a kpng API. */
+  async program({ api, nodeName, podCidr, version, verbosity, folder }: LabNode): Promise<void> {
     const { nftBackend } = await import('@kpng/backend-nft')
-    const { changeSetsOverGrpc, runBackend, textLog } = await import('@kpng/client')
+    const { changeSetsOverGrpc, explainOverGrpc, runBackend, textLog } = await import('@kpng/client')
     const { quietLog } = await import('../log.js')
     const { demoKey } = await import('./session.js')
+    const { startPlaygroundAgent } = await import('./agent.js')
     const log = quietLog(textLog({ verbosity, write: (line) => tell({ line }) }))
     const backend = nftBackend({ log, detectLocal: { mode: 'ClusterCIDR', cidrs: [podCidr] } })
+    const agent = await startPlaygroundAgent(backend, {
+      ...{ socketPath: `${folder}/agent.sock`, nodeName, version, log },
+      serviceAnswer: (service) => explainOverGrpc(service, { api, nodeName }),
+    })
     void runBackend(backend, {
       changeSets: changeSetsOverGrpc({ api, log }),
       nodeName,
       log,
       signal: new AbortController().signal,
-      onSync: ({ changes, startedAtMs, durationMs, error }) => {
+      ...agent.runner,
+      onSync: (report) => {
+        agent.runner.onSync(report)
+        const { changes, startedAtMs, durationMs, error } = report
         if (error === undefined && (changes.full || changes.services.has(demoKey)))
           tell({ sync: { startedAtMs, endedAtMs: startedAtMs + durationMs } })
       },

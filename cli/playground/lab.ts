@@ -58,6 +58,7 @@ export async function labDataPlane(context: Context): Promise<DataPlane> {
     return {
       title: `kpng's nftables backend in the network namespace ${lab.namespaceOf('node')}`,
       servesApiService: false,
+      agentSocket: join(folder, 'agent.sock'),
       options: {
         nodeAddress,
         podCidr,
@@ -66,7 +67,7 @@ export async function labDataPlane(context: Context): Promise<DataPlane> {
       },
       call: (host, port) => node.call('call', host, port),
       hints: (service) => hints(lab, service),
-      serve: (store, nodeName, onSync) => serve(node, store, `unix://${folder}/kpng.sock`, nodeName, onSync, context),
+      serve: (store, nodeName, onSync) => serve(node, store, folder, nodeName, onSync, context),
       close: async () => {
         await lab.close()
         rmSync(folder, { recursive: true, force: true })
@@ -96,14 +97,15 @@ function hints(lab: Lab<string>, service: ServiceView | undefined): Hint[] {
 async function serve(
   node: Agent<NodeMethods>,
   store: Store,
-  api: string,
+  folder: string,
   nodeName: string,
   onSync: (times: SyncTimes) => void,
-  { log, signal, verbosity }: Context,
+  { log, signal, verbosity, version }: Context,
 ): Promise<void> {
+  const api = `unix://${folder}/kpng.sock`
   const server = await serveApi({ store, log, listen: api })
   try {
-    await node.call('program', api, nodeName, podCidr, verbosity.get())
+    await node.call('program', { api, nodeName, podCidr, version, verbosity: verbosity.get(), folder })
     const ended = new Promise<'ended'>((resolve) => signal.addEventListener('abort', () => resolve('ended')))
     while (!signal.aborted) {
       const news = await Promise.race([node.call('news'), ended])

@@ -5,7 +5,9 @@ import { wholeNumber } from '@kpng/client'
 import { type Server, serveApi } from '@kpng/core/sinks/api'
 import { loadConnection, watchKube } from '@kpng/core/sources/kube'
 import { Store } from '@kpng/core/store'
+import { type Dashboard, defaultDashboard, forwardTo } from '@kpng/node/dashboard'
 import { type Playground, type PlaygroundOptions, startPlayground } from '@kpng/playground'
+import { dashboardPlace, openDashboard } from '../agent/dashboard.js'
 import { booleanFlag, type Context, type Flags, given, textFlag } from '../context.js'
 import { exitInTime, onUnreadOutput } from '../exit.js'
 import { checkFolder } from '../files.js'
@@ -30,25 +32,31 @@ export async function runPlayground(flags: Flags, outer: Context): Promise<void>
   const dataPlane = await dataPlaneFor(flags, context)
   let playground: Playground | undefined
   let server: Server | undefined
+  let dashboard: Dashboard | undefined
   try {
     playground = await startPlayground({ log: context.log, ...optionsFrom(flags), ...dataPlane.options })
     giveToCaller(playground.kubeconfigPath, flags)
     const store = new Store()
+    const place = await dashboardPlace(flags, defaultDashboard)
+    dashboard = place && (await openDashboard(place, forwardTo(dataPlane.agentSocket), context))
     server = await serveSomewhere(store, textFlag(flags, 'listen'), context)
     if (!dataPlane.servesApiService) leaveApiServiceAlone(playground)
     const demo = booleanFlag(flags, 'demo', true)
     if (demo) makeDemo(playground)
-    for (const line of firstLines(playground, dataPlane)) console.log(line)
+    for (const line of firstLines(playground, dataPlane, dashboard?.url)) console.log(line)
     await Promise.all([
       watch(playground, store, context),
       demo
-        ? showDemo(playground, dataPlane, store, context.signal, textFlag(flags, 'logFormat') === 'json')
+        ? showDemo(playground, dataPlane, store, context.signal, {
+            logsJson: textFlag(flags, 'logFormat') === 'json',
+            ...given('page', dashboard?.url),
+          })
         : dataPlane.serve(store, playground.nodeName, () => {}),
     ])
   } finally {
     // If one part failed, the others must end too.
     context.stop()
-    await server?.close(500)
+    await Promise.all([server?.close(500), dashboard?.close()])
     await playground?.close()
     await dataPlane.close()
   }
@@ -94,11 +102,15 @@ function giveToCaller(kubeconfigPath: string, flags: Flags): void {
 }
 
 /** What stays on the terminal when the screen is gone: at most five lines. */
-function firstLines({ kubeconfigPath, objects }: Playground, { title, note, hints }: DataPlane): string[] {
+function firstLines(
+  { kubeconfigPath, objects }: Playground,
+  { title, note, hints }: DataPlane,
+  page: string | undefined,
+): string[] {
   const service = demoService(objects)
   const [first] = hints(service)
   return [
-    `kpng playground: an API server, pods, and ${title}. Ctrl-C ends it. In another terminal:`,
+    `kpng playground: ${page === undefined ? '' : `${page} shows it live: `}an API server, pods, and ${title}. Ctrl-C ends it. In another terminal:`,
     ...(note === undefined ? [] : [note]),
     `  export KUBECONFIG=${kubeconfigPath}`,
     ...(service ? [`  kubectl scale deployment ${demoName} --replicas 5`] : []),
@@ -113,7 +125,7 @@ async function showDemo(
   store: Store,
   signal: AbortSignal,
   // The JSON log does not go through the stream that the screen takes over.
-  logsJson: boolean,
+  { logsJson, page }: { readonly logsJson: boolean; readonly page?: string },
 ): Promise<void> {
   const { stdout, stderr } = process
   const hasScreen = stdout.isTTY && !(stderr.isTTY && logsJson)
@@ -130,6 +142,7 @@ async function showDemo(
           {
             ...session,
             dataPlane: dataPlane.title,
+            page,
             hints: session.hints(),
             logPath: log.path,
             warning: log.lastWarning,

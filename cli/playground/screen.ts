@@ -12,6 +12,8 @@ export interface Hint {
 export interface ScreenState {
   /** `userspace proxy on loopback` */
   readonly dataPlane: string
+  /** Where the live page is, if it is served. */
+  readonly page?: string | undefined
   readonly service: ServiceView | undefined
   readonly answer: Answer | undefined
   /** How often each pod answered. */
@@ -68,8 +70,9 @@ const titleLine = ({ dataPlane }: ScreenState): Line => [['kpng playground', 'bo
 
 const label = (text: string): Part => [text.padEnd(13), 'dim']
 
-function summaryLines({ service, answer, change }: ScreenState): Line[] {
+function summaryLines({ service, answer, change, page }: ScreenState): Line[] {
   return [
+    ...(page === undefined ? [] : [[label('Live page'), [page, 'cyan']] as const]),
     [label('Service'), ...serviceParts(service)],
     [label('Answers now'), ...answerParts(service, answer)],
     [label('Last change'), ...changeParts(change)],

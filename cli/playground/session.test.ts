@@ -20,6 +20,7 @@ const dataPlane: DataPlane = {
   title: 'test',
   servesApiService: true,
   options: {},
+  agentSocket: '/tmp/agent.sock',
   call: async () => answer,
   hints: () => [{ command: 'nft list ruleset', effect: '' }],
   serve: async () => {},

@@ -15,6 +15,8 @@ export interface DataPlane {
   readonly servesApiService: boolean
   /** How the cluster must be made for it. */
   readonly options: Partial<PlaygroundOptions>
+  /** The socket of the agent API of its node, while it serves. */
+  readonly agentSocket: string
   /** Serves what the store says, until the signal is aborted. Calls back after each sync that the demo Service was in. */
   serve(store: Store, nodeName: string, onSync: (times: SyncTimes) => void): Promise<void>
   /** After the cluster's end. */
@@ -35,6 +37,9 @@ export interface SyncTimes {
 const notOurs = 'something answers that is not a pod of this playground'
 
 export const demoKey = `default/${demoName}`
+
+/** As the reader can call it: in a checkout, npx finds it. The socket is that of the user who runs the playground. */
+const kpng = `${process.env.SUDO_USER ? 'sudo ' : ''}${process.argv[1]?.endsWith('.js') ? 'npx kpng' : 'kpng'}`
 
 const now = () => performance.timeOrigin + performance.now()
 const timeOfDay = () => new Date().toTimeString().slice(0, 8)
@@ -152,6 +157,10 @@ export class Session {
           ]),
       { command: `kubectl edit service ${demoName}`, effect: 'change its port: the calls follow' },
       ...this.#dataPlane.hints(this.service),
+      {
+        command: `${kpng} explain ${demoName} --agent-socket ${this.#dataPlane.agentSocket}`,
+        effect: 'where connections go, and why',
+      },
     ]
   }
 }

@@ -3,7 +3,7 @@ import { parseAddress } from '@kpng/client/address'
 import { booleanFlag, checked, given, textFlag } from '../context.js'
 import { serviceAnswer } from '../explain.js'
 import { booleanOption, groups } from '../help.js'
-import { addCoreAgentFlags, coreAgentFrom, openCoreSocket } from './core-agent.js'
+import { addCoreAgentFlags, coreAgentFrom, openCoreApi } from './core-agent.js'
 import type { SinkCommand } from './sink.js'
 
 /** How long clients may take to leave when kpng stops. */
@@ -45,7 +45,9 @@ export const apiSink: SinkCommand = {
     const { watchOpenFiles } = await import('@kpng/linux')
     watchOpenFiles({ log, signal })
     const agent = await startAgent?.(store, counters, context)
-    const socket = await openCoreSocket(flags, store, counters, context)
+    const { View } = await import('@kpng/core/view')
+    const view = new View(store)
+    const api = await openCoreApi(flags, store, view, counters, context)
     try {
       const server = await serveApi({
         store,
@@ -55,6 +57,7 @@ export const apiSink: SinkCommand = {
         localApi: booleanFlag(flags, 'localApi', true),
         globalApi: booleanFlag(flags, 'globalv1Api', true),
         counters,
+        view,
         source,
         answerService: (service, nodeName) => serviceAnswer(service, store, flags, { kube, nodeName }),
         onSent: (items) => events.countNodeLocalEvents(items),
@@ -62,7 +65,7 @@ export const apiSink: SinkCommand = {
       if (!signal.aborted) await once(signal, 'abort')
       await server.close(graceMs)
     } finally {
-      await Promise.all([agent?.close(), socket?.close()])
+      await Promise.all([agent?.close(), api?.close()])
     }
   },
 }

@@ -1,15 +1,17 @@
-import { KpngError } from '@kpng/api'
-import type { ApiCounters } from '@kpng/core/sinks/api'
+import { KpngError, type LiveNode } from '@kpng/api'
+import type { ApiCounters, NodeWatcher } from '@kpng/core/sinks/api'
 import type { Store } from '@kpng/core/store'
+import type { View } from '@kpng/core/view'
 import type { CoreAgent } from '@kpng/node'
 import type { Command } from 'commander'
+import { addDashboardFlags, dashboardPlace, openDashboard } from '../agent/dashboard.js'
 import { booleanFlag, type Context, type Flags, given, textFlag } from '../context.js'
 import { booleanOption, groups } from '../help.js'
 import { sourceReadings } from '../source-readings.js'
 
 /** Named as the flags of a node agent. Both may run in one pod, where the node agent has the usual ports, so these are off by default. */
 export const addCoreAgentFlags = (command: Command): Command =>
-  command
+  addDashboardFlags(command)
     .optionsGroup(groups.pages)
     .option('--healthz-bind-address <ip:port>', 'where to serve /healthz, /livez and /readyz (default: nowhere)')
     .option('--metrics-bind-address <ip:port>', 'where to serve /metrics and the debugging pages (default: nowhere)')
@@ -19,25 +21,93 @@ export const addCoreAgentFlags = (command: Command): Command =>
       'where kpng status, get and explain ask this core; empty: nowhere (default: /run/kpng/core.sock)',
     )
 
-/** Opens the socket on which kpng status, get and explain ask this core. */
-export async function openCoreSocket(flags: Flags, store: Store, counters: ApiCounters, context: Context) {
-  if (flags.agentSocket === '') return undefined
-  const { coreApiHandler, coreSocketPath, openSocket } = await import('@kpng/node/agent-api')
+/** Opens the socket on which kpng status, get and explain ask this core, and the live page if the flags ask for it. */
+export async function openCoreApi(
+  flags: Flags,
+  store: Store,
+  view: View,
+  counters: ApiCounters,
+  context: Context,
+): Promise<{ close(): Promise<void> } | undefined> {
+  const place = await dashboardPlace(flags)
+  if (flags.agentSocket === '' && !place) return undefined
+  const { coreSocketPath, openSocket } = await import('@kpng/node/agent-api')
+  const { log } = context
+  const { handler, close } = await coreApiOf(flags, store, view, counters, context)
+  const path = flags.agentSocket === '' ? undefined : (textFlag(flags, 'agentSocket') ?? coreSocketPath())
+  const socket = await openSocket(path, handler, log)
+  const dashboard = place && (await openDashboard(place, handler, context))
+  return {
+    close: async () => {
+      close()
+      await Promise.all([socket?.close(), dashboard?.close()])
+    },
+  }
+}
+
+async function coreApiOf(flags: Flags, store: Store, view: View, counters: ApiCounters, context: Context) {
+  const { coreApi } = await import('@kpng/node/agent-api')
   const { sourceReport } = await import('@kpng/node')
-  const { explainAsCore, viewAsCore } = await import('../explain.js')
+  const { ChangeLog } = await import('@kpng/core/store')
+  const { serviceFacts } = await import('@kpng/core/view')
+  const { explainAsCore, followAsCore, viewAsCore } = await import('../explain.js')
   const { version, nodeName, log, source, state } = context
-  const handler = coreApiHandler({
+  const history = new ChangeLog(store)
+  const follow = await followAsCore(store, view, log)
+  const api = coreApi({
     ...{ version, nodeName, state: store },
     watchers: () => counters.watchers,
     source: () => sourceReport(source),
     ...given('skippedObjects', state && (() => state.skips.total)),
     endpointCounts: () =>
       new Map(store.entries().flatMap(({ service, path, sources }) => (service ? [[path, countIn(sources)]] : []))),
-    nodes: () => store.nodes.values(),
+    knownNodes: () => store.nodes.values(),
     viewOf: (node) => viewAsCore(store, node),
+    counts: () => clusterCounts(store),
     explain: (query) => explainAsCore(query, store, flags, context),
+    ...{ history, follow, log },
+    nodes: () => liveNodes(store, counters),
+    factsOf: (node) => (service, used) => serviceFacts(store, service, node, used),
   })
-  return await openSocket(textFlag(flags, 'agentSocket') ?? coreSocketPath(), handler, log)
+  const close = () => {
+    api.close()
+    history.close()
+  }
+  return { handler: api.handler, close }
+}
+
+function clusterCounts(store: Store): { services: number; endpoints: number } {
+  let [services, endpoints] = [0, 0]
+  for (const { service, sources } of store.entries()) {
+    if (!service) continue
+    services++
+    for (const { length } of sources.values()) endpoints += length
+  }
+  return { services, endpoints }
+}
+
+/** A node that takes a change over within this time is not called behind. */
+const behindAfterMs = 1000
+
+/** The nodes of the cluster and all others that watch, in the order of their names. */
+export function liveNodes({ nodes, revision }: Pick<Store, 'nodes' | 'revision'>, counters: ApiCounters): LiveNode[] {
+  const names = new Set([...nodes.keys(), ...counters.nodes.keys()])
+  return [...names].sort().map((name) => {
+    const watchers = [...(counters.nodes.get(name) ?? [])]
+    const slowest = watchers.reduce<NodeWatcher | undefined>(
+      (least, watcher) => (least && least.revision <= watcher.revision ? least : watcher),
+      undefined,
+    )
+    const sinceMs = slowest && slowest.revision < revision ? slowest.busySinceMs : undefined
+    return {
+      name,
+      watchers: watchers.length,
+      revision: slowest?.revision ?? 0,
+      ...(sinceMs !== undefined && Date.now() - sinceMs >= behindAfterMs
+        ? { behindSince: new Date(sinceMs).toISOString() }
+        : {}),
+    }
+  })
 }
 
 const countIn = (slices: ReadonlyMap<string, readonly unknown[]>): number =>

@@ -1,3 +1,4 @@
+export { ChangeLog } from './change-log.js'
 export type { Bookmark, Changed, ChangeRange } from './history.js'
 export {
   type ClusterState,

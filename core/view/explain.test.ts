@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { Store } from '../store/index.js'
 import { type EndpointInit, endpoint, node, service } from '../testing/objects.js'
 import { explainService } from './explain.js'
+import { serviceFacts } from './service-facts.js'
 
 function storeWith(of: localv1.Service, ...endpoints: readonly [ip: string, init?: EndpointInit][]): Store {
   const store = new Store()
@@ -73,4 +74,30 @@ test('a Service that is not known: those with nearly its name, and its name else
     ...{ service: 'default/wep', isKnown: false, endpoints: [] },
     nearest: ['shop/wep', 'default/web'],
   })
+})
+
+test('the facts of a Service count what explain lists', () => {
+  const init = { ready: false, serving: false }
+  const store = storeWith(
+    service('web'),
+    ['10.0.0.1'],
+    ['10.0.0.2', init],
+    ['10.0.0.3', init],
+    ['10.0.0.4', { ready: false, terminating: true }],
+  )
+  expect(serviceFacts(store, 'default/web', 'a', 1)).toEqual({
+    total: 4,
+    leftOut: { 'not-ready': 2, terminating: 1 },
+    reasons: new Map([
+      ['10.0.0.2', 'not-ready'],
+      ['10.0.0.3', 'not-ready'],
+      ['10.0.0.4', 'terminating'],
+    ]),
+    onlyStandIns: false,
+  })
+  expect(serviceFacts(store, 'default/other', 'a', 1)).toBeUndefined()
+  const standIns = storeWith(service('web'), ['10.0.0.1', { ready: false, terminating: true }])
+  expect(serviceFacts(standIns, 'default/web', 'a', 1)).toMatchObject({ total: 1, onlyStandIns: true, leftOut: {} })
+  const allReady = storeWith(service('web'), ['10.0.0.1'], ['10.0.0.2'])
+  expect(serviceFacts(allReady, 'default/web', 'a', 2)).toMatchObject({ total: 2, onlyStandIns: false, leftOut: {} })
 })

@@ -12,5 +12,6 @@ export {
   type Selection,
   selectEndpoints,
 } from './selection.js'
+export { serviceFacts } from './service-facts.js'
 export { View } from './view.js'
 export type { Turns, Watch } from './watch.js'

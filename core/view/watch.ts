@@ -56,6 +56,11 @@ export abstract class Watch<Item extends SetItem = SetItem> {
     this.#turns = turns
   }
 
+  /** The revision up to which the watcher was told what it should know. 0: nothing yet. */
+  get revision(): number {
+    return this.#bookmark?.revision ?? 0
+  }
+
   /** Waits for the next change set. Ask one at a time. Rejects when the watch is closed. */
   async next(): Promise<ChangeSet<Item>> {
     this.#stopListening ??= this.store.onChange(() => this.#wake())

@@ -13,7 +13,7 @@ import {
   Activity,
   type AgentApiOptions,
   type AgentSocket,
-  agentApiHandler,
+  agentApi,
   agentSocketPath,
   askAgent,
   serveOnSocket,
@@ -49,7 +49,7 @@ async function started(options: Partial<AgentApiOptions> = {}) {
     activity.onSync(error === undefined ? report : { ...report, error })
   }
   sync(fullSync)
-  const handler = agentApiHandler({
+  const api = agentApi({
     nodeName: 'a',
     version: '1.2.3',
     mode: 'nftables',
@@ -57,7 +57,7 @@ async function started(options: Partial<AgentApiOptions> = {}) {
     frontends,
     ...options,
   })
-  socket = await serveOnSocket(join(folder, 'agent.sock'), handler)
+  socket = await serveOnSocket(join(folder, 'agent.sock'), api.handler)
   const path = socket.path
   return { view, path, sync, ask: <Answer>(query: string) => askAgent<Answer>(path, query) }
 }
@@ -166,64 +166,6 @@ test('nothing can be changed', async () => {
     request({ socketPath: path, path: '/v1/status', method: 'POST' }, (response) => resolve(response.statusCode)).end()
   })
   expect(status).toBe(405)
-})
-
-describe('the stream', () => {
-  interface Event {
-    readonly event: string
-    readonly data: { readonly services: Readonly<Record<string, { endpoints: number } | null>> | readonly ServiceRow[] }
-  }
-
-  /** Collects events until it is ended. */
-  function listen(path: string) {
-    const events: Event[] = []
-    let text = ''
-    const asked = request({ socketPath: path, path: '/v1/stream' }, (response) => {
-      response.on('data', (chunk) => {
-        text += chunk
-        for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
-          const [, event = '', data = '{}'] = /^event: (.*)\ndata: (.*)$/.exec(text.slice(0, end)) ?? []
-          text = text.slice(end + 2)
-          if (event !== '') events.push({ event, data: JSON.parse(data) })
-        }
-      })
-      response.on('error', () => {})
-    })
-    asked.on('error', () => {})
-    asked.end()
-    return { events, end: () => asked.destroy() }
-  }
-
-  const until = (holds: () => unknown) => expect.poll(holds, { timeout: 30_000, interval: 10 }).toBeTruthy()
-
-  test('starts with everything, and then says what changed, together', async () => {
-    const { path, sync, view } = await started()
-    const { events, end } = listen(path)
-    await until(() => events.length === 1)
-    expect(events[0]).toMatchObject({ event: 'snapshot', data: { services: [{ name: 'web', endpoints: 2 }] } })
-    sync(change(view, 'web', { ...web, endpoints: [] }))
-    sync(change(view, 'api', { ...web, name: 'api', ips: { clusterIps: ips('10.96.0.11') } }))
-    sync(change(view, 'web', undefined))
-    await until(() => events.length > 1)
-    expect(events[1]).toMatchObject({
-      event: 'changes',
-      data: {
-        services: { 'default/web': null, 'default/api': { endpoints: 2 } },
-        syncs: [{ number: 2 }, { number: 3 }, { number: 4 }],
-      },
-    })
-    end()
-  })
-
-  test('sends everything again after a sync of everything', async () => {
-    const { path, sync } = await started()
-    const { events, end } = listen(path)
-    await until(() => events.length === 1)
-    sync(fullSync)
-    await until(() => events.length > 1)
-    expect(events[1]?.event).toBe('snapshot')
-    end()
-  })
 })
 
 describe('the socket', () => {

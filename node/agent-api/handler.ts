@@ -3,6 +3,7 @@ import {
   type AgentStatus,
   type Explanation,
   KpngError,
+  type Log,
   messageOf,
   type NodeRow,
   type ServiceAnswer,
@@ -13,9 +14,11 @@ import { clientOf, type ExplainOptions, explain, type FrontendTable, parseClient
 import { reachableAddresses } from '@kpng/linux'
 import { sendJson } from '../server/respond.js'
 import type { Activity } from './activity.js'
+import { connectionCounter, connectionsOf } from './connections.js'
 import { flowsOf } from './flows.js'
+import { NodeLive } from './node-live.js'
 import { endpointRows, frontendRows, nodeRow, serviceRows } from './rows.js'
-import { streamEvents } from './stream.js'
+import type { ServiceFactsOf } from './service-facts.js'
 
 export interface AgentApiOptions {
   readonly nodeName: string
@@ -32,24 +35,39 @@ export interface AgentApiOptions {
   readonly nodeCauses?: ExplainOptions['nodeCauses']
   /** What the core says about a Service. Default: it cannot be asked. */
   readonly serviceAnswer?: (service: string) => Promise<ServiceAnswer | undefined>
+  /** What the core knows about the endpoints of a Service, if it is in this process. Default: only what the node uses is known. */
+  readonly factsOf?: ServiceFactsOf
+  readonly log?: Log
+}
+
+export interface AgentApi {
+  readonly handler: (request: IncomingMessage, response: ServerResponse) => void
+  readonly live: NodeLive
+  /** Ends the streams. */
+  close(): void
 }
 
 /** Answers the requests of `kpng status`, `get` and `explain` and of the live page. Read-only. */
-export function agentApiHandler(
-  options: AgentApiOptions,
-): (request: IncomingMessage, response: ServerResponse) => void {
-  return answering((url, response) => answer(options, url, response))
+export function agentApi(options: AgentApiOptions): AgentApi {
+  const { activity, frontends, factsOf, backend, log } = options
+  const live = new NodeLive({
+    ...{ activity, frontends, factsOf, log },
+    status: () => statusOf(options),
+    connections: connectionCounter(backend),
+  })
+  const handler = answering((url, response, request) => answer(options, live, url, response, request))
+  return { handler, live, close: () => live.close() }
 }
 
 /** Read-only requests, and errors as answers. */
 export const answering =
-  (answer: (url: URL, response: ServerResponse) => Promise<void>) =>
+  (answer: (url: URL, response: ServerResponse, request: IncomingMessage) => Promise<void>) =>
   (request: IncomingMessage, response: ServerResponse): void => {
     if (request.method !== 'GET') {
       sendJson(response, 405, { error: 'The agent API is read-only: use GET.' })
       return
     }
-    const answered = (async () => answer(new URL(request.url ?? '/', 'http://agent'), response))()
+    const answered = (async () => answer(new URL(request.url ?? '/', 'http://agent'), response, request))()
     answered.catch((error) => {
       if (response.headersSent) response.destroy()
       else
@@ -59,7 +77,13 @@ export const answering =
     })
   }
 
-async function answer(options: AgentApiOptions, url: URL, response: ServerResponse): Promise<void> {
+async function answer(
+  options: AgentApiOptions,
+  live: NodeLive,
+  url: URL,
+  response: ServerResponse,
+  request: IncomingMessage,
+): Promise<void> {
   const { pathname, searchParams } = url
   const { activity, frontends } = options
   const namespace = searchParams.get('namespace') ?? undefined
@@ -77,10 +101,15 @@ async function answer(options: AgentApiOptions, url: URL, response: ServerRespon
       return sendJson(response, 200, { nodes: [ownNode(options)] })
     case '/v1/changes':
       return sendJson(response, 200, { changes: activity.syncs })
-    case '/v1/explain':
-      return sendJson(response, 200, await explanation(options, searchParams))
+    case '/v1/explain': {
+      const explained = await explanation(options, searchParams)
+      live.onExplained(explained)
+      return sendJson(response, 200, explained)
+    }
+    case '/v1/connections':
+      return sendJson(response, 200, await connectionsOf(options.backend, options.mode))
     case '/v1/stream':
-      return streamEvents(response, { activity, frontends, status: () => statusOf(options) })
+      return await live.stream.open(request, response)
     default:
       return sendJson(response, 404, { error: `The agent API has no ${pathname}.` })
   }
@@ -128,11 +157,10 @@ function statusOf(options: AgentApiOptions): AgentStatus {
   const features = backend?.features?.()
   const report = source?.()
   const lastSync = activity.syncs.at(-1)
-  const problems = [...frontends.problems].flatMap(([service, found]) =>
-    found.map(({ kind, sentence }) => ({ service, kind, problem: sentence })),
-  )
-  let endpoints = 0
-  for (const item of services.values()) endpoints += item.endpoints.length
+  const problems = [...frontends.problems]
+    .slice(0, listedProblems)
+    .flatMap(([service, found]) => found.map(({ kind, sentence }) => ({ service, kind, problem: sentence })))
+  const { drift } = activity
   return {
     ...{ version, node: nodeName, role: 'node', backend: features?.name ?? mode },
     ...(features ? { features: { ...features } } : {}),
@@ -142,9 +170,9 @@ function statusOf(options: AgentApiOptions): AgentStatus {
     ...(lastSync ? { lastSync } : {}),
     ...activity.counts,
     services: services.size,
-    endpoints,
-    frontends: [...frontends.all()].length,
+    frontends: frontends.size,
     skippedObjects: skippedObjects?.() ?? 0,
     problems: problems.slice(0, listedProblems),
+    ...(drift ? { drift } : {}),
   }
 }

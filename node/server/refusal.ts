@@ -12,9 +12,8 @@ export type Refusal = (request: IncomingMessage) => string | undefined
  */
 export const refuseOtherSites: Refusal = (request) => originProblem(request, false)
 
-/** For the metrics port, where settings, profiles and the verbosity are. */
-export function refuseUnknownHosts(nodeName?: string): Refusal {
-  const names = knownNames(nodeName)
+/** For the metrics port, where settings, profiles and the verbosity are, and for the dashboard. */
+export function refuseUnknownHosts(nodeName?: string, names = knownNames(nodeName)): Refusal {
   return (request) => {
     const problem = hostProblem(request, names)
     if (problem) return `${problem} Use an IP address, or name it in KPNG_ALLOWED_HOSTS.`

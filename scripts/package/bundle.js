@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { bakedFiles } from './baked-files.js'
 import { asScript, nodeModulesByRequire } from './node-modules-by-require.js'
+import { pageFiles } from './page-files.js'
 
 /** Bundles cli/ from its sources. Returns the text, and which files went into it. */
 export async function bundle(root) {
@@ -21,7 +22,7 @@ export async function bundle(root) {
     minifySyntax: true,
     legalComments: 'none',
     alias: { koffi: join(root, 'scripts', 'package', 'koffi-library.js') },
-    plugins: [nodeModulesByRequire, bakedFiles(root)],
+    plugins: [nodeModulesByRequire, pageFiles(root), bakedFiles(root)],
     logLevel: 'warning',
   })
   return { text: asScript(outputFiles[0].text), inputs: Object.keys(metafile.inputs).sort() }

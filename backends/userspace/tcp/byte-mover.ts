@@ -12,6 +12,8 @@ export interface SocketPair {
   readonly endpoint: Socket
   /** Counts while bytes move, so that a long download shows before it ends. */
   readonly counters: Pick<ServicePortCounters, 'bytesToEndpoint' | 'bytesToClient'>
+  /** The same of this pair alone. */
+  readonly moved: { -readonly [K in keyof Moved]: Moved[K] }
 }
 
 export interface Moved {

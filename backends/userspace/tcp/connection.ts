@@ -1,4 +1,6 @@
 import type { Socket } from 'node:net'
+import { hostPort } from '@kpng/api'
+import type { Frontend } from '@kpng/dataplane'
 import type { EndpointAddress, Scope } from '../balancer/balancer.js'
 import type { ConnectionNotes } from '../connection-record.js'
 import { isOutOfDescriptors } from '../descriptors.js'
@@ -20,6 +22,8 @@ export class TcpConnection implements Flow {
   readonly #clientIp: string
   readonly scope: Scope
   readonly #notes: ConnectionNotes | undefined
+  readonly sinceMs = Date.now()
+  readonly #moved = { toEndpoint: 0, toClient: 0 }
   readonly #tried = new Set<string>()
   #attempts = 0
   #stopDialing: () => void = () => {}
@@ -33,6 +37,22 @@ export class TcpConnection implements Flow {
     this.#clientIp = clientIp
     this.scope = scope
     this.#notes = notes
+  }
+
+  get bytesToEndpoint(): number {
+    return this.#moved.toEndpoint
+  }
+
+  get bytesToClient(): number {
+    return this.#moved.toClient
+  }
+
+  get frontend(): Frontend {
+    return this.#entrance.portal
+  }
+
+  get client(): string {
+    return hostPort(this.#clientIp, this.#client.remotePort ?? 0)
   }
 
   start(): void {
@@ -144,7 +164,7 @@ export class TcpConnection implements Flow {
       socket.on('error', (error) => this.#notes?.failed(`endpoint: ${error.message}`))
     }
     const copied = log.shows(4) ? logCopying(log, this.#client, socket) : undefined
-    byteMover.move({ client: this.#client, endpoint: socket, counters }, (moved) => {
+    byteMover.move({ client: this.#client, endpoint: socket, counters, moved: this.#moved }, (moved) => {
       this.#stopDraining()
       flows.remove(endpoint.key, this)
       counters.active--

@@ -32,7 +32,8 @@ async function pair(mover = portableByteMover()) {
   )
   const [outside, server] = await connected({}, (port) => mover.connect({ ip: '127.0.0.1', port, key: '' }))
   const counters = { bytesToEndpoint: 0, bytesToClient: 0 }
-  const moved = new Promise((resolve) => mover.move({ client: inside, endpoint: outside, counters }, resolve))
+  const pair = { client: inside, endpoint: outside, counters, moved: { toEndpoint: 0, toClient: 0 } }
+  const moved = new Promise((resolve) => mover.move(pair, resolve))
   return { client, server, counters, moved, mover }
 }
 

@@ -28,15 +28,13 @@ export function portableByteMover(): ByteMover {
       readers.set(socket, reader)
       return socket
     },
-    move({ client, endpoint, counters }, onDone) {
-      let toEndpoint = 0
-      let toClient = 0
+    move({ client, endpoint, counters, moved }, onDone) {
       let open = 2
       const closed = () => {
-        if (--open === 0) onDone({ toEndpoint, toClient })
+        if (--open === 0) onDone(moved)
       }
       client.on('data', (chunk: Buffer) => {
-        toEndpoint += chunk.length
+        moved.toEndpoint += chunk.length
         counters.bytesToEndpoint += chunk.length
         if (endpoint.write(chunk)) return
         client.pause()
@@ -45,7 +43,7 @@ export function portableByteMover(): ByteMover {
       const reader = readers.get(endpoint)
       if (!reader) throw new TypeError('The endpoint socket was not made by this mover.')
       reader.read = (bytes, memory) => {
-        toClient += bytes.length
+        moved.toClient += bytes.length
         counters.bytesToClient += bytes.length
         const more = client.write(bytes)
         memory.passedOn(bytes.length, client.writableLength > 0)

@@ -59,12 +59,13 @@ export class UdpProxySocket {
     if (!session) return
     this.#used(key, session)
     servicePort.counters.bytesToEndpoint += datagram.length
+    session.bytesToEndpoint += datagram.length
     if (session.notes) session.notes.bytesToEndpoint += datagram.length
     session.send(datagram)
   }
 
   #begin(key: string, client: RemoteInfo): UdpSession | undefined {
-    const { servicePort, surroundings, portal } = this.#entrance
+    const { servicePort, surroundings } = this.#entrance
     const { log, clock } = surroundings
     const { counters } = servicePort
     const clientIp = clientIpOf(client.address)
@@ -97,6 +98,7 @@ export class UdpProxySocket {
       answer: (datagram) => {
         this.#used(key, session)
         counters.bytesToClient += datagram.length
+        session.bytesToClient += datagram.length
         if (notes) notes.bytesToClient += datagram.length
         this.#socket.send(datagram, client.port, client.address, () => {})
       },
@@ -106,7 +108,8 @@ export class UdpProxySocket {
         if (error) this.#failed(clientIp, session, error)
       },
     }
-    const session = new UdpSession(endpoint, portal.family, admission.scope, clock.now(), events, notes)
+    const from = hostPort(clientIp, client.port)
+    const session = new UdpSession(endpoint, from, this.#entrance, admission.scope, clock.now(), events, notes)
     this.#sessions.set(key, session)
     servicePort.flows.add(endpoint.key, session)
     this.#entrance.countConnection()

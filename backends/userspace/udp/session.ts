@@ -1,7 +1,8 @@
 import { createSocket, type Socket } from 'node:dgram'
-import type { Family } from '@kpng/api'
+import type { Frontend } from '@kpng/dataplane'
 import type { EndpointAddress, Scope } from '../balancer/balancer.js'
 import type { ConnectionNotes } from '../connection-record.js'
+import type { Entrance } from '../entrance.js'
 import type { Flow } from '../flows.js'
 
 export interface SessionEvents {
@@ -22,6 +23,11 @@ export class UdpSession implements Flow {
   readonly endpoint: EndpointAddress
   readonly scope: Scope
   lastUsedMs: number
+  readonly sinceMs = Date.now()
+  bytesToEndpoint = 0
+  bytesToClient = 0
+  readonly client: string
+  readonly #entrance: Pick<Entrance, 'portal'>
   /** Undefined: nobody wants to be told about it. */
   readonly notes: ConnectionNotes | undefined
   readonly #socket: Socket
@@ -31,13 +37,17 @@ export class UdpSession implements Flow {
 
   constructor(
     endpoint: EndpointAddress,
-    family: Family,
+    client: string,
+    entrance: Pick<Entrance, 'portal'>,
     scope: Scope,
     nowMs: number,
     events: SessionEvents,
     notes: ConnectionNotes | undefined,
   ) {
+    const { family } = entrance.portal
     this.endpoint = endpoint
+    this.client = client
+    this.#entrance = entrance
     this.scope = scope
     this.lastUsedMs = nowMs
     this.#events = events
@@ -55,6 +65,10 @@ export class UdpSession implements Flow {
       if (error) this.#end(error)
       else this.#opened()
     })
+  }
+
+  get frontend(): Frontend {
+    return this.#entrance.portal
   }
 
   send(datagram: Buffer): void {

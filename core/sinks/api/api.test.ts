@@ -301,13 +301,15 @@ test('who watches and what they are told is counted, item by item', async () => 
   relay.askGlobal()
   await relay.next()
   await until('all to be counted', () => counters.changeSetsSent === 3)
-  expect(counters).toEqual({ watchers: { local: 2, global: 1 }, changeSetsSent: 3, itemsSent: 9 })
+  expect(counters).toMatchObject({ watchers: { local: 2, global: 1 }, changeSetsSent: 3, itemsSent: 9 })
+  expect([...counters.nodes.keys()]).toEqual(['node-0', 'node-1'])
   nodes[0].ask('node-0')
   store.update((tx) => tx.deleteService('default', 'a'))
   await until('the deletes to be counted', () => counters.changeSetsSent === 4)
   expect(told).toEqual([3, 3, 3, 3])
   for (const watcher of [...nodes, relay]) watcher.call.cancel()
   await until('all to be gone', () => counters.watchers.local + counters.watchers.global === 0)
+  expect(counters.nodes.size).toBe(0)
 })
 
 test('what is switched off is not served', async () => {

@@ -17,7 +17,7 @@ import {
 import { ItemFrames } from './item-frames.js'
 import { globalWatchHandler, localWatchHandler, type OnSent } from './watch-calls.js'
 
-export { type ApiCounters, noApiCounts, type WatcherKind } from './counters.js'
+export { type ApiCounters, type NodeWatcher, noApiCounts, type WatcherKind } from './counters.js'
 export type { AnswerService } from './explain-calls.js'
 export type { Keepalive, Limits, Server, ServerStats, TlsFiles } from './grpc/index.js'
 export { loadTls, tlsFilesOf } from './grpc/tls.js'
@@ -38,6 +38,8 @@ export interface ApiSinkOptions {
   /** Told how many items each change set had that went out. */
   readonly onSent?: OnSent
   readonly counters?: ApiCounters
+  /** What is worked out from the store, if others in this process need it too. Default: one of its own. */
+  readonly view?: View
   /** How up to date the store is, for nodes that ask. Default: nobody knows. */
   readonly source?: { readonly isStale: boolean }
   /** What nodes are told that ask which endpoints of a Service they use. Default: what the store says. */
@@ -54,7 +56,7 @@ export async function serveApi(options: ApiSinkOptions): Promise<Server> {
   }
   const services = [...(localApi ? ['localv1.Sets'] : []), ...(globalApi ? ['globalv1.Sets'] : [])]
   const handlers = new Map<string, Handler>(healthHandlers(healthOf(store, services, options.source)))
-  const settings = { view: new View(store), frames: new ItemFrames(log), log, counters, onSent }
+  const settings = { view: options.view ?? new View(store), frames: new ItemFrames(log), log, counters, onSent }
   if (localApi) {
     handlers.set('/localv1.Sets/Watch', localWatchHandler(settings))
     handlers.set('/kpng.v1.Explain/Service', explainHandler({ store, answer: options.answerService }))

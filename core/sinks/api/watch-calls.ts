@@ -1,7 +1,7 @@
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf'
 import { globalv1, type Log, localv1 } from '@kpng/api'
 import type { View, Watch } from '../../view/index.js'
-import type { ApiCounters, WatcherKind } from './counters.js'
+import type { ApiCounters, NodeWatcher, WatcherKind } from './counters.js'
 import { type Call, type Handler, RpcError, Status } from './grpc/index.js'
 import type { ItemFrames } from './item-frames.js'
 
@@ -22,16 +22,24 @@ export function localWatchHandler(settings: WatchSettings): Handler {
   return counted('local', settings.counters, async (call) => {
     let watch: Watch | undefined
     let asked: localv1.WatchReq | undefined
+    let listed: ListedWatcher | undefined
     // Also when the handler returns: the call is over then.
-    call.signal.addEventListener('abort', () => watch?.close(call.signal.reason), { once: true })
+    const over = () => {
+      watch?.close(call.signal.reason)
+      listed?.leave()
+    }
+    call.signal.addEventListener('abort', over, { once: true })
     for await (const request of requestsOf(call, localv1.WatchReqSchema)) {
       if (!watch || !asked || asked.nodeName !== request.nodeName || !sameSets(asked.extraSets, request.extraSets)) {
         log.detail(1, 'Watch', { peer: call.peer.address, node: request.nodeName })
         watch?.close()
+        listed?.leave()
         watch = view.watchNode(request)
+        listed = new ListedWatcher(watch, request.nodeName, settings.counters)
         asked = request
       }
-      await sendNext(call, watch, settings, request.timeline)
+      listed?.asks()
+      await sendNext(call, watch, settings, request.timeline, listed)
     }
   })
 }
@@ -52,6 +60,43 @@ export function globalWatchHandler(settings: WatchSettings): Handler {
   })
 }
 
+/** A watcher in the list of those of its node. */
+class ListedWatcher implements NodeWatcher {
+  busySinceMs: number | undefined
+  readonly #watch: Watch
+  readonly #node: string
+  readonly #counters: ApiCounters
+  /** What it had when it asked last. */
+  #revision = 0
+
+  constructor(watch: Watch, node: string, counters: ApiCounters) {
+    this.#watch = watch
+    this.#node = node
+    this.#counters = counters
+    counters.nodes.set(node, (counters.nodes.get(node) ?? new Set()).add(this))
+  }
+
+  /** While it waits, changes that do not concern it pass by. */
+  get revision(): number {
+    return this.busySinceMs === undefined ? this.#watch.revision : this.#revision
+  }
+
+  asks(): void {
+    this.busySinceMs = undefined
+    this.#revision = this.#watch.revision
+  }
+
+  isSent(): void {
+    this.busySinceMs = Date.now()
+  }
+
+  leave(): void {
+    const watchers = this.#counters.nodes.get(this.#node)
+    watchers?.delete(this)
+    if (watchers?.size === 0) this.#counters.nodes.delete(this.#node)
+  }
+}
+
 const counted =
   (kind: WatcherKind, { watchers }: ApiCounters, handler: Handler): Handler =>
   async (call) => {
@@ -63,10 +108,18 @@ const counted =
     }
   }
 
-async function sendNext(call: Call, watch: Watch, settings: WatchSettings, withTimeline = false): Promise<void> {
+async function sendNext(
+  call: Call,
+  watch: Watch,
+  settings: WatchSettings,
+  withTimeline = false,
+  listed?: ListedWatcher,
+): Promise<void> {
   const { view, frames, counters, onSent } = settings
   let sent = 0
-  for (const { bytes, items } of frames.of(await watch.next(), withTimeline)) {
+  const changeSet = await watch.next()
+  listed?.isSent()
+  for (const { bytes, items } of frames.of(changeSet, withTimeline)) {
     await call.write(bytes)
     sent += items
     // A write that need not wait resolves within this turn: without a break, a large state would be all that happens.

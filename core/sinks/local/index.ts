@@ -3,8 +3,7 @@ import type { Store } from '../../store/index.js'
 import { View } from '../../view/index.js'
 
 /** The change sets of a node straight from the store of this process: the same as over gRPC, without encoding anything. */
-export function changeSetsOf(store: Store): ChangeSetSource {
-  const view = new View(store)
+export function changeSetsOf(store: Store, view = new View(store)): ChangeSetSource {
   return async function* (request, signal): AsyncGenerator<ChangeSet> {
     const watch = view.watchNode(request)
     const close = () => watch.close(signal.reason)
