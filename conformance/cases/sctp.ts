@@ -10,18 +10,21 @@ const sctpPort = (port: number, more: Partial<ServicePort> = {}): ServicePort =>
   protocol: 'SCTP',
 })
 
+/** Enough to see every endpoint, and not more: these cells run mostly in a VM, where everything takes long. */
+const few = { tries: 4 }
+
 export const sctpCases: readonly Case[] = [
   oneStep({
     id: 'sctp',
     title: 'SCTP is served at every address of a Service',
     objects: exposed('sctp', 150, both, { ports: [sctpPort(80, { nodePort: nodePort(150) })] }),
     cells: [
-      ['pod-a', 'pod-a', sctp(clusterIp(150), 80), keepsSource(both), [13, 52]],
-      ['node-a', 'node-a', sctp(clusterIp(150), 80), masqueraded(both), [13, 52]],
-      ['outside-cluster-ip', 'outside', sctp(clusterIp(150), 80), masqueraded(both), [52, 60]],
-      ['outside', 'outside', sctp(nodeA, nodePort(150)), masqueraded(both), [15, 35, 52]],
-      ['outside-load-balancer', 'outside', sctp(loadBalancerIp(150), 80), masqueraded(both), [16, 52]],
-      ['outside-external-ip', 'outside', sctp(externalIp(150), 80), masqueraded(both), [17, 52]],
+      ['pod-a', 'pod-a', sctp(clusterIp(150), 80), keepsSource(both), [13, 52], few],
+      ['node-a', 'node-a', sctp(clusterIp(150), 80), masqueraded(both), [13, 52], few],
+      ['outside-cluster-ip', 'outside', sctp(clusterIp(150), 80), masqueraded(both), [52, 60], few],
+      ['outside', 'outside', sctp(nodeA, nodePort(150)), masqueraded(both), [15, 35, 52], few],
+      ['outside-load-balancer', 'outside', sctp(loadBalancerIp(150), 80), masqueraded(both), [16, 52], few],
+      ['outside-external-ip', 'outside', sctp(externalIp(150), 80), masqueraded(both), [17, 52], few],
       ['other-port', 'pod-a', sctp(clusterIp(150), 81), refused, [14, 52]],
     ],
   }),
@@ -32,7 +35,7 @@ export const sctpCases: readonly Case[] = [
       ports: [tcpPort(80, { name: 'tcp', targetPort: 8080 }), sctpPort(80, { name: 'sctp', targetPort: 9090 })],
     }),
     cells: [
-      ['sctp', 'pod-a', sctp(clusterIp(180), 80), keepsSource(['a1:9090']), [18, 52]],
+      ['sctp', 'pod-a', sctp(clusterIp(180), 80), keepsSource(['a1:9090']), [18, 52], few],
       ['tcp', 'pod-a', tcp(clusterIp(180), 80), keepsSource(['a1:8080']), [18, 52]],
     ],
   }),
