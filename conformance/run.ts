@@ -3,8 +3,9 @@ import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { KpngError } from '@kpng/api'
-import type { Place } from '@kpng/linux/testing'
+import { type Place, type Protocol, whyNoSctp } from '@kpng/linux/testing'
 import { addressOf, clusterCidr, ipsOf, ownExternalAddress, secondAddress } from './addresses.js'
+import type { Cell } from './cases/case.js'
 import { serviceProxyName } from './cases/objects.js'
 import { relayApiServer } from './feed/api-relay.js'
 import type { Feed } from './feed/feed.js'
@@ -58,9 +59,12 @@ async function inLab(settings: Settings, signal: AbortSignal) {
   // From the last to the first: what was started later may need what was started earlier until it ends.
   const closers: (() => unknown)[] = [removeFolder, () => process.off('exit', removeFolder)]
   try {
-    const lab = await startLab(settings.agentCommand)
+    const asksSctp = cellsOf(settings).some(({ to }) => to.protocol === 'SCTP')
+    const noSctp = asksSctp ? await whyNoSctp() : undefined
+    const protocols: Protocol[] = asksSctp && noSctp === undefined ? ['TCP', 'UDP', 'SCTP'] : ['TCP', 'UDP']
+    const lab = await startLab(settings.agentCommand, protocols)
     closers.push(() => lab.close())
-    await serveAtGateway(lab, settings)
+    await serveAtGateway(lab, settings, protocols)
     const feed = await startFeed(lab, settings, folder, closers)
     const fill = (command: readonly string[]) =>
       fillPlaceholders(command, {
@@ -73,7 +77,7 @@ async function inLab(settings: Settings, signal: AbortSignal) {
       })
     const command = fill(settings.proxy)
     const specialised = settings.specialised && fill(settings.specialised)
-    const stage: Stage = { lab, feed, command, specialised, settings, signal, closers }
+    const stage: Stage = { lab, feed, command, specialised, settings, noSctp, signal, closers }
     return await Promise.race([play(stage), whenAborted(signal)])
   } finally {
     await closeAll(closers.reverse())
@@ -107,13 +111,15 @@ async function startFeed(lab: Lab, settings: Settings, folder: string, closers: 
   return feed
 }
 
+const cellsOf = ({ cases }: Settings): Cell[] => cases.flatMap(({ steps }) => steps.flatMap(({ cells }) => [...cells]))
+
 /** The gateway answers wherever a cell asks beyond the node, so that what gets past the proxy is seen. */
-async function serveAtGateway(lab: Lab, { cases }: Settings): Promise<void> {
+async function serveAtGateway(lab: Lab, settings: Settings, protocols: readonly Protocol[]): Promise<void> {
   const own = [...Object.values(addressOf), secondAddress, ownExternalAddress, { IPv4: '127.0.0.1', IPv6: '::1' }]
   const notThere = new Set(own.flatMap((address) => Object.values(address)))
   const places = new Map<string, Place>()
-  for (const { to } of cases.flatMap(({ steps }) => steps.flatMap(({ cells }) => cells))) {
-    if (to.protocol === 'SCTP' || notThere.has(to.ip)) continue
+  for (const { to } of cellsOf(settings)) {
+    if (!protocols.includes(to.protocol) || notThere.has(to.ip)) continue
     places.set(`${to.protocol} ${to.ip} ${to.port}`, { protocol: to.protocol, ip: to.ip, port: to.port })
   }
   await lab.agents.gateway.call('serve', [...places.values()])

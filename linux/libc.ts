@@ -7,7 +7,10 @@ export interface Libc {
   socket(domain: number, type: number, protocol: number): number
   bind(fd: number, address: Uint8Array, length: number): number
   getsockname(fd: number, address: Uint8Array, length: Uint8Array): number
+  connect(fd: number, address: Uint8Array, length: number): number
   setsockopt(fd: number, level: number, name: number, value: Uint8Array, length: number): number
+  getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint8Array): number
+  poll(fds: Uint8Array, count: number, timeoutMs: number): number
   send(fd: number, bytes: Uint8Array, length: number, flags: number): number
   /** The same on another thread. Its errno is not available here. */
   sendAsync(fd: number, bytes: Uint8Array, length: number, flags: number): Promise<number>
@@ -46,7 +49,10 @@ async function load(): Promise<Libc> {
       socket: library.func('int socket(int, int, int)'),
       bind: library.func('int bind(int, const void *, int)'),
       getsockname: library.func('int getsockname(int, void *, void *)'),
+      connect: library.func('int connect(int, const void *, int)'),
       setsockopt: library.func('int setsockopt(int, int, int, const void *, int)'),
+      getsockopt: library.func('int getsockopt(int, int, int, void *, void *)'),
+      poll: library.func('int poll(void *, unsigned long, int)'),
       send,
       sendAsync: (...args) =>
         new Promise((resolve, reject) => {

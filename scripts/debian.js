@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 /** Program → the Debian package that brings it. */
 const packages = {
@@ -45,4 +46,22 @@ export function installTools() {
       return
     }
   }
+}
+
+/** A slow network must not stop the tests. */
+const longestBuildMs = 180_000
+
+/** Builds the VM that some suites boot, from Debian packages in a cache folder, unless it is there. Installs nothing. */
+export function buildVm() {
+  const build = fileURLToPath(new URL('../linux/testing/vm/build', import.meta.url))
+  const started = Date.now()
+  const { status, error } = spawnSync(build, { stdio: ['ignore', 'ignore', 'inherit'], timeout: longestBuildMs })
+  const seconds = ((Date.now() - started) / 1000).toFixed(1)
+  if (status === 0) {
+    console.log(`The test VM is built (${seconds} s).`)
+    return
+  }
+  // So that no suite tries again, which may take long without a network.
+  process.env.KPNG_NO_VM = `The VM could not be built (${error?.message ?? `see above; after ${seconds} s`}).`
+  console.log(`${process.env.KPNG_NO_VM} The suites that need it will say that they are skipped.`)
 }

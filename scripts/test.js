@@ -1,5 +1,5 @@
 // `npm test`: installs what it needs, then types, lint, boundaries, generated code, and every test.
-import { installTools } from './debian.js'
+import { buildVm, installTools } from './debian.js'
 import { bin, build, install, ownNamespace, run, runBeside } from './steps.js'
 
 const step = (name, work) => {
@@ -15,6 +15,7 @@ const reporters = ['--reporter=default', '--reporter=./scripts/hang-reporter.js'
 
 install()
 installTools()
+buildVm()
 step('build', build)
 step('types of tests, examples and benchmarks', () => run(bin('tsc'), ['-p', 'tsconfig.tests.json']))
 step('lint', () => run(bin('biome'), ['check', '.']))

@@ -1,9 +1,9 @@
 import { clusterIp, externalIp, ipsOf, nodeA, nodePort, ownExternalAddress, secondAddress } from '../addresses.js'
 import type { Case } from './case.js'
-import { type CellSpec, keepsSource, masqueraded, oneStep, passed, refused, sctp, tcp, udp } from './cells.js'
-import { balanced, both, served, tcpAndUdp, tcpPort, udpPort } from './objects.js'
+import { type CellSpec, keepsSource, masqueraded, oneStep, passed, refused, tcp, udp } from './cells.js'
+import { both, served, tcpAndUdp, tcpPort, udpPort } from './objects.js'
 
-// Node ports, external IPs and SCTP: where a Service can be reached beside its cluster IP.
+// Node ports and external IPs: where a Service can be reached beside its cluster IP.
 
 const localhost = { IPv4: '127.0.0.1', IPv6: '::1' }
 
@@ -83,16 +83,4 @@ const takenClusterIp: Case = oneStep({
   ],
 })
 
-const sctpCase: Case = oneStep({
-  id: 'sctp',
-  title: 'SCTP is served where the data plane can',
-  objects: balanced('sctp', 150, ['a1'], {
-    ports: [{ name: '', protocol: 'SCTP', port: 80, targetPort: 8080, nodePort: nodePort(150) }],
-  }),
-  cells: [
-    ['pod-a', 'pod-a', sctp(clusterIp(150), 80), keepsSource(['a1']), [52]],
-    ['outside', 'outside', sctp(nodeA, nodePort(150)), masqueraded(['a1']), [52]],
-  ],
-})
-
-export const addressCases: readonly Case[] = [nodePorts, ...externalIps, takenClusterIp, sctpCase]
+export const addressCases: readonly Case[] = [nodePorts, ...externalIps, takenClusterIp]

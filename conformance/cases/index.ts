@@ -9,6 +9,7 @@ import { endpointCases } from './endpoints.js'
 import { hintCases } from './hints.js'
 import { loadBalancerCases } from './load-balancers.js'
 import { oddSliceCases } from './odd-slices.js'
+import { sctpCases } from './sctp.js'
 import { serviceChangeCases } from './service-changes.js'
 import { skippedServiceCases } from './skipped-services.js'
 import { specialisedCases } from './specialised.js'
@@ -25,6 +26,7 @@ export const cases: readonly Case[] = [
   ...trafficPolicyCases,
   ...addressCases,
   ...loadBalancerCases,
+  ...sctpCases,
   ...affinityCases,
   ...dualStackCases,
   ...skippedServiceCases,

@@ -24,6 +24,7 @@ export const otherPortCells = [
   'port-changed/1/second-port.*',
   'port-changed/2/first-port.*',
   'slice-port-of-another-protocol/pod-a-udp.*',
+  'sctp/other-port.*',
 ]
 
 /** Cells of cluster IPs that no Service has. */

@@ -1,4 +1,4 @@
-import { type Agent, Lab as NamespaceLab, type Place } from '@kpng/linux/testing'
+import { type Agent, Lab as NamespaceLab, type Place, type Protocol } from '@kpng/linux/testing'
 import { addressOf, type Host, hosts, podPorts } from '../addresses.js'
 import { topology } from './topology.js'
 
@@ -10,13 +10,17 @@ export interface Lab extends Pick<NamespaceLab<Host>, 'namespaceOf' | 'ip' | 'cl
 /**
  * Makes the lab of the kit. Needs root and `ip`; what is missing is in the error. A lab that could not be finished is removed again.
  * @param agentCommand runs the agent. Default: the one of @kpng/linux.
+ * @param protocols what the servers answer
  */
-export async function startLab(agentCommand?: readonly string[]): Promise<Lab> {
+export async function startLab(
+  agentCommand?: readonly string[],
+  protocols: readonly Protocol[] = ['TCP', 'UDP'],
+): Promise<Lab> {
   const lab = await NamespaceLab.start(topology)
   try {
     const starting = hosts.map(async (host) => {
       const agent = await lab.startAgent(host, agentCommand)
-      await agent.call('serve', servedBy(host))
+      await agent.call('serve', servedBy(host, protocols))
       return [host, agent] as const
     })
     // All of them, so that none is left starting when the lab is removed because another one failed.
@@ -33,10 +37,8 @@ export async function startLab(agentCommand?: readonly string[]): Promise<Lab> {
 }
 
 /** Pods serve at any address; a node only at its own, or a node port that the proxy missed would be answered at any of them. */
-function servedBy(host: Host): Place[] {
+function servedBy(host: Host, protocols: readonly Protocol[]): Place[] {
   if (['outside', 'gateway', 'node-b', 'pod-a', 'pod-b'].includes(host)) return []
   const ips = Object.values(host === 'node-a' ? addressOf[host] : { IPv4: '0.0.0.0', IPv6: '::' })
-  return podPorts.flatMap((port) =>
-    (['TCP', 'UDP'] as const).flatMap((protocol) => ips.map((ip) => ({ protocol, ip, port }))),
-  )
+  return podPorts.flatMap((port) => protocols.flatMap((protocol) => ips.map((ip) => ({ protocol, ip, port }))))
 }

@@ -20,6 +20,10 @@ export interface Canary {
 /** Not long: a SYN that came too early is sent again only after a second. */
 const shortWaitMs = 200
 
+/** Between two looks, at least so long, and so many times as long as a look takes: on a slow machine looking keeps the proxy from working. */
+const leastPauseMs = 10
+const looksOfPause = 3
+
 const mainNumber = 9999
 const flowNumber = 9998
 const specialisedNumber = 254
@@ -87,12 +91,12 @@ async function waitFor(
   for (const family of families) {
     for (;;) {
       if (signal.aborted || performance.now() - start >= pace.scaled(timeoutMs)) return undefined
-      const [seen] = await Promise.all([
+      const [seen, controlMs] = await Promise.all([
         lab.agents['pod-a'].call('probe', { ...probeIn(family), timeoutMs: pace.scaled(shortWaitMs) }),
         pace.measure('pod-a', family),
       ])
       if (seen.outcome === 'reached' && seen.server === server) break
-      await sleep(10)
+      await sleep(Math.max(leastPauseMs, looksOfPause * controlMs))
     }
   }
   return performance.now() - start

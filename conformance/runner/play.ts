@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { Case } from '../cases/case.js'
 import { clusterObjects } from '../cases/objects.js'
 import { isKpng } from '../deviations/index.js'
@@ -21,6 +20,8 @@ export interface Stage {
   /** The command of the specialised proxy, if there is one. */
   readonly specialised: readonly string[] | undefined
   readonly settings: Settings
+  /** Why there are no SCTP sockets here; undefined if there are. */
+  readonly noSctp: string | undefined
   readonly signal: AbortSignal
   /** Takes what must be ended, in whatever way the run ends. */
   readonly closers: (() => unknown)[]
@@ -128,7 +129,7 @@ class Run {
     this.#wasSlow = false
     const results: CellResult[] = []
     for (const [index, { objects, cells }] of rounds.entries()) {
-      const skipped = new Map(cells.flatMap((placed) => skipReason(placed, this.#stage.settings)))
+      const skipped = new Map(cells.flatMap((placed) => skipReason(placed, this.#stage)))
       const measured = cells.filter(({ id }) => !skipped.has(id))
       for (const placed of cells) {
         const reason = skipped.get(placed.id)
@@ -213,15 +214,9 @@ class Run {
   }
 }
 
-/** Node has no SCTP sockets, and most machines no SCTP at all: which of the two it is. */
-function whyNoSctp(): string {
-  const known = readFileSync('/proc/net/protocols', 'utf8').includes('\nSCTP ')
-  return known ? 'the agents have no SCTP sockets (Node has none)' : 'this kernel has no SCTP'
-}
-
-function skipReason({ id, cell, case: one }: PlacedCell, settings: Settings): [string, string][] {
+function skipReason({ id, cell, case: one }: PlacedCell, { settings, noSctp }: Stage): [string, string][] {
   const { feed, backend, specialised } = settings
-  if (cell.to.protocol === 'SCTP') return [[id, whyNoSctp()]]
+  if (cell.to.protocol === 'SCTP' && noSctp !== undefined) return [[id, noSctp]]
   if (one.manifestsOnly !== undefined && feed !== 'manifests') return [[id, one.manifestsOnly]]
   if (one.kpngOnly !== undefined && !isKpng(backend)) return [[id, one.kpngOnly]]
   if (one.specialised && specialised === undefined) return [[id, 'no specialised proxy was given']]

@@ -1,6 +1,7 @@
 export { type AgentMethods, agentMethods, runAgent } from './agent/methods.js'
 export type { Outcome, Place, ProbeRequest, Protocol } from './agent/protocol.js'
 export { answerRequests, type Methods } from './agent/requests.js'
+export { whyNoSctp } from './agent/sctp.js'
 export { Agent, agentCommand } from './agent.js'
 export { addressLine, Lab, type LabPlan, type Link, type LinkEnd } from './lab.js'
 export { isAlive, makerOf, namespaceName, namespacesOf, sweepLeftovers } from './leftovers.js'

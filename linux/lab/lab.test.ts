@@ -6,12 +6,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { bundleCode, bundledAgent, programPath } from '../testing/bundle.js'
+import type { Protocol } from './agent/protocol.js'
+import { whyNoSctp } from './agent/sctp.js'
 import type { Agent } from './agent.js'
 import { addressLines, Lab, type LabPlan, linkLines } from './lab.js'
 import { isAlive, makerOf, namespaceName, namespacesOf, sweepLeftovers } from './leftovers.js'
 import { whySkipped } from './requirements.js'
 
 const why = whySkipped('labs of network namespaces')
+const noSctp = await whyNoSctp()
+if (noSctp !== undefined) console.warn(`SKIPPED: SCTP in labs: ${noSctp}`)
+const protocols: readonly Protocol[] = noSctp === undefined ? ['TCP', 'UDP', 'SCTP'] : ['TCP', 'UDP']
 
 /** client ── router ── server; in the middle, one subnet and one pair of single addresses. */
 const plan = {
@@ -62,6 +67,12 @@ test('namespaces of labs are told from those of others', () => {
   for (const name of ['kpng-42-node-a', 'kpng-x-1-node-a', 'other-42-1-node-a', 'kpng-bench-42', 'kpng-42-1-a/b']) {
     expect(makerOf(name)).toBeUndefined()
   }
+})
+
+test('why there is no SCTP is a sentence', () => {
+  expect(noSctp ?? 'this kernel has no SCTP (EPROTONOSUPPORT)').toMatch(
+    /^(this kernel has no SCTP \(E|The koffi library)/,
+  )
 })
 
 test.skipIf(process.platform !== 'linux')(
@@ -117,7 +128,7 @@ describe.skipIf(why !== undefined)('a lab', () => {
     server = await lab.startAgent('server', await bundledAgent())
     await server.call(
       'serve',
-      (['TCP', 'UDP'] as const).flatMap((protocol) => ['0.0.0.0', '::'].map((ip) => ({ protocol, ip, port: 8080 }))),
+      protocols.flatMap((protocol) => ['0.0.0.0', '::'].map((ip) => ({ protocol, ip, port: 8080 }))),
     )
   })
   afterAll(async () => {
@@ -125,9 +136,7 @@ describe.skipIf(why !== undefined)('a lab', () => {
     expect(await namespacesOf(process.pid)).toEqual([])
   })
 
-  const places = (['TCP', 'UDP'] as const).flatMap((protocol) =>
-    ['10.244.0.2', 'fd44::2'].map((ip) => ({ protocol, ip, port: 8080 })),
-  )
+  const places = protocols.flatMap((protocol) => ['10.244.0.2', 'fd44::2'].map((ip) => ({ protocol, ip, port: 8080 })))
 
   test.each(places)('carries $protocol to $ip, through a router', async (to) => {
     const from = to.ip.includes(':') ? 'fd70::2' : '10.70.0.2'

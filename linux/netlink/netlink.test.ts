@@ -34,7 +34,10 @@ function scriptedKernel(datagrams: Buffer[], fails: Partial<Record<keyof Libc, n
     socket: call('socket', 7),
     bind: call('bind', 0),
     getsockname: call('getsockname', 0),
+    connect: call('connect', 0),
     setsockopt: call('setsockopt', 0),
+    getsockopt: call('getsockopt', 0),
+    poll: call('poll', 0),
     send: (_fd, _bytes, length) => length,
     sendAsync: async (_fd, _bytes, length) => length,
     recv: (_fd, bytes) => {

@@ -3,12 +3,12 @@ import { createServer } from 'node:net'
 import { answerBulk, bulkMark } from './bulk.js'
 import type { Echo, Place } from './protocol.js'
 
-/** Answers each line (TCP) or datagram (UDP) with who it is and where the question seemed to come from. */
+/** Answers each line (TCP, SCTP) or datagram (UDP) with who it is and where the question seemed to come from. */
 export function serve(server: string, place: Place): Promise<void> {
-  return place.protocol === 'TCP' ? serveTcp(server, place) : serveUdp(server, place)
+  return place.protocol === 'UDP' ? serveUdp(server, place) : serveConnections(server, place)
 }
 
-function serveTcp(name: string, { ip, port }: Place): Promise<void> {
+async function serveConnections(name: string, { protocol, ip, port }: Place): Promise<void> {
   const server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
     const answer = `${JSON.stringify(echo('?', name, socket.remoteAddress, socket.localPort ?? port))}\n`
     socket.once('data', (first: Buffer) => {
@@ -22,9 +22,13 @@ function serveTcp(name: string, { ip, port }: Place): Promise<void> {
     })
     socket.on('error', () => socket.destroy())
   })
+  const at =
+    protocol === 'SCTP'
+      ? { fd: await (await import('./sctp.js')).bindSctp(ip, port) }
+      : { host: ip, port, ipv6Only: true }
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen({ host: ip, port, backlog: 511, ipv6Only: true }, resolve)
+    server.listen({ ...at, backlog: 511 }, resolve)
   })
 }
 

@@ -3,10 +3,16 @@ import { serve } from './echo.js'
 import type { Outcome, Place, ProbeRequest } from './protocol.js'
 import { relay } from './relay.js'
 import { answerRequests } from './requests.js'
+import { SctpConversation } from './sctp-probe.js'
 import { TcpConversation } from './tcp-probe.js'
 import { UdpConversation } from './udp-probe.js'
 
-const conversation = (to: Place) => (to.protocol === 'TCP' ? new TcpConversation(to) : new UdpConversation(to))
+type Conversation = TcpConversation | UdpConversation | SctpConversation
+
+function conversation(to: Place): Conversation {
+  if (to.protocol === 'SCTP') return new SctpConversation(to)
+  return to.protocol === 'TCP' ? new TcpConversation(to) : new UdpConversation(to)
+}
 
 async function askOnce(to: Place, timeoutMs: number): Promise<Outcome> {
   const once = conversation(to)
@@ -22,7 +28,7 @@ async function askOnce(to: Place, timeoutMs: number): Promise<Outcome> {
  * @param name what its servers call themselves
  */
 export function agentMethods(name: string) {
-  const flows = new Map<string, TcpConversation | UdpConversation>()
+  const flows = new Map<string, Conversation>()
   let loop: { asked: number; failed: Outcome[]; isOver: boolean } | undefined
 
   return {

@@ -1,4 +1,4 @@
-export type Protocol = 'TCP' | 'UDP'
+export type Protocol = 'TCP' | 'UDP' | 'SCTP'
 
 /** Where something listens, or is asked. */
 export interface Place {

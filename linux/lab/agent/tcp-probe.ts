@@ -1,20 +1,22 @@
-import { connect, type Socket } from 'node:net'
+import { connect, Socket } from 'node:net'
 import type { Outcome, Place } from './protocol.js'
 import { afterUnread, outcomeOfAnswer, outcomeOfError } from './verdict.js'
 
 /** How much longer an answer may take once there is a connection; longer if the connection itself may take long. */
 const answerTimeoutMs = (timeoutMs: number): number => Math.max(1500, 2 * timeoutMs)
 
-/** One question over a connection, which stays open until it is closed. */
+/** Questions over a connection, which stays open until it is closed. */
 export class TcpConversation {
   readonly #socket: Socket
-  #connected = false
+  #connected: boolean
   #ended: Outcome | undefined
   #heard = ''
   #waiting: ((outcome: Outcome) => void) | undefined
 
-  constructor({ ip, port }: Place) {
-    this.#socket = connect({ host: ip, port, noDelay: true })
+  /** @param to where to connect, or a socket that is connected */
+  constructor(to: Place | Socket) {
+    this.#connected = to instanceof Socket
+    this.#socket = to instanceof Socket ? to : connect({ host: to.ip, port: to.port, noDelay: true })
     this.#socket.on('connect', () => {
       this.#connected = true
     })
