@@ -1,14 +1,15 @@
 import { hostname } from 'node:os'
 import { type Family, families, KpngError, messageOf } from '@kpng/api'
-import type {
-  BackendFeatures,
-  Changes,
-  FrontendAddress,
-  HeldFrontend,
-  NodeView,
-  Observations,
-  Runner,
-  SyncStep,
+import {
+  asStep,
+  type BackendFeatures,
+  type Changes,
+  type FrontendAddress,
+  type HeldFrontend,
+  type NodeView,
+  type Observations,
+  type Runner,
+  type SyncStep,
 } from '@kpng/client'
 import {
   allFlowChecks,
@@ -22,7 +23,7 @@ import {
 } from '@kpng/dataplane'
 import { applySetting, deleteFlows, lockName, type NameLock, reachableAddresses, sysctlPath } from '@kpng/linux'
 import { DriftWatch } from './drift-watch.js'
-import { checkProgram, choosePrograms, describe, type Programs, save } from './flavour.js'
+import { checkProgram, choosePrograms, describe, type Flavour, type Programs, programsOf, save } from './flavour.js'
 import { heldAnswer, heldIn } from './held.js'
 import { type IptablesOptions, type Settings, settingsOf } from './options.js'
 import { servesLoopback } from './place.js'
@@ -30,6 +31,7 @@ import { removeChains } from './removal.js'
 import { changeInput, fullInput, restore } from './restore.js'
 import { RuleState } from './rule-state.js'
 import { parseSaved } from './save.js'
+import { linesAtOnce } from './steps.js'
 
 /** Serves one node's view with iptables. */
 export function iptablesBackend(options: IptablesOptions = {}): FrontendBackend {
@@ -39,6 +41,7 @@ export function iptablesBackend(options: IptablesOptions = {}): FrontendBackend 
 /** What was found at the start. */
 interface Started {
   readonly programs: Programs
+  readonly flavour: Flavour
   /** By family that is served. */
   readonly states: ReadonlyMap<Family, RuleState>
   readonly drift: DriftWatch
@@ -75,16 +78,16 @@ class IptablesBackend implements FrontendBackend {
   }
 
   async setup(runner: Runner): Promise<void> {
-    const { names, name, log, flavour } = this.#settings
+    const { names, name, log } = this.#settings
     this.#lock = await lockName(`iptables chains ${names.services}`, `kpng (pid ${process.pid}) on ${hostname()}`)
-    const programs = await choosePrograms(flavour, names.owner, log)
+    const programs = await choosePrograms(this.#settings.flavour, names.owner, log)
     await checkProgram(programs.IPv4)
-    const { version, randomFully } = await describe(programs.IPv4)
+    const { version, flavour, randomFully } = await describe(programs.IPv4)
     log.info('Serving with iptables', { version, program: programs.IPv4, name })
-    const { masqueradeBit, dropInvalid, localhostNodePorts, dataplane } = this.#settings
     const rules = {
-      ...{ names, name, masqueradeBit, dropInvalid, randomFully, localhostNodePorts },
-      detectLocal: dataplane.detectLocal,
+      ...this.#settings,
+      detectLocal: this.#settings.dataplane.detectLocal,
+      randomFully,
       serves: ({ protocol }: Frontend) => !this.#leftOut.has(protocol),
     }
     const served = (await this.#servesIpv6(programs)) ? families : (['IPv4'] as const)
@@ -94,7 +97,7 @@ class IptablesBackend implements FrontendBackend {
       lastSync: () => (this.#inStep && !this.#syncing ? this.#syncs : undefined),
       onDrift: (reason) => runner.requestFullSync(reason),
     })
-    this.#started = { programs, states, drift }
+    this.#started = { programs, flavour, states, drift }
   }
 
   async sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void> {
@@ -107,7 +110,9 @@ class IptablesBackend implements FrontendBackend {
       const changed = this.frontends.apply(view, changes, machineOf(started))
       let checks: readonly FlowCheck[]
       if (wasInStep) {
-        await this.#eachFamily(started, steps, (state) => changeInput(state.change(changed.frontends, this.frontends)))
+        await this.#eachFamily(started, steps, (state) =>
+          changeInput(state.change(changed.frontends, this.frontends), linesAtOnce[started.flavour]),
+        )
         checks = flowChecks(changed.frontends)
       } else {
         await this.#syncAll(started, steps)
@@ -187,14 +192,14 @@ class IptablesBackend implements FrontendBackend {
     const writeAll = () =>
       this.#eachFamily(started, steps, async (state, program) => {
         state.rebuild(this.frontends)
-        return fullInput(state.chains, names, parseSaved(await save(program)))
+        return fullInput(state.chains, names, parseSaved(await save(program)), linesAtOnce[started.flavour])
       })
     await writeAll().catch((error) => this.#leaveOutSctp(error, writeAll))
     await started.drift.afterFullSync()
     if (this.#hasSyncedAll) return
     // What was written in the other flavour before would go on serving old endpoints.
-    const { flavour } = await describe(started.programs.IPv4)
-    const except = families.flatMap((family) => [started.programs[family], `${familyProgram[family]}-${flavour}`])
+    const { programs, flavour } = started
+    const except = families.flatMap((family) => [programs[family], programsOf(flavour)[family]])
     await removeChains({ only: names, except, lockWaitSeconds, log }).catch((error) =>
       log.warn('Chains of kpng in the other flavour of iptables could not be looked for', { error: messageOf(error) }),
     )
@@ -243,8 +248,6 @@ class IptablesBackend implements FrontendBackend {
   }
 }
 
-const familyProgram: Readonly<Record<Family, string>> = { IPv4: 'iptables', IPv6: 'ip6tables' }
-
 const isSctp = ({ protocol }: Frontend): boolean => protocol === 'sctp'
 
 /** The addresses are read only if the Node object has none. */
@@ -254,17 +257,3 @@ const machineOf = ({ states }: Started) => ({
     return reachableAddresses()
   },
 })
-
-async function asStep<T>(
-  steps: SyncStep[] | undefined,
-  name: string,
-  attributes: SyncStep['attributes'],
-  run: () => Promise<T>,
-): Promise<T> {
-  const startedAtMs = Date.now()
-  try {
-    return await run()
-  } finally {
-    steps?.push({ name, startedAtMs, endedAtMs: Date.now(), attributes })
-  }
-}

@@ -9,6 +9,8 @@ export interface Place {
   readonly pods: readonly string[]
   /** Where node ports are open. Empty: nowhere. */
   readonly nodePorts: readonly string[]
+  /** There are more endpoints than `largeClusterEndpoints`, so the rules are as few and as short as possible. */
+  readonly isLarge: boolean
 }
 
 export interface PlaceSettings {
@@ -17,16 +19,17 @@ export interface PlaceSettings {
   readonly localhostNodePorts: boolean
 }
 
-export function placeOf(family: Family, node: NodeFacts, settings: PlaceSettings): Place {
+export function placeOf(family: Family, node: NodeFacts, settings: PlaceSettings, isLarge: boolean): Place {
   return {
     family,
+    isLarge,
     pods: podMatches(family, node, settings.detectLocal),
     nodePorts: nodePortMatches(family, node, settings),
   }
 }
 
 export const samePlace = (a: Place, b: Place): boolean =>
-  a.pods.join() === b.pods.join() && a.nodePorts.join() === b.nodePorts.join()
+  a.isLarge === b.isLarge && a.pods.join() === b.pods.join() && a.nodePorts.join() === b.nodePorts.join()
 
 function podMatches(family: Family, { pods }: NodeFacts, detectLocal: DetectLocal): string[] {
   switch (detectLocal.mode) {

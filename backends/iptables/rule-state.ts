@@ -18,6 +18,8 @@ export type Update = Readonly<Record<Table, TableUpdate>>
 export interface RuleSettings extends ChainSettings, PlaceSettings {
   /** Whether the kernel can serve a frontend. Default: all. */
   readonly serves?: (frontend: Frontend) => boolean
+  /** With more endpoints than this the rules are as few and as short as possible. */
+  readonly largeClusterEndpoints: number
 }
 
 /** The chains that the kernel should have for one family. A change costs what changed, and the shared chains that it changes. */
@@ -26,6 +28,9 @@ export class RuleState {
   readonly #settings: RuleSettings
   /** The frontends of each service port, by id. */
   readonly #frontends = new Map<string, Map<string, Frontend>>()
+  /** The number of endpoints of each service port. */
+  readonly #counts = new Map<string, number>()
+  #endpoints = 0
   readonly #rules = new Map<string, PortRules>()
   readonly #chains: Record<Table, Map<string, readonly string[]>> = { nat: new Map(), filter: new Map() }
   #place: Place
@@ -33,7 +38,7 @@ export class RuleState {
   constructor(family: Family, settings: RuleSettings) {
     this.#family = family
     this.#settings = settings
-    this.#place = { family, pods: [], nodePorts: [] }
+    this.#place = { family, pods: [], nodePorts: [], isLarge: false }
   }
 
   /** Every chain, with all its rules. */
@@ -48,15 +53,31 @@ export class RuleState {
       if (before?.family === this.#family) touched.add(this.#remove(before))
       if (after?.family === this.#family) touched.add(this.#add(after))
     }
-    const place = placeOf(this.#family, table.node, this.#settings)
+    for (const key of touched) this.#count(key)
+    const place = this.#placeIn(table)
     return samePlace(place, this.#place) ? this.#changePorts(touched) : this.#writeAll(place, table)
   }
 
   /** Starts over with everything in the table. */
   rebuild(table: FrontendTable): void {
     this.#frontends.clear()
+    this.#counts.clear()
+    this.#endpoints = 0
     for (const frontend of table.all()) if (frontend.family === this.#family) this.#add(frontend)
-    this.#writeAll(placeOf(this.#family, table.node, this.#settings), table)
+    for (const key of this.#frontends.keys()) this.#count(key)
+    this.#writeAll(this.#placeIn(table), table)
+  }
+
+  #placeIn({ node }: FrontendTable): Place {
+    return placeOf(this.#family, node, this.#settings, this.#endpoints > this.#settings.largeClusterEndpoints)
+  }
+
+  #count(key: string): void {
+    let count = 0
+    for (const { inside } of this.#frontends.get(key)?.values() ?? []) count = Math.max(count, inside.endpoints.length)
+    this.#endpoints += count - (this.#counts.get(key) ?? 0)
+    if (count === 0) this.#counts.delete(key)
+    else this.#counts.set(key, count)
   }
 
   #add(frontend: Frontend): string {
@@ -104,7 +125,7 @@ export class RuleState {
     const { names } = this.#settings
     const keys = [...this.#rules.keys()].sort(inOrder)
     const all = (list: SharedList) => keys.flatMap((key) => this.#rules.get(key)?.shared[list] ?? [])
-    for (const list of lists) {
+    for (const list of sharedLists.filter((each) => lists.has(each))) {
       const [table, name] = chainOfList[list]
       const rules =
         table === 'nat' && name === 'services'
@@ -182,7 +203,3 @@ const sameRules = (a: readonly string[], b: readonly string[]): boolean =>
 /** By name, so that the same Services give the same rules; those with whole addresses last, since a port comes before the address. */
 const inOrder = (a: string, b: string): number =>
   Number(a.endsWith(' any')) - Number(b.endsWith(' any')) || (a < b ? -1 : 1)
-
-/** Nothing is to be done. */
-export const isEmpty = (update: Update): boolean =>
-  tables.every((table) => update[table].write.size === 0 && update[table].remove.length === 0)

@@ -1,15 +1,17 @@
 import { hostname } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 import { type Family, KpngError, messageOf } from '@kpng/api'
-import type {
-  BackendFeatures,
-  Changes,
-  FrontendAddress,
-  HeldFrontend,
-  NodeView,
-  Observations,
-  Runner,
-  SyncStep,
+import {
+  asStep,
+  type BackendFeatures,
+  type Changes,
+  type FrontendAddress,
+  type HeldFrontend,
+  type NodeView,
+  type Observations,
+  type Runner,
+  type StepAttributes,
+  type SyncStep,
 } from '@kpng/client'
 import {
   allFlowChecks,
@@ -30,7 +32,7 @@ import { difference, type Elements, operationCount } from './elements/element.js
 import { ElementState } from './elements/element-state.js'
 import { frontendKey } from './elements/frontend-elements.js'
 import { readHeld } from './held.js'
-import { asStep, Kernel, type StepAttributes } from './kernel/kernel.js'
+import { Kernel } from './kernel/kernel.js'
 import { NftCommand } from './kernel/nft-command.js'
 import { removeTables } from './kernel/tables.js'
 import { type NftOptions, type Settings, settingsOf } from './options.js'
