@@ -20,6 +20,7 @@ export type {
   NodeView,
   ObservationListener,
   Observations,
+  PacketCounts,
   Protocol,
   Runner,
   ServiceChange,

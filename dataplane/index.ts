@@ -15,6 +15,12 @@ export { isInside, type Machine, type NodeFacts, nodeFacts } from './node.js'
 export { nodePortHosts, wildcards } from './node-port-hosts.js'
 export { parseClient, parseQuestion, type Question, questionText } from './question.js'
 export { type Client, type Connection, clientOf, isMasqueraded, type Route, routeOf, routeThrough } from './route.js'
-export { type DataplaneOptions, type DataplaneSettings, type DetectLocal, dataplaneSettings } from './settings.js'
+export {
+  checkedMasqueradeBit,
+  type DataplaneOptions,
+  type DataplaneSettings,
+  type DetectLocal,
+  dataplaneSettings,
+} from './settings.js'
 export { type FlowSelection, StaleFlowRemoval, type StaleFlowRemovalOptions } from './stale-flow-removal.js'
 export { allFlowChecks, type Flow, type FlowCheck, flowChecks, staleness } from './stale-flows.js'

@@ -21,11 +21,24 @@ import {
   flowChecks,
   StaleFlowRemoval,
 } from '@kpng/dataplane'
-import { applySetting, deleteFlows, lockName, type NameLock, reachableAddresses, sysctlPath } from '@kpng/linux'
+import { applySetting, deleteFlows, lockName, type NameLock, sysctlPath, thisMachine } from '@kpng/linux'
 import { DriftWatch } from './drift-watch.js'
-import { checkProgram, choosePrograms, describe, type Flavour, type Programs, programsOf, save } from './flavour.js'
+import { Extras } from './extras.js'
+import {
+  checkProgram,
+  choosePrograms,
+  describe,
+  type Flavour,
+  type Programs,
+  programsOf,
+  save,
+  servesIpv6,
+} from './flavour.js'
+import { HealthChecks } from './health-checks.js'
 import { heldAnswer, heldIn } from './held.js'
+import { mainName } from './names.js'
 import { type IptablesOptions, type Settings, settingsOf } from './options.js'
+import { deleteCounters, makeCounters, readCounts } from './packet-counts.js'
 import { servesLoopback } from './place.js'
 import { removeChains } from './removal.js'
 import { changeInput, fullInput, restore } from './restore.js'
@@ -53,7 +66,7 @@ interface Started {
  */
 class IptablesBackend implements FrontendBackend {
   readonly frontends: FrontendTable
-  readonly observations: Observations = { listener: {} }
+  readonly observations: Observations = { listener: {}, packets: readCounts }
   readonly #settings: Settings
   readonly #isNamed: boolean
   readonly #flows: StaleFlowRemoval
@@ -63,9 +76,8 @@ class IptablesBackend implements FrontendBackend {
   #syncing = false
   #syncs = 0
   #hasSyncedAll = false
-  /** Protocols that the kernel does not know. */
-  readonly #leftOut = new Set<string>()
-
+  readonly #extras = new Extras()
+  readonly #healthChecks = new HealthChecks()
   constructor(settings: Settings, isNamed: boolean) {
     const { log } = settings
     this.#settings = settings
@@ -84,13 +96,19 @@ class IptablesBackend implements FrontendBackend {
     await checkProgram(programs.IPv4)
     const { version, flavour, randomFully } = await describe(programs.IPv4)
     log.info('Serving with iptables', { version, program: programs.IPv4, name })
+    // A specialised proxier would count into the same counters as the main one.
+    if (name === mainName && (await makeCounters(log))) this.#extras.use('counters')
+    const extras = this.#extras
     const rules = {
       ...this.#settings,
+      get counters() {
+        return extras.uses('counters')
+      },
       detectLocal: this.#settings.dataplane.detectLocal,
       randomFully,
-      serves: ({ protocol }: Frontend) => !this.#leftOut.has(protocol),
+      serves: ({ protocol }: Frontend) => protocol !== 'sctp' || extras.uses('sctp'),
     }
-    const served = (await this.#servesIpv6(programs)) ? families : (['IPv4'] as const)
+    const served = (await servesIpv6(programs, this.#settings)) ? families : (['IPv4'] as const)
     const states = new Map(served.map((family) => [family, new RuleState(family, rules)]))
     const drift = new DriftWatch({
       ...{ programs, states, names, log, intervalMs: this.#settings.driftCheckIntervalMs },
@@ -107,15 +125,16 @@ class IptablesBackend implements FrontendBackend {
     this.#syncing = true
     this.#syncs++
     try {
-      const changed = this.frontends.apply(view, changes, machineOf(started))
+      const changed = this.frontends.apply(view, changes, thisMachine([...started.states.keys()]))
+      const healthChecks = this.#healthChecks.rulesFor(view, wasInStep ? changes : undefined)
       let checks: readonly FlowCheck[]
       if (wasInStep) {
         await this.#eachFamily(started, steps, (state) =>
-          changeInput(state.change(changed.frontends, this.frontends), linesAtOnce[started.flavour]),
+          changeInput(state.change(changed.frontends, this.frontends, healthChecks), linesAtOnce[started.flavour]),
         )
         checks = flowChecks(changed.frontends)
       } else {
-        await this.#syncAll(started, steps)
+        await this.#syncAll(started, healthChecks, steps)
         checks = allFlowChecks(this.frontends)
       }
       this.#inStep = true
@@ -142,13 +161,14 @@ class IptablesBackend implements FrontendBackend {
     await this.close()
     const { names, lockWaitSeconds, log } = this.#settings
     await removeChains({ only: this.#isNamed ? names : undefined, lockWaitSeconds, log })
+    await deleteCounters()
   }
 
   features(): BackendFeatures {
     return {
       name: 'iptables',
       kinds: ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort'],
-      protocols: (['tcp', 'udp', 'sctp'] as const).filter((protocol) => !this.#leftOut.has(protocol)),
+      protocols: this.#extras.uses('sctp') ? ['tcp', 'udp', 'sctp'] : ['tcp', 'udp'],
       families: [...(this.#started?.states.keys() ?? [])],
       sessionAffinity: true,
       sourceRanges: true,
@@ -172,29 +192,18 @@ class IptablesBackend implements FrontendBackend {
     throw new KpngError('usage', 'The iptables backend was not set up. Call setup() first.')
   }
 
-  async #servesIpv6(programs: Programs): Promise<boolean> {
-    const { ipv6, log } = this.#settings
-    if (ipv6 === false) return false
-    try {
-      await checkProgram(programs.IPv6)
-      return true
-    } catch (error) {
-      if (ipv6 === true) throw error
-      log.warn('ip6tables cannot be used: Services are served in IPv4 only', { error: messageOf(error) })
-      return false
-    }
-  }
-
   /** Writes every chain, removes those that nobody needs any more, and adds missing jumps: each table in one step. */
-  async #syncAll(started: Started, steps: SyncStep[] | undefined): Promise<void> {
+  async #syncAll(started: Started, healthChecks: readonly string[], steps: SyncStep[] | undefined): Promise<void> {
     const { names, lockWaitSeconds, log } = this.#settings
     await this.#routeLoopback()
     const writeAll = () =>
       this.#eachFamily(started, steps, async (state, program) => {
-        state.rebuild(this.frontends)
+        state.rebuild(this.frontends, healthChecks)
         return fullInput(state.chains, names, parseSaved(await save(program)), linesAtOnce[started.flavour])
       })
-    await writeAll().catch((error) => this.#leaveOutSctp(error, writeAll))
+    const hasSctp = [...this.frontends.all()].some(({ protocol }) => protocol === 'sctp')
+    const needed = ['counters' as const, ...(hasSctp ? (['sctp'] as const) : [])]
+    await writeAll().catch((error) => this.#extras.leaveOutRefused(error, needed, writeAll, log))
     await started.drift.afterFullSync()
     if (this.#hasSyncedAll) return
     // What was written in the other flavour before would go on serving old endpoints.
@@ -204,23 +213,6 @@ class IptablesBackend implements FrontendBackend {
       log.warn('Chains of kpng in the other flavour of iptables could not be looked for', { error: messageOf(error) }),
     )
     this.#hasSyncedAll = true
-  }
-
-  /** A kernel without SCTP refuses rules about it, and with them everything. */
-  async #leaveOutSctp(error: unknown, writeAll: () => Promise<void>): Promise<void> {
-    const isAboutSctp = messageOf(error).includes('sctp') || [...this.frontends.all()].some(isSctp)
-    if (!isAboutSctp || this.#leftOut.size > 0) throw error
-    this.#leftOut.add('sctp')
-    try {
-      await writeAll()
-    } catch {
-      // It was something else.
-      this.#leftOut.clear()
-      throw error
-    }
-    this.#settings.log.warn('SCTP ports are not served: iptables refuses rules about them. Load the module xt_sctp', {
-      error: messageOf(error),
-    })
   }
 
   /** One restore per family. All are waited for, also if one fails: the next sync must not meet one that is under way. */
@@ -247,13 +239,3 @@ class IptablesBackend implements FrontendBackend {
     await applySetting(setting, { log, onChanged: (before) => onSysctlChanged(setting.path, before, setting.value) })
   }
 }
-
-const isSctp = ({ protocol }: Frontend): boolean => protocol === 'sctp'
-
-/** The addresses are read only if the Node object has none. */
-const machineOf = ({ states }: Started) => ({
-  families: [...states.keys()],
-  get addresses() {
-    return reachableAddresses()
-  },
-})

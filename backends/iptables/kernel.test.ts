@@ -1,9 +1,11 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { localv1, silentLog } from '@kpng/api'
+import { readPacketCounter } from '@kpng/linux'
 import { whySkipped } from '@kpng/linux/testing'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { change, endpoint, fullSync, ips, type TestService, tcp, udp, view } from '../../dataplane/testing/objects.js'
@@ -229,6 +231,34 @@ describe.skipIf(whyNot !== undefined)('in the kernel', () => {
       rmSync(folder, { recursive: true })
     }
   })
+
+  test.each(['nft', 'legacy'] as const)(
+    'packets to node ports on loopback addresses and health checks: %s',
+    async (flavour) => {
+      run('ip', ['link', 'set', 'lo', 'up'])
+      const backend = await start({ flavour, localhostNodePorts: true, nodePortAddresses: ['all'] })
+      const checked = { ...web, healthCheckNodePort: 32_000, ports: [tcp(80, { nodePort: 30080 })] }
+      const services = view([checked])
+      await backend.sync(services, fullSync)
+      expect(run(`iptables-${flavour}`, ['-S', 'KUBE-NODEPORTS'])).toContain('--dport 32000 -j ACCEPT')
+      expect(run(`iptables-${flavour}`, ['-S', 'KUBE-FORWARD'])).toContain(
+        '--nfacct-name ct_state_invalid_dropped_pkts',
+      )
+      const counts = async () => (await backend.observations?.packets?.())?.localhostNodePortsAccepted
+      expect(await counts()).toBe(0)
+      // Nobody answers; the first packet is enough.
+      await new Promise<void>((resolve) => {
+        const socket = connect({ host: '127.0.0.1', port: 30080, timeout: 200 })
+        for (const event of ['error', 'timeout', 'connect']) socket.on(event, () => resolve(void socket.destroy()))
+      })
+      await expect.poll(counts).toBeGreaterThan(0)
+      await backend.sync(services, change(services, 'web', { ...checked, healthCheckNodePort: 32_001 }))
+      expect(run(`iptables-${flavour}`, ['-S', 'KUBE-NODEPORTS'])).toMatch(/--dport 32001 -j ACCEPT/)
+      expect(run(`iptables-${flavour}`, ['-S', 'KUBE-NODEPORTS'])).not.toContain('32000')
+      await backend.cleanup()
+      expect(await readPacketCounter('localhost_nps_accepted_pkts')).toBeUndefined()
+    },
+  )
 
   test('the lock of legacy iptables is held: a sentence says so, and the next sync works', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'kpng-xtables-'))

@@ -1,5 +1,5 @@
 import { KpngError, type Log, silentLog } from '@kpng/api'
-import { type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from '@kpng/dataplane'
+import { checkedMasqueradeBit, type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from '@kpng/dataplane'
 import type { Flavour } from './flavour.js'
 import { type ChainNames, chainNames, mainName } from './names.js'
 
@@ -63,12 +63,7 @@ export function settingsOf(options: IptablesOptions = {}): Settings {
     onSysctlChanged = () => {},
     log = silentLog,
   } = options
-  if (!Number.isInteger(masqueradeBit) || masqueradeBit < 0 || masqueradeBit > 31) {
-    throw new KpngError(
-      'usage',
-      `masqueradeBit ${masqueradeBit} is not a bit of a packet mark. Give a number from 0 to 31.`,
-    )
-  }
+  checkedMasqueradeBit(masqueradeBit)
   if (name === '') throw new KpngError('usage', 'The name of the iptables chains is empty. Leave it out, or give one.')
   return {
     ...{ name, names: chainNames(name), dataplane: dataplaneSettings(options), flavour, masqueradeBit, dropInvalid },

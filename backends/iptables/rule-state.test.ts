@@ -32,7 +32,12 @@ function start(...services: TestService[]) {
   const of = view(services)
   const table = new FrontendTable(settings.dataplane)
   table.apply(of, fullSync, machine)
-  const state = new RuleState('IPv4', { ...settings, detectLocal: settings.dataplane.detectLocal, randomFully: true })
+  const state = new RuleState('IPv4', {
+    ...settings,
+    detectLocal: settings.dataplane.detectLocal,
+    randomFully: true,
+    counters: false,
+  })
   state.rebuild(table)
   const iptables = new FakeIptables()
   iptables.restore(fullInput(state.chains, settings.names, iptables.saved))
@@ -145,7 +150,12 @@ COMMIT
 `)
     const table = new FrontendTable(settings.dataplane)
     table.apply(of, fullSync, machine)
-    const again = new RuleState('IPv4', { ...settings, detectLocal: settings.dataplane.detectLocal, randomFully: true })
+    const again = new RuleState('IPv4', {
+      ...settings,
+      detectLocal: settings.dataplane.detectLocal,
+      randomFully: true,
+      counters: false,
+    })
     again.rebuild(table)
     const before = [...iptables.chains('nat').keys()]
     iptables.restore(fullInput(again.chains, settings.names, iptables.saved))

@@ -1,6 +1,6 @@
 import type { Family } from '@kpng/api'
 import type { Frontend, FrontendChange, FrontendTable } from '@kpng/dataplane'
-import { type ChainSettings, chainOfList, constantChains, servicesChain } from './chains.js'
+import { type ChainSettings, chainOfList, constantChains, nodePortFilter, servicesChain } from './chains.js'
 import { type Place, type PlaceSettings, placeOf, samePlace, servesLoopback } from './place.js'
 import { type Chains, type Table, tables } from './rule.js'
 import { type PortRules, portRules, type SharedList, servicePortKey, sharedLists } from './service-port.js'
@@ -34,11 +34,14 @@ export class RuleState {
   readonly #rules = new Map<string, PortRules>()
   readonly #chains: Record<Table, Map<string, readonly string[]>> = { nat: new Map(), filter: new Map() }
   #place: Place
+  /** Rules that accept health checks. */
+  #healthChecks: readonly string[] = []
+  #withLoopback = false
 
   constructor(family: Family, settings: RuleSettings) {
     this.#family = family
     this.#settings = settings
-    this.#place = { family, pods: [], nodePorts: [], isLarge: false }
+    this.#place = { family, pods: [], nodePorts: [], countsLoopback: false, isLarge: false }
   }
 
   /** Every chain, with all its rules. */
@@ -46,8 +49,12 @@ export class RuleState {
     return this.#chains
   }
 
-  /** @param changes of any family */
-  change(changes: readonly FrontendChange[], table: FrontendTable): Update {
+  /**
+   * @param changes of any family
+   * @param healthChecks rules that accept health checks
+   */
+  change(changes: readonly FrontendChange[], table: FrontendTable, healthChecks: readonly string[] = []): Update {
+    this.#healthChecks = healthChecks
     const touched = new Set<string>()
     for (const { before, after } of changes) {
       if (before?.family === this.#family) touched.add(this.#remove(before))
@@ -59,7 +66,8 @@ export class RuleState {
   }
 
   /** Starts over with everything in the table. */
-  rebuild(table: FrontendTable): void {
+  rebuild(table: FrontendTable, healthChecks: readonly string[] = []): void {
+    this.#healthChecks = healthChecks
     this.#frontends.clear()
     this.#counts.clear()
     this.#endpoints = 0
@@ -113,6 +121,7 @@ export class RuleState {
       }
     }
     if (lists.size > 0) this.#writeShared(pending, lists)
+    this.#writeNodePortFilter(pending)
     return pending.update
   }
 
@@ -139,11 +148,17 @@ export class RuleState {
     }
   }
 
+  #writeNodePortFilter(pending: Pending): void {
+    const rules = nodePortFilter(this.#place, this.#withLoopback, this.#healthChecks)
+    pending.write('filter', this.#settings.names.nodePorts, rules)
+  }
+
   #writeAll(place: Place, { node }: FrontendTable): Update {
     this.#place = place
     const before = { nat: new Map(this.#chains.nat), filter: new Map(this.#chains.filter) }
     const pending = new Pending(this.#chains)
-    const constant = constantChains(this.#settings, place, servesLoopback(node, this.#settings.localhostNodePorts))
+    const constant = constantChains(this.#settings, place)
+    this.#withLoopback = servesLoopback(node, this.#settings.localhostNodePorts)
     for (const table of tables) {
       this.#chains[table].clear()
       for (const [chain, rules] of constant[table]) this.#chains[table].set(chain, rules)
@@ -156,6 +171,7 @@ export class RuleState {
       for (const [chain, each] of rules.chains) this.#chains.nat.set(chain, each)
     }
     this.#writeShared(pending, new Set(sharedLists))
+    this.#writeNodePortFilter(pending)
     return { nat: difference(before.nat, this.#chains.nat), filter: difference(before.filter, this.#chains.filter) }
   }
 }

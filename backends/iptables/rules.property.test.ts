@@ -97,6 +97,7 @@ const newState = (family: 'IPv4' | 'IPv6', largeClusterEndpoints: number) =>
     ...{ ...settings, largeClusterEndpoints },
     detectLocal: settings.dataplane.detectLocal,
     randomFully: true,
+    counters: true,
   })
 
 /** Every client and destination that the drawn Services know of. */

@@ -1,6 +1,7 @@
 import { type Audience, endpointKey, type Frontend, type FrontendEndpoint, isWholeAddress } from '@kpng/dataplane'
 import { drawRules } from './endpoint-rules.js'
 import { type ChainNames, type PortChainKind, servicePortName } from './names.js'
+import { countLocalhost } from './packet-counts.js'
 import type { Place } from './place.js'
 import { type Chains, comment, fromNode, fromRange, ruleOf, toFrontend } from './rule.js'
 
@@ -130,6 +131,8 @@ class Builder {
       const chain = allowedSources ? this.#put('FW', this.#firewallRules(allowedSources, external)) : external
       const what = { externalIP: ' external IP', loadBalancerIP: ' loadbalancer IP', nodePort: '' }
       const match = toFrontend(frontend, `${this.#title}${what[kind as keyof typeof what]}`)
+      if (kind === 'nodePort' && this.#place.countsLoopback)
+        this.shared.nodePorts.push(ruleOf('-d 127.0.0.0/8', match, countLocalhost, `-j ${chain}`))
       this.#dispatch(frontend).push(ruleOf(match, `-j ${chain}`))
       by = ` by ${chain}`
     }

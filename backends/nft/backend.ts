@@ -21,10 +21,9 @@ import {
   type FrontendChanges,
   FrontendTable,
   flowChecks,
-  type Machine,
   StaleFlowRemoval,
 } from '@kpng/dataplane'
-import { deleteFlows, lockName, type NameLock, reachableAddresses } from '@kpng/linux'
+import { deleteFlows, lockName, type NameLock, thisMachine } from '@kpng/linux'
 import { Affinity } from './affinity.js'
 import { ClientRelease } from './client-release.js'
 import { ConnectionCounts } from './connection-counts.js'
@@ -101,7 +100,7 @@ class NftBackend implements FrontendBackend {
     this.#inStep = false
     this.#syncing = true
     try {
-      const changed = this.frontends.apply(view, changes, machineOf(kernel))
+      const changed = this.frontends.apply(view, changes, thisMachine(this.#families))
       if (wasInStep) await this.#syncChange(kernel, changed, steps)
       else await this.#syncAll(kernel, steps)
       if (this.#releaseFailed) this.#clients?.retry()
@@ -138,7 +137,7 @@ class NftBackend implements FrontendBackend {
       name: 'nftables',
       kinds: ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort'],
       protocols: ['tcp', 'udp', 'sctp'],
-      families: (this.#kernel?.families ?? []).map((each): Family => familyOfTable[each]),
+      families: this.#families,
       sessionAffinity: true,
       sourceRanges: true,
       wholeAddresses: true,
@@ -151,6 +150,10 @@ class NftBackend implements FrontendBackend {
 
   held(frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
     return readHeld(this.#open(), frontend)
+  }
+
+  get #families(): readonly Family[] {
+    return (this.#kernel?.families ?? []).map((each) => familyOfTable[each])
   }
 
   #open(): Kernel {
@@ -255,11 +258,3 @@ class NftBackend implements FrontendBackend {
     this.#driftTimer = setInterval(check, driftCheckIntervalMs).unref()
   }
 }
-
-/** The addresses are read only if the Node object has none. */
-const machineOf = ({ families }: Kernel): Machine => ({
-  families: families.map((each) => familyOfTable[each]),
-  get addresses() {
-    return reachableAddresses()
-  },
-})
