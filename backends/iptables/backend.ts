@@ -164,6 +164,12 @@ class IptablesBackend implements FrontendBackend {
     await deleteCounters()
   }
 
+  /** The ownership chain is written with the first rules, and goes with the last. */
+  async hasRules(): Promise<boolean> {
+    const { programs } = this.#open()
+    return parseSaved(await save(programs.IPv4)).nat.chains.has(this.#settings.names.owner)
+  }
+
   features(): BackendFeatures {
     return {
       name: 'iptables',

@@ -52,7 +52,9 @@ export class KubeProxyRules {
     const shared = ['KUBE-SERVICES', 'KUBE-NODEPORTS', 'KUBE-POSTROUTING', 'KUBE-MARK-MASQ']
     const input = [
       '*filter',
-      ...['KUBE-SERVICES', 'KUBE-EXTERNAL-SERVICES', 'KUBE-FORWARD', 'KUBE-NODEPORTS', 'KUBE-PROXY-FIREWALL'].map(declare),
+      ...['KUBE-SERVICES', 'KUBE-EXTERNAL-SERVICES', 'KUBE-FORWARD', 'KUBE-NODEPORTS', 'KUBE-PROXY-FIREWALL'].map(
+        declare,
+      ),
       '-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP',
       '-A KUBE-FORWARD -m mark --mark 0x4000/0x4000 -j ACCEPT',
       '-A KUBE-FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT',
