@@ -216,9 +216,7 @@ describe.skipIf(whyNot !== undefined)('in the kernel', () => {
       const services = view([checked])
       await backend.sync(services, fullSync)
       expect(run(`iptables-${flavour}`, ['-S', 'KUBE-NODEPORTS'])).toContain('--dport 32000 -j ACCEPT')
-      expect(run(`iptables-${flavour}`, ['-S', 'KUBE-FORWARD'])).toContain(
-        '--nfacct-name ct_state_invalid_dropped_pkts',
-      )
+      expect(run(`iptables-${flavour}`, ['-S', 'KUBE-FORWARD'])).toContain('ct_state_invalid_dropped_pkts -j DROP')
       const counts = async () => (await backend.observations?.packets?.())?.localhostNodePortsAccepted
       expect(await counts()).toBe(0)
       // Nobody answers; the first packet is enough.
