@@ -5,7 +5,6 @@ export {
   interfaceAddresses,
   isLinkLocal,
   reachableAddresses,
-  thisMachine,
 } from './interfaces.js'
 export { type Libc, loadLibc } from './libc.js'
 export { lockName, type NameLock } from './name-lock.js'

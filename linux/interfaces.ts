@@ -49,11 +49,3 @@ function readOrThrow(read: typeof networkInterfaces): ReturnType<typeof networkI
     })
   }
 }
-
-/** This machine for a data plane that serves some families. The addresses are read only if somebody asks for them. */
-export const thisMachine = (families: readonly Family[]) => ({
-  families,
-  get addresses(): readonly string[] {
-    return reachableAddresses()
-  },
-})

@@ -21,7 +21,7 @@ import {
   flowChecks,
   StaleFlowRemoval,
 } from '@kpng/dataplane'
-import { applySetting, deleteFlows, lockName, type NameLock, sysctlPath, thisMachine } from '@kpng/linux'
+import { deleteFlows, lockName, type NameLock, reachableAddresses } from '@kpng/linux'
 import { DriftWatch } from './drift-watch.js'
 import { Extras } from './extras.js'
 import {
@@ -36,6 +36,7 @@ import {
 } from './flavour.js'
 import { HealthChecks } from './health-checks.js'
 import { heldAnswer, heldIn } from './held.js'
+import { routeLoopback } from './loopback.js'
 import { mainName } from './names.js'
 import { type IptablesOptions, type Settings, settingsOf } from './options.js'
 import { deleteCounters, makeCounters, readCounts } from './packet-counts.js'
@@ -125,7 +126,14 @@ class IptablesBackend implements FrontendBackend {
     this.#syncing = true
     this.#syncs++
     try {
-      const changed = this.frontends.apply(view, changes, thisMachine([...started.states.keys()]))
+      // The addresses are read only if the Node object has none.
+      const machine = {
+        families: [...started.states.keys()],
+        get addresses() {
+          return reachableAddresses()
+        },
+      }
+      const changed = this.frontends.apply(view, changes, machine)
       const healthChecks = this.#healthChecks.rulesFor(view, wasInStep ? changes : undefined)
       let checks: readonly FlowCheck[]
       if (wasInStep) {
@@ -201,7 +209,7 @@ class IptablesBackend implements FrontendBackend {
   /** Writes every chain, removes those that nobody needs any more, and adds missing jumps: each table in one step. */
   async #syncAll(started: Started, healthChecks: readonly string[], steps: SyncStep[] | undefined): Promise<void> {
     const { names, lockWaitSeconds, log } = this.#settings
-    await this.#routeLoopback()
+    if (servesLoopback(this.frontends.node, this.#settings.localhostNodePorts)) await routeLoopback(this.#settings)
     const writeAll = () =>
       this.#eachFamily(started, steps, async (state, program) => {
         state.rebuild(this.frontends, healthChecks)
@@ -235,13 +243,5 @@ class IptablesBackend implements FrontendBackend {
       await asStep(steps, 'iptables-restore', attributes, () => restore(program, input, this.#settings))
     })
     for (const result of await Promise.allSettled(written)) if (result.status === 'rejected') throw result.reason
-  }
-
-  /** Node ports on loopback addresses need it: without it, the kernel drops the answers. */
-  async #routeLoopback(): Promise<void> {
-    const { localhostNodePorts, log, onSysctlChanged } = this.#settings
-    if (!servesLoopback(this.frontends.node, localhostNodePorts)) return
-    const setting = { path: sysctlPath('net.ipv4.conf.all.route_localnet'), value: 1 }
-    await applySetting(setting, { log, onChanged: (before) => onSysctlChanged(setting.path, before, setting.value) })
   }
 }

@@ -21,9 +21,10 @@ import {
   type FrontendChanges,
   FrontendTable,
   flowChecks,
+  type Machine,
   StaleFlowRemoval,
 } from '@kpng/dataplane'
-import { deleteFlows, lockName, type NameLock, thisMachine } from '@kpng/linux'
+import { deleteFlows, lockName, type NameLock, reachableAddresses } from '@kpng/linux'
 import { Affinity } from './affinity.js'
 import { ClientRelease } from './client-release.js'
 import { ConnectionCounts } from './connection-counts.js'
@@ -100,7 +101,7 @@ class NftBackend implements FrontendBackend {
     this.#inStep = false
     this.#syncing = true
     try {
-      const changed = this.frontends.apply(view, changes, thisMachine(this.#families))
+      const changed = this.frontends.apply(view, changes, machineOf(this.#families))
       if (wasInStep) await this.#syncChange(kernel, changed, steps)
       else await this.#syncAll(kernel, steps)
       if (this.#releaseFailed) this.#clients?.retry()
@@ -258,3 +259,11 @@ class NftBackend implements FrontendBackend {
     this.#driftTimer = setInterval(check, driftCheckIntervalMs).unref()
   }
 }
+
+/** The addresses are read only if the Node object has none. */
+const machineOf = (families: readonly Family[]): Machine => ({
+  families,
+  get addresses() {
+    return reachableAddresses()
+  },
+})

@@ -123,9 +123,10 @@ export class Kernel {
     // An empty transaction is not sent to the kernel.
     if (operations === 0) return
     const newChains = [...chainsNeeded(transaction.add)].filter((path) => !this.#chains.has(path))
-    await asStep(steps, 'transaction', { 'kpng.operations': operations, 'kpng.writer': 'netlink' }, () =>
-      this.#drift.during(this.#ownWork(operations), () => this.#writer.commit(transaction, newChains)),
-    )
+    const attributes = { 'kpng.operations': operations, 'kpng.writer': 'netlink' }
+    const commit = () =>
+      this.#drift.during(this.#ownWork(operations), () => this.#writer.commit(transaction, newChains))
+    await (steps ? asStep(steps, 'transaction', attributes, commit) : commit())
     for (const path of newChains) this.#chains.add(path)
   }
 
