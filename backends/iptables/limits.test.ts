@@ -66,8 +66,10 @@ describe.skipIf(whyNot !== undefined)('limits', () => {
     ['-m nfacct', /Packets are not counted.*xt_nfacct/],
   ])('a kernel that refuses %s: everything else is served, and the log says what is not', async (refused, warning) => {
     warnings.length = 0
-    const fail = `echo 'line 2: RULE_APPEND failed' >&2; exit 4`
-    beforeRestore('nft', `cat > given; if grep -q -- '${refused}' given; then ${fail}; fi; cat given`)
+    // As iptables-nft says it: with the number of the line.
+    const find = `line=$(grep -n -m 1 -- '${refused}' given | cut -d: -f1)`
+    const fail = 'echo "line $line: RULE_APPEND failed (No such file or directory)" >&2; exit 4'
+    beforeRestore('nft', `cat > given; ${find}; if [ -n "$line" ]; then ${fail}; fi; cat given`)
     const backend = await start({ flavour: 'nft', log })
     const ports = [tcp(80), tcp(81, { name: 'sctp-81', protocol: localv1.Protocol.SCTP })]
     await backend.sync(view([{ ...web, ports }]), fullSync)
