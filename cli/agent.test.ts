@@ -212,6 +212,21 @@ test.each([
   expect(result.code).toBe(code)
 })
 
+test('a file for kube-proxy with mode userspace starts to-userspacelin, without a warning', async () => {
+  const folder = folderWithState()
+  const config = join(folder, 'config.conf')
+  const file = {
+    ...{ apiVersion: 'kubeproxy.config.k8s.io/v1alpha1', kind: 'KubeProxyConfiguration', mode: 'userspace' },
+    ...{ clusterCIDR: '10.244.0.0/16', iptables: { syncPeriod: '17s' }, oomScoreAdj: 0 },
+    healthzBindAddress: `127.0.0.1:${await freePort()}`,
+    metricsBindAddress: `127.0.0.1:${await freePort()}`,
+  }
+  writeFileSync(config, JSON.stringify(file))
+  const words = ['file', '-i', join(folder, 'state.yaml'), 'to-local', '--once', 'to-userspacelin', '--capture', 'none']
+  const { code, stderr } = await commands.run('kpng', ...words, '--config', config)
+  expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.not.stringContaining('has no effect') })
+})
+
 test.each(['iptables', ''])('a file for kube-proxy with mode "%s" serves to-iptables unchanged', async (mode) => {
   const folder = folderWithState()
   const config = join(folder, 'config.conf')

@@ -69,6 +69,18 @@ describe.skipIf(why !== undefined)('kpng cleanup', () => {
       expect(value()).toBe(before)
     })
 
+    test('stay while a kpng with another backend runs, as after a switch', () => {
+      initOnly()
+      const script = 'exec -a kpng node -e "setTimeout(() => {}, 60000)" to-iptables > /dev/null 2>&1 & echo $!'
+      const pid = Number(namespace.inside('bash', ['-c', script]))
+      try {
+        expect(kpng('--backend nft')).toMatchObject({ status: 0, stderr: expect.stringContaining(`pid=${pid}`) })
+        expect(value()).toBe('91')
+      } finally {
+        process.kill(pid)
+      }
+    })
+
     test('that were changed since stay', () => {
       initOnly()
       inside('tee', closeWait, '92')

@@ -37,9 +37,19 @@ export async function cleanUp(flags: Flags, context: Context): Promise<void> {
   }
   failed.push(...(await cleanUpBackends(chosen, context)))
   // The other backends change no sysctls.
-  if (chosen.has('nft') || chosen.has('iptables'))
+  if ((chosen.has('nft') || chosen.has('iptables')) && !(await isUsed(chosen, context)))
     failed.push(...(await (await import('@kpng/node')).restoreSysctls(context)))
   if (failed.length > 0) throw new KpngError('unavailable', `Not everything could be removed. ${failed.join(' ')}`)
+}
+
+/** Whether a kpng with another backend runs on this node, so that the sysctls must stay. */
+async function isUsed(chosen: ReadonlyMap<string, Backend>, { log }: Context): Promise<boolean> {
+  const { readProcesses } = await import('@kpng/node/doctor')
+  const user = (await readProcesses()).find(
+    ({ program, backend = '' }) => program === 'kpng' && !chosen.has(backend.replace('to-', '')),
+  )
+  if (user) log.info('Left the kernel settings: another kpng uses them', { pid: user.pid, backend: user.backend })
+  return user !== undefined
 }
 
 /**

@@ -230,10 +230,20 @@ export interface OpenConnection {
   readonly sinceMs: number
 }
 
+/** Packets that rules counted since the counters were made. */
+export interface PacketCounts {
+  /** Dropped because conntrack takes them for invalid. */
+  readonly invalidDropped: number
+  /** Accepted for node ports on loopback addresses. */
+  readonly localhostNodePortsAccepted: number
+}
+
 /** What a backend counts and reports. Each part is there if the backend has it; the listener may be set at any time. */
 export interface Observations {
   /** Read from the data plane each time. */
   readonly connections?: () => Promise<readonly ServicePortConnections[]>
+  /** Packets that rules of iptables counted, read from the kernel each time. */
+  readonly packets?: () => Promise<PacketCounts>
   /** By service port (`namespace/name:port`). */
   readonly traffic?: ReadonlyMap<string, ServicePortTraffic>
   /** The connections that are open now: how many, and the newest ones, at most `limit`. The newest first. */

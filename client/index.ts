@@ -21,6 +21,7 @@ export type {
   ObservationListener,
   Observations,
   OpenConnection,
+  PacketCounts,
   Protocol,
   Runner,
   ServiceChange,
@@ -61,4 +62,5 @@ export { type RunOptions, run, watch } from './run.js'
 export { type Clock, type RunnerOptions, runBackend, type SyncReport } from './runner.js'
 export { SourceStatus, staleAfterMs, WatchStatus } from './source-status.js'
 export { pause, stopOnSignals } from './stop.js'
+export { asStep, type StepAttributes } from './sync-step.js'
 export { readTlsFiles, type TlsFiles, type TlsMaterial } from './tls.js'

@@ -27,6 +27,12 @@ export {
   routeOf,
   routeThrough,
 } from './route.js'
-export { type DataplaneOptions, type DataplaneSettings, type DetectLocal, dataplaneSettings } from './settings.js'
+export {
+  checkedMasqueradeBit,
+  type DataplaneOptions,
+  type DataplaneSettings,
+  type DetectLocal,
+  dataplaneSettings,
+} from './settings.js'
 export { type FlowSelection, StaleFlowRemoval, type StaleFlowRemovalOptions } from './stale-flow-removal.js'
 export { allFlowChecks, type Flow, type FlowCheck, flowChecks, staleness } from './stale-flows.js'

@@ -73,6 +73,12 @@ export const nodePortWords: { readonly [word: string]: readonly string[] } = {
   localhost: ['127.0.0.0/8', '::1/128'],
 }
 
+/** A bit of the packet mark. */
+export function checkedMasqueradeBit(bit: number): number {
+  if (Number.isInteger(bit) && bit >= 0 && bit <= 31) return bit
+  throw new KpngError('usage', `masqueradeBit ${bit} is not a bit of a packet mark. Give a number from 0 to 31.`)
+}
+
 function checkedCidr(text: string, option: string, otherwise = ''): Cidr {
   const cidr = parseCidr(text)
   if (cidr) return cidr

@@ -1,6 +1,11 @@
 export { type Capability, hasCapability, rightsAdvice } from './capabilities.js'
 export { deleteFlows, type Flow, type FlowProtocol, type FlowSelection, listFlows } from './conntrack.js'
-export { type InterfaceAddress, interfaceAddresses, isLinkLocal, reachableAddresses } from './interfaces.js'
+export {
+  type InterfaceAddress,
+  interfaceAddresses,
+  isLinkLocal,
+  reachableAddresses,
+} from './interfaces.js'
 export { type Libc, loadLibc } from './libc.js'
 export { lockName, type NameLock } from './name-lock.js'
 export { MessageBuffer } from './netlink/buffer.js'
@@ -33,6 +38,7 @@ export {
 } from './netlink/messages.js'
 export { AnswersLost, NetlinkSocket } from './netlink/socket.js'
 export { type OpenFilesOptions, openFiles, openFilesLimit, watchOpenFiles } from './open-files.js'
+export { deletePacketCounter, makePacketCounter, readPacketCounter } from './packet-counters.js'
 export {
   isMissingProgram,
   outputOf,

@@ -1,14 +1,15 @@
 import { hostname } from 'node:os'
 import { type Family, families, KpngError, messageOf } from '@kpng/api'
-import type {
-  BackendFeatures,
-  Changes,
-  FrontendAddress,
-  HeldFrontend,
-  NodeView,
-  Observations,
-  Runner,
-  SyncStep,
+import {
+  asStep,
+  type BackendFeatures,
+  type Changes,
+  type FrontendAddress,
+  type HeldFrontend,
+  type NodeView,
+  type Observations,
+  type Runner,
+  type SyncStep,
 } from '@kpng/client'
 import {
   allFlowChecks,
@@ -20,16 +21,31 @@ import {
   flowChecks,
   StaleFlowRemoval,
 } from '@kpng/dataplane'
-import { applySetting, deleteFlows, lockName, type NameLock, reachableAddresses, sysctlPath } from '@kpng/linux'
+import { deleteFlows, lockName, type NameLock, reachableAddresses } from '@kpng/linux'
 import { DriftWatch } from './drift-watch.js'
-import { checkProgram, choosePrograms, describe, type Programs, save } from './flavour.js'
+import { Extras } from './extras.js'
+import {
+  checkProgram,
+  choosePrograms,
+  describe,
+  type Flavour,
+  type Programs,
+  programsOf,
+  save,
+  servesIpv6,
+} from './flavour.js'
+import { HealthChecks } from './health-checks.js'
 import { heldAnswer, heldIn } from './held.js'
+import { routeLoopback } from './loopback.js'
+import { mainName } from './names.js'
 import { type IptablesOptions, type Settings, settingsOf } from './options.js'
+import { deleteCounters, makeCounters, readCounts } from './packet-counts.js'
 import { servesLoopback } from './place.js'
 import { removeChains } from './removal.js'
 import { changeInput, fullInput, restore } from './restore.js'
 import { RuleState } from './rule-state.js'
 import { parseSaved } from './save.js'
+import { linesAtOnce } from './steps.js'
 
 /** Serves one node's view with iptables. */
 export function iptablesBackend(options: IptablesOptions = {}): FrontendBackend {
@@ -39,6 +55,7 @@ export function iptablesBackend(options: IptablesOptions = {}): FrontendBackend 
 /** What was found at the start. */
 interface Started {
   readonly programs: Programs
+  readonly flavour: Flavour
   /** By family that is served. */
   readonly states: ReadonlyMap<Family, RuleState>
   readonly drift: DriftWatch
@@ -50,7 +67,7 @@ interface Started {
  */
 class IptablesBackend implements FrontendBackend {
   readonly frontends: FrontendTable
-  readonly observations: Observations = { listener: {} }
+  readonly observations: Observations = { listener: {}, packets: readCounts }
   readonly #settings: Settings
   readonly #isNamed: boolean
   readonly #flows: StaleFlowRemoval
@@ -60,9 +77,8 @@ class IptablesBackend implements FrontendBackend {
   #syncing = false
   #syncs = 0
   #hasSyncedAll = false
-  /** Protocols that the kernel does not know. */
-  readonly #leftOut = new Set<string>()
-
+  readonly #extras = new Extras()
+  readonly #healthChecks = new HealthChecks()
   constructor(settings: Settings, isNamed: boolean) {
     const { log } = settings
     this.#settings = settings
@@ -75,26 +91,32 @@ class IptablesBackend implements FrontendBackend {
   }
 
   async setup(runner: Runner): Promise<void> {
-    const { names, name, log, flavour } = this.#settings
+    const { names, name, log } = this.#settings
     this.#lock = await lockName(`iptables chains ${names.services}`, `kpng (pid ${process.pid}) on ${hostname()}`)
-    const programs = await choosePrograms(flavour, names.owner, log)
+    const programs = await choosePrograms(this.#settings.flavour, names.owner, log)
     await checkProgram(programs.IPv4)
-    const { version, randomFully } = await describe(programs.IPv4)
+    const { version, flavour, randomFully } = await describe(programs.IPv4)
     log.info('Serving with iptables', { version, program: programs.IPv4, name })
-    const { masqueradeBit, dropInvalid, localhostNodePorts, dataplane } = this.#settings
+    // A specialised proxier would count into the same counters as the main one.
+    if (name === mainName && (await makeCounters(log))) this.#extras.use('counters')
+    const extras = this.#extras
     const rules = {
-      ...{ names, name, masqueradeBit, dropInvalid, randomFully, localhostNodePorts },
-      detectLocal: dataplane.detectLocal,
-      serves: ({ protocol }: Frontend) => !this.#leftOut.has(protocol),
+      ...this.#settings,
+      get counters() {
+        return extras.uses('counters')
+      },
+      detectLocal: this.#settings.dataplane.detectLocal,
+      randomFully,
+      serves: ({ protocol }: Frontend) => protocol !== 'sctp' || extras.uses('sctp'),
     }
-    const served = (await this.#servesIpv6(programs)) ? families : (['IPv4'] as const)
+    const served = (await servesIpv6(programs, this.#settings)) ? families : (['IPv4'] as const)
     const states = new Map(served.map((family) => [family, new RuleState(family, rules)]))
     const drift = new DriftWatch({
       ...{ programs, states, names, log, intervalMs: this.#settings.driftCheckIntervalMs },
       lastSync: () => (this.#inStep && !this.#syncing ? this.#syncs : undefined),
       onDrift: (reason) => runner.requestFullSync(reason),
     })
-    this.#started = { programs, states, drift }
+    this.#started = { programs, flavour, states, drift }
   }
 
   async sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void> {
@@ -104,13 +126,23 @@ class IptablesBackend implements FrontendBackend {
     this.#syncing = true
     this.#syncs++
     try {
-      const changed = this.frontends.apply(view, changes, machineOf(started))
+      // The addresses are read only if the Node object has none.
+      const machine = {
+        families: [...started.states.keys()],
+        get addresses() {
+          return reachableAddresses()
+        },
+      }
+      const changed = this.frontends.apply(view, changes, machine)
+      const healthChecks = this.#healthChecks.rulesFor(view, wasInStep ? changes : undefined)
       let checks: readonly FlowCheck[]
       if (wasInStep) {
-        await this.#eachFamily(started, steps, (state) => changeInput(state.change(changed.frontends, this.frontends)))
+        await this.#eachFamily(started, steps, (state) =>
+          changeInput(state.change(changed.frontends, this.frontends, healthChecks), linesAtOnce[started.flavour]),
+        )
         checks = flowChecks(changed.frontends)
       } else {
-        await this.#syncAll(started, steps)
+        await this.#syncAll(started, healthChecks, steps)
         checks = allFlowChecks(this.frontends)
       }
       this.#inStep = true
@@ -137,13 +169,20 @@ class IptablesBackend implements FrontendBackend {
     await this.close()
     const { names, lockWaitSeconds, log } = this.#settings
     await removeChains({ only: this.#isNamed ? names : undefined, lockWaitSeconds, log })
+    await deleteCounters()
+  }
+
+  /** The ownership chain is written with the first rules, and goes with the last. */
+  async hasRules(): Promise<boolean> {
+    const { programs } = this.#open()
+    return parseSaved(await save(programs.IPv4)).nat.chains.has(this.#settings.names.owner)
   }
 
   features(): BackendFeatures {
     return {
       name: 'iptables',
       kinds: ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort'],
-      protocols: (['tcp', 'udp', 'sctp'] as const).filter((protocol) => !this.#leftOut.has(protocol)),
+      protocols: this.#extras.uses('sctp') ? ['tcp', 'udp', 'sctp'] : ['tcp', 'udp'],
       families: [...(this.#started?.states.keys() ?? [])],
       sessionAffinity: true,
       sourceRanges: true,
@@ -169,55 +208,27 @@ class IptablesBackend implements FrontendBackend {
     throw new KpngError('usage', 'The iptables backend was not set up. Call setup() first.')
   }
 
-  async #servesIpv6(programs: Programs): Promise<boolean> {
-    const { ipv6, log } = this.#settings
-    if (ipv6 === false) return false
-    try {
-      await checkProgram(programs.IPv6)
-      return true
-    } catch (error) {
-      if (ipv6 === true) throw error
-      log.warn('ip6tables cannot be used: Services are served in IPv4 only', { error: messageOf(error) })
-      return false
-    }
-  }
-
   /** Writes every chain, removes those that nobody needs any more, and adds missing jumps: each table in one step. */
-  async #syncAll(started: Started, steps: SyncStep[] | undefined): Promise<void> {
+  async #syncAll(started: Started, healthChecks: readonly string[], steps: SyncStep[] | undefined): Promise<void> {
     const { names, lockWaitSeconds, log } = this.#settings
-    await this.#routeLoopback()
+    if (servesLoopback(this.frontends.node, this.#settings.localhostNodePorts)) await routeLoopback(this.#settings)
     const writeAll = () =>
       this.#eachFamily(started, steps, async (state, program) => {
-        state.rebuild(this.frontends)
-        return fullInput(state.chains, names, parseSaved(await save(program)))
+        state.rebuild(this.frontends, healthChecks)
+        return fullInput(state.chains, names, parseSaved(await save(program)), linesAtOnce[started.flavour])
       })
-    await writeAll().catch((error) => this.#leaveOutSctp(error, writeAll))
+    const hasSctp = [...this.frontends.all()].some(({ protocol }) => protocol === 'sctp')
+    const needed = ['counters' as const, ...(hasSctp ? (['sctp'] as const) : [])]
+    await writeAll().catch((error) => this.#extras.leaveOutRefused(error, needed, writeAll, log))
     await started.drift.afterFullSync()
     if (this.#hasSyncedAll) return
     // What was written in the other flavour before would go on serving old endpoints.
-    const { flavour } = await describe(started.programs.IPv4)
-    const except = families.flatMap((family) => [started.programs[family], `${familyProgram[family]}-${flavour}`])
+    const { programs, flavour } = started
+    const except = families.flatMap((family) => [programs[family], programsOf(flavour)[family]])
     await removeChains({ only: names, except, lockWaitSeconds, log }).catch((error) =>
       log.warn('Chains of kpng in the other flavour of iptables could not be looked for', { error: messageOf(error) }),
     )
     this.#hasSyncedAll = true
-  }
-
-  /** A kernel without SCTP refuses rules about it, and with them everything. */
-  async #leaveOutSctp(error: unknown, writeAll: () => Promise<void>): Promise<void> {
-    const isAboutSctp = messageOf(error).includes('sctp') || [...this.frontends.all()].some(isSctp)
-    if (!isAboutSctp || this.#leftOut.size > 0) throw error
-    this.#leftOut.add('sctp')
-    try {
-      await writeAll()
-    } catch {
-      // It was something else.
-      this.#leftOut.clear()
-      throw error
-    }
-    this.#settings.log.warn('SCTP ports are not served: iptables refuses rules about them. Load the module xt_sctp', {
-      error: messageOf(error),
-    })
   }
 
   /** One restore per family. All are waited for, also if one fails: the next sync must not meet one that is under way. */
@@ -234,39 +245,5 @@ class IptablesBackend implements FrontendBackend {
       await asStep(steps, 'iptables-restore', attributes, () => restore(program, input, this.#settings))
     })
     for (const result of await Promise.allSettled(written)) if (result.status === 'rejected') throw result.reason
-  }
-
-  /** Node ports on loopback addresses need it: without it, the kernel drops the answers. */
-  async #routeLoopback(): Promise<void> {
-    const { localhostNodePorts, log, onSysctlChanged } = this.#settings
-    if (!servesLoopback(this.frontends.node, localhostNodePorts)) return
-    const setting = { path: sysctlPath('net.ipv4.conf.all.route_localnet'), value: 1 }
-    await applySetting(setting, { log, onChanged: (before) => onSysctlChanged(setting.path, before, setting.value) })
-  }
-}
-
-const familyProgram: Readonly<Record<Family, string>> = { IPv4: 'iptables', IPv6: 'ip6tables' }
-
-const isSctp = ({ protocol }: Frontend): boolean => protocol === 'sctp'
-
-/** The addresses are read only if the Node object has none. */
-const machineOf = ({ states }: Started) => ({
-  families: [...states.keys()],
-  get addresses() {
-    return reachableAddresses()
-  },
-})
-
-async function asStep<T>(
-  steps: SyncStep[] | undefined,
-  name: string,
-  attributes: SyncStep['attributes'],
-  run: () => Promise<T>,
-): Promise<T> {
-  const startedAtMs = Date.now()
-  try {
-    return await run()
-  } finally {
-    steps?.push({ name, startedAtMs, endedAtMs: Date.now(), attributes })
   }
 }

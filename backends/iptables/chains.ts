@@ -1,4 +1,5 @@
 import type { ChainNames } from './names.js'
+import { countInvalid } from './packet-counts.js'
 import type { Place } from './place.js'
 import { type Chains, comment, ruleOf, type Table } from './rule.js'
 import { partsOf } from './save.js'
@@ -16,6 +17,8 @@ export interface ChainSettings {
   readonly dropInvalid: boolean
   /** Whether iptables knows `--random-fully`. */
   readonly randomFully: boolean
+  /** Whether packets are counted for metrics. */
+  readonly counters: boolean
 }
 
 /** A rule of a system's chain that leads to one of ours. */
@@ -79,8 +82,8 @@ export function servicesChain({ services, guards, whole }: ServicesLists, place:
 }
 
 /** The chains that do not depend on Services. */
-export function constantChains(settings: ChainSettings, place: Place, withLoopback: boolean): Record<Table, Chains> {
-  const { names, name, dropInvalid, randomFully } = settings
+export function constantChains(settings: ChainSettings, place: Place): Record<Table, Chains> {
+  const { names, name, dropInvalid, randomFully, counters } = settings
   const bit = `0x${(2 ** settings.masqueradeBit).toString(16)}`
   const owner = [comment(`these chains belong to kpng (${name})`)]
   const outside = place.pods.length > 1 ? place.pods.map((pods) => ruleOf(pods, '-j RETURN')) : []
@@ -104,20 +107,24 @@ export function constantChains(settings: ChainSettings, place: Place, withLoopba
   if (outside.length > 0) nat.set(names.markOutside, [...outside, `-j ${names.markMasquerade}`])
   const forward = [
     // Otherwise they would reset the connection (kubernetes #74839).
-    ...(dropInvalid ? ['-m conntrack --ctstate INVALID -j DROP'] : []),
+    ...(dropInvalid ? [ruleOf('-m conntrack --ctstate INVALID', counters ? countInvalid : '', '-j DROP')] : []),
     ruleOf(comment('kubernetes forwarding rules'), `-m mark --mark ${bit}/${bit} -j ACCEPT`),
     ruleOf(comment('kubernetes forwarding conntrack rule'), '-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT'),
   ]
+  const filter = new Map([
+    [names.owner, owner],
+    [names.forward, forward],
+  ])
+  return { nat, filter }
+}
+
+/** KUBE-NODEPORTS of the table filter. */
+export function nodePortFilter({ family }: Place, withLoopback: boolean, healthChecks: readonly string[]): string[] {
   const localnet = ruleOf(
     '! -s 127.0.0.0/8 -d 127.0.0.0/8',
     comment('block incoming localnet connections'),
     '-m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP',
   )
-  const filter = new Map([
-    [names.owner, owner],
-    [names.forward, forward],
-    // Once loopback addresses are routed, other machines could reach local programs there (kubernetes #90259).
-    [names.nodePorts, withLoopback && place.family === 'IPv4' ? [localnet] : []],
-  ])
-  return { nat, filter }
+  // Once loopback addresses are routed, other machines could reach local programs there (kubernetes #90259).
+  return [...(withLoopback && family === 'IPv4' ? [localnet] : []), ...healthChecks]
 }

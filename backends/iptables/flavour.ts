@@ -106,3 +106,19 @@ export async function choosePrograms(wanted: Flavour | 'auto', ownerChain: strin
   log.detail(1, 'Chose a flavour of iptables', { flavour: flavour ?? 'default', why })
   return programsOf(flavour)
 }
+
+/** Whether IPv6 is served: if ip6tables works, unless the options say otherwise. */
+export async function servesIpv6(
+  programs: Programs,
+  { ipv6, log }: { readonly ipv6: boolean | 'auto'; readonly log: Log },
+): Promise<boolean> {
+  if (ipv6 === false) return false
+  try {
+    await checkProgram(programs.IPv6)
+    return true
+  } catch (error) {
+    if (ipv6 === true) throw error
+    log.warn('ip6tables cannot be used: Services are served in IPv4 only', { error: messageOf(error) })
+    return false
+  }
+}

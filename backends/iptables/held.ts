@@ -15,8 +15,10 @@ export function heldIn(saved: Saved, names: ChainNames, frontend: FrontendAddres
   if (!nat && refusals.length === 0) return undefined
   const endpointsIn = (chain: string | undefined): Map<string, string> => {
     const found = new Map<string, string>()
-    for (const { target } of chain === undefined ? [] : rulesIn('nat', chain)) {
-      const to = rulesIn('nat', target).find((rule) => rule.target === 'DNAT')?.to
+    for (const rule of chain === undefined ? [] : rulesIn('nat', chain)) {
+      const { target } = rule
+      // In a large cluster most endpoints have no chain of their own.
+      const to = target === 'DNAT' ? rule.to : rulesIn('nat', target).find((each) => each.target === 'DNAT')?.to
       if (to !== undefined) found.set(to, target)
     }
     return found

@@ -1,9 +1,7 @@
-import { execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { localv1, silentLog } from '@kpng/api'
+import { execFileSync } from 'node:child_process'
+import { connect } from 'node:net'
+import { silentLog } from '@kpng/api'
+import { readPacketCounter } from '@kpng/linux'
 import { whySkipped } from '@kpng/linux/testing'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { change, endpoint, fullSync, ips, type TestService, tcp, udp, view } from '../../dataplane/testing/objects.js'
@@ -92,12 +90,14 @@ describe.skipIf(whyNot !== undefined)('in the kernel', () => {
 
     test('a restart writes the same again, and removes what its Services no longer need', async () => {
       const first = await start({ flavour })
+      expect(await first.hasRules?.()).toBe(false)
       const services = view([web, sticky, empty, whole])
       await first.sync(services, fullSync)
       const before = [saved(), saved('6')]
       expect(before[0]?.filter((line) => line.startsWith('-A KUBE-')).length).toBeGreaterThan(30)
       await first.close()
       const second = await start({ flavour })
+      expect(await second.hasRules?.()).toBe(true)
       await second.sync(services, fullSync)
       expect([saved(), saved('6')]).toEqual(before)
       await second.close()
@@ -207,47 +207,31 @@ describe.skipIf(whyNot !== undefined)('in the kernel', () => {
     })
   })
 
-  test('a kernel without SCTP: everything else is served', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'kpng-no-sctp-'))
-    const path = process.env.PATH ?? ''
-    for (const name of ['iptables-nft-restore', 'ip6tables-nft-restore']) {
-      const refuse = 'if grep -q -- "-m sctp"; then echo "line 2: RULE_APPEND failed" >&2; exit 4; fi'
-      const script = `#!/bin/sh\ninput=$(cat)\nprintf '%s\\n' "$input" | { ${refuse}; } || exit 4\nprintf '%s\\n' "$input" | PATH='${path}' exec ${name} "$@"\n`
-      writeFileSync(join(folder, name), script, { mode: 0o755 })
-    }
-    process.env.PATH = `${folder}:${path}`
-    try {
-      const backend = await start({ flavour: 'nft' })
-      const ports = [tcp(80), tcp(81, { name: 'sctp-81', protocol: localv1.Protocol.SCTP })]
-      await backend.sync(view([{ ...sticky, ports }]), fullSync)
-      const saved = run('iptables-nft-save', [])
-      expect(saved).toContain('default/sticky:tcp-80')
-      expect(saved).not.toContain('sctp')
-      expect(backend.features?.().protocols).toEqual(['tcp', 'udp'])
-    } finally {
-      process.env.PATH = path
-      rmSync(folder, { recursive: true })
-    }
-  })
-
-  test('the lock of legacy iptables is held: a sentence says so, and the next sync works', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'kpng-xtables-'))
-    const file = join(folder, 'lock')
-    process.env.XTABLES_LOCKFILE = file
-    const backend = await start({ flavour: 'legacy', lockWaitSeconds: 1 })
-    const holder = spawn('flock', [file, 'cat'], { stdio: ['pipe', 'ignore', 'ignore'] })
-    try {
-      await vi.waitFor(() => expect(() => run('flock', ['-n', file, 'true'])).toThrow(), { timeout: 30_000 })
-      await expect(backend.sync(view([web]), fullSync)).rejects.toThrow(/waited 1 s for the lock of iptables/)
-    } finally {
-      holder.stdin?.end()
-      await once(holder, 'exit')
-    }
-    await backend.sync(view([web]), fullSync)
-    expect(run('iptables-legacy-save', [])).toContain('default/web')
-    delete process.env.XTABLES_LOCKFILE
-    rmSync(folder, { recursive: true })
-  })
+  test.each(['nft', 'legacy'] as const)(
+    'packets to node ports on loopback addresses and health checks: %s',
+    async (flavour) => {
+      run('ip', ['link', 'set', 'lo', 'up'])
+      const backend = await start({ flavour, localhostNodePorts: true, nodePortAddresses: ['all'] })
+      const checked = { ...web, healthCheckNodePort: 32_000, ports: [tcp(80, { nodePort: 30080 })] }
+      const services = view([checked])
+      await backend.sync(services, fullSync)
+      expect(run(`iptables-${flavour}`, ['-S', 'KUBE-NODEPORTS'])).toContain('--dport 32000 -j ACCEPT')
+      expect(run(`iptables-${flavour}`, ['-S', 'KUBE-FORWARD'])).toContain('ct_state_invalid_dropped_pkts -j DROP')
+      const counts = async () => (await backend.observations?.packets?.())?.localhostNodePortsAccepted
+      expect(await counts()).toBe(0)
+      // Nobody answers; the first packet is enough.
+      await new Promise<void>((resolve) => {
+        const socket = connect({ host: '127.0.0.1', port: 30080, timeout: 200 })
+        for (const event of ['error', 'timeout', 'connect']) socket.on(event, () => resolve(void socket.destroy()))
+      })
+      await expect.poll(counts).toBeGreaterThan(0)
+      await backend.sync(services, change(services, 'web', { ...checked, healthCheckNodePort: 32_001 }))
+      expect(run(`iptables-${flavour}`, ['-S', 'KUBE-NODEPORTS'])).toMatch(/--dport 32001 -j ACCEPT/)
+      expect(run(`iptables-${flavour}`, ['-S', 'KUBE-NODEPORTS'])).not.toContain('32000')
+      await backend.cleanup()
+      expect(await readPacketCounter('localhost_nps_accepted_pkts')).toBeUndefined()
+    },
+  )
 
   test('after a switch to the other flavour, the old chains go once the new ones are there', async () => {
     const before = await start({ flavour: 'nft' })

@@ -1,5 +1,5 @@
 import { KpngError, type Log, silentLog } from '@kpng/api'
-import { type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from '@kpng/dataplane'
+import { checkedMasqueradeBit, type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from '@kpng/dataplane'
 import type { Flavour } from './flavour.js'
 import { type ChainNames, chainNames, mainName } from './names.js'
 
@@ -20,6 +20,11 @@ export interface IptablesOptions extends DataplaneOptions {
    * Default false.
    */
   readonly localhostNodePorts?: boolean
+  /**
+   * With more endpoints than this, as in kube-proxy's large-cluster mode, most endpoints have no chain of their own and only the
+   * rules in shared chains have comments. Default 1000.
+   */
+  readonly largeClusterEndpoints?: number
   /** Whether IPv6 is served. `auto`: if ip6tables works. Default `auto`. */
   readonly ipv6?: boolean | 'auto'
   /**
@@ -50,6 +55,7 @@ export function settingsOf(options: IptablesOptions = {}): Settings {
     masqueradeBit = 14,
     dropInvalid = true,
     localhostNodePorts = false,
+    largeClusterEndpoints = 1000,
     ipv6 = 'auto',
     driftCheckIntervalMs = 5000,
     deleteStaleFlows = true,
@@ -57,15 +63,19 @@ export function settingsOf(options: IptablesOptions = {}): Settings {
     onSysctlChanged = () => {},
     log = silentLog,
   } = options
-  if (!Number.isInteger(masqueradeBit) || masqueradeBit < 0 || masqueradeBit > 31) {
-    throw new KpngError(
-      'usage',
-      `masqueradeBit ${masqueradeBit} is not a bit of a packet mark. Give a number from 0 to 31.`,
-    )
-  }
+  checkedMasqueradeBit(masqueradeBit)
   if (name === '') throw new KpngError('usage', 'The name of the iptables chains is empty. Leave it out, or give one.')
   return {
     ...{ name, names: chainNames(name), dataplane: dataplaneSettings(options), flavour, masqueradeBit, dropInvalid },
-    ...{ localhostNodePorts, ipv6, driftCheckIntervalMs, deleteStaleFlows, lockWaitSeconds, onSysctlChanged, log },
+    ...{
+      localhostNodePorts,
+      largeClusterEndpoints,
+      ipv6,
+      driftCheckIntervalMs,
+      deleteStaleFlows,
+      lockWaitSeconds,
+      onSysctlChanged,
+      log,
+    },
   }
 }

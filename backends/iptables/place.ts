@@ -9,24 +9,35 @@ export interface Place {
   readonly pods: readonly string[]
   /** Where node ports are open. Empty: nowhere. */
   readonly nodePorts: readonly string[]
+  /** Whether packets to node ports on loopback addresses are counted. */
+  readonly countsLoopback: boolean
+  /** There are more endpoints than `largeClusterEndpoints`, so the rules are as few and as short as possible. */
+  readonly isLarge: boolean
 }
 
 export interface PlaceSettings {
   readonly detectLocal: DetectLocal
   /** Whether node ports answer on 127.0.0.0/8, where they are open. IPv6 cannot: ::1 is not routed. */
   readonly localhostNodePorts: boolean
+  /** Whether packets are counted for metrics. */
+  readonly counters: boolean
 }
 
-export function placeOf(family: Family, node: NodeFacts, settings: PlaceSettings): Place {
+export function placeOf(family: Family, node: NodeFacts, settings: PlaceSettings, isLarge: boolean): Place {
   return {
     family,
+    isLarge,
+    countsLoopback: settings.counters && family === 'IPv4' && servesLoopback(node, settings.localhostNodePorts),
     pods: podMatches(family, node, settings.detectLocal),
     nodePorts: nodePortMatches(family, node, settings),
   }
 }
 
 export const samePlace = (a: Place, b: Place): boolean =>
-  a.pods.join() === b.pods.join() && a.nodePorts.join() === b.nodePorts.join()
+  a.isLarge === b.isLarge &&
+  a.countsLoopback === b.countsLoopback &&
+  a.pods.join() === b.pods.join() &&
+  a.nodePorts.join() === b.nodePorts.join()
 
 function podMatches(family: Family, { pods }: NodeFacts, detectLocal: DetectLocal): string[] {
   switch (detectLocal.mode) {

@@ -1,10 +1,11 @@
 import { families, type Log } from '@kpng/api'
 import { isMissingProgram } from '@kpng/linux'
-import { programsOf, save } from './flavour.js'
+import { describe, programsOf, save } from './flavour.js'
 import { type ChainNames, fixedChains, namesOfOwner } from './names.js'
 import { restore } from './restore.js'
 import { tables } from './rule.js'
 import { jumpsFromOutside, parseSaved, type Saved } from './save.js'
+import { linesAtOnce, Steps } from './steps.js'
 
 /** The kpngs that left chains, by their ownership chains. Without one, KUBE-… chains belong to kube-proxy. */
 export function ownersIn(saved: Saved): ChainNames[] {
@@ -13,7 +14,7 @@ export function ownersIn(saved: Saved): ChainNames[] {
 }
 
 /** The input of iptables-restore that removes the chains of one kpng and the jumps to them, and nothing else. */
-export function removalInput(names: ChainNames, saved: Saved): string {
+export function removalInput(names: ChainNames, saved: Saved, maxLines: number): string {
   const fixed = new Set(fixedChains(names))
   const lines: string[] = []
   for (const table of tables) {
@@ -37,8 +38,11 @@ export function removalInput(names: ChainNames, saved: Saved): string {
         if (from.length > 0) kept.add(target)
     }
     const gone = [...own].filter((chain) => !kept.has(chain))
-    lines.push(`*${table}`, ...gone.map((chain) => `:${chain} - [0:0]`), ...jumps.map((rule) => `-D ${rule}`))
-    lines.push(...gone.map((chain) => `-X ${chain}`), 'COMMIT')
+    const steps = new Steps(maxLines)
+    for (const chain of gone) if (fixed.has(chain)) steps.write(chain, [])
+    for (const rule of jumps) steps.add(`-D ${rule}`)
+    steps.remove(gone)
+    for (const line of steps.lines(table)) lines.push(line)
   }
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`
 }
@@ -74,7 +78,8 @@ export async function removeChains({ only, except = [], lockWaitSeconds, log }: 
       const saved = parseSaved(text)
       for (const names of ownersIn(saved)) {
         if (only && names.owner !== only.owner) continue
-        await restore(program, removalInput(names, saved), { lockWaitSeconds })
+        const { flavour } = await describe(program)
+        await restore(program, removalInput(names, saved, linesAtOnce[flavour]), { lockWaitSeconds })
         log.detail(1, 'Removed the chains of kpng', { program, owner: names.owner })
       }
     }

@@ -2,6 +2,7 @@ import { families } from '@kpng/api'
 import type { NodeView } from '@kpng/client'
 import { FrontendTable } from '@kpng/dataplane'
 import { programsOf } from './flavour.js'
+import { HealthChecks } from './health-checks.js'
 import { type IptablesOptions, settingsOf } from './options.js'
 import { fullInput } from './restore.js'
 import { RuleState } from './rule-state.js'
@@ -14,9 +15,15 @@ export function renderRules(view: NodeView, options: IptablesOptions = {}): stri
   const services = new Map([...view.services].sort(([a], [b]) => (a < b ? -1 : 1)))
   const served = ipv6 === false ? (['IPv4'] as const) : families
   const table = FrontendTable.of({ ...view, services }, options, { families: served, addresses: [] })
+  const healthChecks = new HealthChecks().rulesFor(view)
   const parts = served.map((family) => {
-    const state = new RuleState(family, { ...settings, detectLocal: dataplane.detectLocal, randomFully: true })
-    state.rebuild(table)
+    const state = new RuleState(family, {
+      ...settings,
+      detectLocal: dataplane.detectLocal,
+      randomFully: true,
+      counters: false,
+    })
+    state.rebuild(table, healthChecks)
     return `# ${programsOf()[family]}-restore --noflush\n${fullInput(state.chains, names, parseSaved(''))}`
   })
   return parts.join('')

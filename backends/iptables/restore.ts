@@ -3,8 +3,9 @@ import { hasCapability, rightsAdvice, runProgram } from '@kpng/linux'
 import { type Jump, jumpsTo } from './chains.js'
 import { type ChainNames, fixedChains } from './names.js'
 import { type Chains, type Table, tables } from './rule.js'
-import { isEmpty, type TableUpdate, type Update } from './rule-state.js'
+import type { TableUpdate, Update } from './rule-state.js'
 import { jumpsFromOutside, partsOf, type Saved } from './save.js'
+import { Steps } from './steps.js'
 
 /** What kpng tells iptables-restore about one table. */
 interface TableInput extends TableUpdate {
@@ -14,39 +15,41 @@ interface TableInput extends TableUpdate {
 
 /**
  * The input of `iptables-restore --noflush`. Declaring a chain empties it, so a chain is always written as a whole; chains that
- * are not named stay as they are. Each table changes in one step. nat comes first: a Service that gets its first endpoint is
- * served before it is no longer refused.
+ * are not named stay as they are. nat comes first: a Service that gets its first endpoint is served before it is no longer refused.
+ * Each table changes in one step, unless it has more than `maxLines`. Then each step leaves rules that work: a chain comes after the
+ * chains that it leads to, so the shared chains are last, and chains are deleted after those that led to them.
  */
-export function restoreInput(update: Readonly<Record<Table, TableInput | TableUpdate>>): string {
+export function restoreInput(update: Readonly<Record<Table, TableInput | TableUpdate>>, maxLines: number): string {
   const lines: string[] = []
   for (const table of tables) {
     const { write, remove } = update[table]
-    const jumps = 'jumps' in update[table] ? update[table].jumps : []
-    if (write.size + remove.length + jumps.length === 0) continue
-    lines.push(`*${table}`)
-    // From the last name to the first, since iptables-nft searches a sorted list from its start: with 27,500 chains it is done in
-    // an eighth of the time.
-    for (const chain of [...write.keys(), ...remove].sort().reverse()) lines.push(`:${chain} - [0:0]`)
-    for (const [chain, rules] of write) for (const rule of rules) lines.push(`-A ${chain} ${rule}`)
-    for (const chain of remove) lines.push(`-X ${chain}`)
-    for (const { from, rule } of jumps) lines.push(`-I ${from} 1 ${rule}`)
-    lines.push('COMMIT')
+    const steps = new Steps(maxLines)
+    for (const [chain, rules] of write) steps.write(chain, rules)
+    for (const { from, rule } of 'jumps' in update[table] ? update[table].jumps : []) steps.add(`-I ${from} 1 ${rule}`)
+    steps.remove(remove)
+    for (const line of steps.lines(table)) lines.push(line)
   }
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`
 }
 
 /** The input that makes everything as it should be, whatever is there. */
-export function fullInput(chains: Readonly<Record<Table, Chains>>, names: ChainNames, saved: Saved): string {
+export function fullInput(
+  chains: Readonly<Record<Table, Chains>>,
+  names: ChainNames,
+  saved: Saved,
+  maxLines = Number.POSITIVE_INFINITY,
+): string {
   const missing = missingJumps(names, saved)
   const inputOf = (table: Table): TableInput => ({
     write: chains[table],
     remove: staleChains(chains[table], names, saved, table),
     jumps: missing.filter((jump) => jump.table === table),
   })
-  return restoreInput({ nat: inputOf('nat'), filter: inputOf('filter') })
+  return restoreInput({ nat: inputOf('nat'), filter: inputOf('filter') }, maxLines)
 }
 
-export const changeInput = (update: Update): string => (isEmpty(update) ? '' : restoreInput(update))
+export const changeInput = (update: Update, maxLines = Number.POSITIVE_INFINITY): string =>
+  restoreInput(update, maxLines)
 
 /** Jumps to our chains that are not there. One of kube-proxy to the same chain is as good. */
 export const missingJumps = (names: ChainNames, saved: Saved): Jump[] =>
@@ -101,6 +104,6 @@ export function restoreFailure(program: string, input: string, said: string, loc
   const why = said.replace(/\s+/g, ' ').slice(0, 500)
   return new KpngError(
     'refused',
-    `${program} failed${at}: ${why}. The table of that line is as it was before.${advice}`,
+    `${program} failed${at}: ${why}. What comes before the last COMMIT above that line is written, and nothing else; kpng tries again with everything.${advice}`,
   )
 }

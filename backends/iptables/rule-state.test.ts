@@ -32,7 +32,12 @@ function start(...services: TestService[]) {
   const of = view(services)
   const table = new FrontendTable(settings.dataplane)
   table.apply(of, fullSync, machine)
-  const state = new RuleState('IPv4', { ...settings, detectLocal: settings.dataplane.detectLocal, randomFully: true })
+  const state = new RuleState('IPv4', {
+    ...settings,
+    detectLocal: settings.dataplane.detectLocal,
+    randomFully: true,
+    counters: false,
+  })
   state.rebuild(table)
   const iptables = new FakeIptables()
   iptables.restore(fullInput(state.chains, settings.names, iptables.saved))
@@ -93,6 +98,43 @@ describe('a change writes only the chains that differ', () => {
   })
 })
 
+describe('a large cluster', () => {
+  const addresses = (count: number) => Array.from({ length: count }, (_, index) => `10.244.2.${index}`)
+  const endpointChains = ({ iptables }: ReturnType<typeof start>) =>
+    [...iptables.chains('nat').keys()].filter((chain) => chain.startsWith('KUBE-SEP-')).length
+
+  test('more than 1,000 endpoints: they have no chains of their own; with 1,000 they have', () => {
+    const services = (count: number): TestService[] =>
+      Array.from({ length: 10 }, (_, index) => ({
+        name: `s${index}`,
+        ips: { clusterIps: ips(`10.96.1.${index}`) },
+        endpoints: addresses(count).map((address) => endpoint(address)),
+      }))
+    const nearly = start(...services(100), other)
+    expect(endpointChains(nearly)).toBe(0)
+    nearly.touched(change(nearly.of, 'other', undefined))
+    expect(endpointChains(nearly)).toBe(1000)
+    nearly.touched(change(nearly.of, 'other', other))
+    expect(endpointChains(nearly)).toBe(0)
+  })
+
+  test('one endpoint of a Service is replaced: one chain', () => {
+    const services = start(
+      web(...addresses(200), '10.244.3.1'),
+      ...['a', 'b', 'c', 'd', 'e'].map((name, index) => ({
+        ...web(...addresses(200)),
+        name,
+        ips: { clusterIps: ips(`10.96.2.${index}`) },
+        ports: [tcp(80)],
+      })),
+    )
+    expect(services.touched(change(services.of, 'web', web(...addresses(200), '10.244.3.2')))).toEqual({
+      nat: ['KUBE-SVC'],
+      filter: [],
+    })
+  })
+})
+
 describe('a full write', () => {
   test('adopts what is there: stale chains go, jumps are not doubled, chains of others stay', () => {
     const { iptables, of } = start(web('10.244.1.1'), other)
@@ -108,7 +150,12 @@ COMMIT
 `)
     const table = new FrontendTable(settings.dataplane)
     table.apply(of, fullSync, machine)
-    const again = new RuleState('IPv4', { ...settings, detectLocal: settings.dataplane.detectLocal, randomFully: true })
+    const again = new RuleState('IPv4', {
+      ...settings,
+      detectLocal: settings.dataplane.detectLocal,
+      randomFully: true,
+      counters: false,
+    })
     again.rebuild(table)
     const before = [...iptables.chains('nat').keys()]
     iptables.restore(fullInput(again.chains, settings.names, iptables.saved))

@@ -1,6 +1,6 @@
 import type { Family } from '@kpng/api'
 import type { Frontend, FrontendChange, FrontendTable } from '@kpng/dataplane'
-import { type ChainSettings, chainOfList, constantChains, servicesChain } from './chains.js'
+import { type ChainSettings, chainOfList, constantChains, nodePortFilter, servicesChain } from './chains.js'
 import { type Place, type PlaceSettings, placeOf, samePlace, servesLoopback } from './place.js'
 import { type Chains, type Table, tables } from './rule.js'
 import { type PortRules, portRules, type SharedList, servicePortKey, sharedLists } from './service-port.js'
@@ -18,6 +18,8 @@ export type Update = Readonly<Record<Table, TableUpdate>>
 export interface RuleSettings extends ChainSettings, PlaceSettings {
   /** Whether the kernel can serve a frontend. Default: all. */
   readonly serves?: (frontend: Frontend) => boolean
+  /** With more endpoints than this the rules are as few and as short as possible. */
+  readonly largeClusterEndpoints: number
 }
 
 /** The chains that the kernel should have for one family. A change costs what changed, and the shared chains that it changes. */
@@ -26,14 +28,20 @@ export class RuleState {
   readonly #settings: RuleSettings
   /** The frontends of each service port, by id. */
   readonly #frontends = new Map<string, Map<string, Frontend>>()
+  /** The number of endpoints of each service port. */
+  readonly #counts = new Map<string, number>()
+  #endpoints = 0
   readonly #rules = new Map<string, PortRules>()
   readonly #chains: Record<Table, Map<string, readonly string[]>> = { nat: new Map(), filter: new Map() }
   #place: Place
+  /** Rules that accept health checks. */
+  #healthChecks: readonly string[] = []
+  #withLoopback = false
 
   constructor(family: Family, settings: RuleSettings) {
     this.#family = family
     this.#settings = settings
-    this.#place = { family, pods: [], nodePorts: [] }
+    this.#place = { family, pods: [], nodePorts: [], countsLoopback: false, isLarge: false }
   }
 
   /** Every chain, with all its rules. */
@@ -41,22 +49,43 @@ export class RuleState {
     return this.#chains
   }
 
-  /** @param changes of any family */
-  change(changes: readonly FrontendChange[], table: FrontendTable): Update {
+  /**
+   * @param changes of any family
+   * @param healthChecks rules that accept health checks
+   */
+  change(changes: readonly FrontendChange[], table: FrontendTable, healthChecks: readonly string[] = []): Update {
+    this.#healthChecks = healthChecks
     const touched = new Set<string>()
     for (const { before, after } of changes) {
       if (before?.family === this.#family) touched.add(this.#remove(before))
       if (after?.family === this.#family) touched.add(this.#add(after))
     }
-    const place = placeOf(this.#family, table.node, this.#settings)
+    for (const key of touched) this.#count(key)
+    const place = this.#placeIn(table)
     return samePlace(place, this.#place) ? this.#changePorts(touched) : this.#writeAll(place, table)
   }
 
   /** Starts over with everything in the table. */
-  rebuild(table: FrontendTable): void {
+  rebuild(table: FrontendTable, healthChecks: readonly string[] = []): void {
+    this.#healthChecks = healthChecks
     this.#frontends.clear()
+    this.#counts.clear()
+    this.#endpoints = 0
     for (const frontend of table.all()) if (frontend.family === this.#family) this.#add(frontend)
-    this.#writeAll(placeOf(this.#family, table.node, this.#settings), table)
+    for (const key of this.#frontends.keys()) this.#count(key)
+    this.#writeAll(this.#placeIn(table), table)
+  }
+
+  #placeIn({ node }: FrontendTable): Place {
+    return placeOf(this.#family, node, this.#settings, this.#endpoints > this.#settings.largeClusterEndpoints)
+  }
+
+  #count(key: string): void {
+    let count = 0
+    for (const { inside } of this.#frontends.get(key)?.values() ?? []) count = Math.max(count, inside.endpoints.length)
+    this.#endpoints += count - (this.#counts.get(key) ?? 0)
+    if (count === 0) this.#counts.delete(key)
+    else this.#counts.set(key, count)
   }
 
   #add(frontend: Frontend): string {
@@ -92,6 +121,7 @@ export class RuleState {
       }
     }
     if (lists.size > 0) this.#writeShared(pending, lists)
+    this.#writeNodePortFilter(pending)
     return pending.update
   }
 
@@ -104,7 +134,7 @@ export class RuleState {
     const { names } = this.#settings
     const keys = [...this.#rules.keys()].sort(inOrder)
     const all = (list: SharedList) => keys.flatMap((key) => this.#rules.get(key)?.shared[list] ?? [])
-    for (const list of lists) {
+    for (const list of sharedLists.filter((each) => lists.has(each))) {
       const [table, name] = chainOfList[list]
       const rules =
         table === 'nat' && name === 'services'
@@ -118,11 +148,17 @@ export class RuleState {
     }
   }
 
+  #writeNodePortFilter(pending: Pending): void {
+    const rules = nodePortFilter(this.#place, this.#withLoopback, this.#healthChecks)
+    pending.write('filter', this.#settings.names.nodePorts, rules)
+  }
+
   #writeAll(place: Place, { node }: FrontendTable): Update {
     this.#place = place
     const before = { nat: new Map(this.#chains.nat), filter: new Map(this.#chains.filter) }
     const pending = new Pending(this.#chains)
-    const constant = constantChains(this.#settings, place, servesLoopback(node, this.#settings.localhostNodePorts))
+    const constant = constantChains(this.#settings, place)
+    this.#withLoopback = servesLoopback(node, this.#settings.localhostNodePorts)
     for (const table of tables) {
       this.#chains[table].clear()
       for (const [chain, rules] of constant[table]) this.#chains[table].set(chain, rules)
@@ -135,6 +171,7 @@ export class RuleState {
       for (const [chain, each] of rules.chains) this.#chains.nat.set(chain, each)
     }
     this.#writeShared(pending, new Set(sharedLists))
+    this.#writeNodePortFilter(pending)
     return { nat: difference(before.nat, this.#chains.nat), filter: difference(before.filter, this.#chains.filter) }
   }
 }
@@ -182,7 +219,3 @@ const sameRules = (a: readonly string[], b: readonly string[]): boolean =>
 /** By name, so that the same Services give the same rules; those with whole addresses last, since a port comes before the address. */
 const inOrder = (a: string, b: string): number =>
   Number(a.endsWith(' any')) - Number(b.endsWith(' any')) || (a < b ? -1 : 1)
-
-/** Nothing is to be done. */
-export const isEmpty = (update: Update): boolean =>
-  tables.every((table) => update[table].write.size === 0 && update[table].remove.length === 0)

@@ -29,12 +29,12 @@ export const fromNode = '-m addrtype --src-type LOCAL'
 
 export const toNode = '-m addrtype --dst-type LOCAL'
 
-/** What a client sends to a frontend. A node port has no address: the caller matches the addresses where node ports are open. */
+/** What a client sends to a frontend; an empty text is no comment. A node port has no address: the caller matches the addresses where node ports are open. */
 export function toFrontend({ family, address, protocol, port }: Frontend, commentText: string): string {
   return ruleOf(
     address === '' ? '' : `-d ${hostRange(address, family)}`,
     protocol === 'any' ? '' : `-p ${protocol}`,
-    comment(commentText),
+    commentText === '' ? '' : comment(commentText),
     protocol === 'any' ? '' : `-m ${protocol} --dport ${port}`,
   )
 }

@@ -92,8 +92,13 @@ function play(state: ReturnType<typeof view>, round: readonly Step[]): Changes {
   return { ...fullSync, full: false, services, node: true }
 }
 
-const newState = (family: 'IPv4' | 'IPv6') =>
-  new RuleState(family, { ...settings, detectLocal: settings.dataplane.detectLocal, randomFully: true })
+const newState = (family: 'IPv4' | 'IPv6', largeClusterEndpoints: number) =>
+  new RuleState(family, {
+    ...{ ...settings, largeClusterEndpoints },
+    detectLocal: settings.dataplane.detectLocal,
+    randomFully: true,
+    counters: true,
+  })
 
 /** Every client and destination that the drawn Services know of. */
 const clients = ['10.244.7.7', '203.0.113.9', '172.30.0.1', '10.1.1.1', 'fd00:244::7', '2001:db8:9::9', 'fd00:30::1']
@@ -102,62 +107,78 @@ const destinations = [
   ...['fd00:96::1', '2001:db8::1', 'fd00:30::1'],
 ]
 
-test('after any sequence of changes the chains equal a full write, and lead packets where the data plane says', () => {
-  fc.assert(
-    fc.property(fc.array(fc.array(step, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 6 }), (rounds) => {
-      const table = new FrontendTable(settings.dataplane)
-      const state = view([])
-      table.apply(state, fullSync, machine)
-      const running = families.map((family) => ({ family, state: newState(family), iptables: new FakeIptables() }))
-      for (const one of running) {
-        one.state.rebuild(table)
-        one.iptables.restore(fullInput(one.state.chains, settings.names, one.iptables.saved))
-      }
-      for (const round of rounds) {
-        const { frontends } = table.apply(state, play(state, round), machine)
-        for (const one of running) {
-          one.iptables.restore(changeInput(one.state.change(frontends, table)))
-          const fresh = new FakeIptables()
-          const full = newState(one.family)
-          full.rebuild(table)
-          fresh.restore(fullInput(full.chains, settings.names, fresh.saved))
-          for (const name of ['nat', 'filter'] as const) {
-            expect(new Map([...one.iptables.chains(name)].sort())).toEqual(new Map([...fresh.chains(name)].sort()))
+test.each([
+  ['', { largeClusterEndpoints: 1000, maxLines: Number.POSITIVE_INFINITY }],
+  [' in a cluster that is large at times, in steps of few lines', { largeClusterEndpoints: 3, maxLines: 6 }],
+])(
+  'after any sequence of changes the chains equal a full write, and lead packets where the data plane says%s',
+  (_, { largeClusterEndpoints, maxLines }) => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.array(step, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 6 }),
+        (rounds) => {
+          const table = new FrontendTable(settings.dataplane)
+          const state = view([])
+          table.apply(state, fullSync, machine)
+          const running = families.map((family) => ({
+            family,
+            state: newState(family, largeClusterEndpoints),
+            iptables: new FakeIptables(),
+          }))
+          for (const one of running) {
+            one.state.rebuild(table)
+            one.iptables.restore(fullInput(one.state.chains, settings.names, one.iptables.saved, maxLines))
           }
-        }
-      }
-      for (const { family, iptables } of running) {
-        for (const frontend of table.all()) {
-          if (frontend.family !== family) continue
-          const held = heldIn(iptables.saved, settings.names, frontend)
-          expect([frontend.id, [...(held?.inside.keys() ?? [])].sort()]).toEqual([
-            frontend.id,
-            frontend.inside.endpoints.map(endpointKey).sort(),
-          ])
-          expect([...(held?.outside.keys() ?? [])].sort()).toEqual(frontend.outside.endpoints.map(endpointKey).sort())
-        }
-        for (const from of clients.filter((ip) => familyOf(ip) === family)) {
-          for (const to of destinations.filter((ip) => familyOf(ip) === family)) {
-            for (const [protocol, number] of [
-              ['tcp', 80],
-              ['udp', 53],
-              ['tcp', 30_080],
-              ['udp', 30_081],
-            ] as const) {
-              const client = { ...clientOf(table.node, from), ip: from }
-              const route = routeOf(table, { client, to, port: number, protocol })
-              // As in kube-proxy's iptables mode, there are no rules for these.
-              const isUnknown = route.why === 'no-such-port' || route.why === 'unallocated'
-              const isToNode = table.node.addresses.includes(to)
-              const seen = walk(iptables.saved, { client, to, port: number, protocol, isToNode })
-              const question = `${from} to ${to}:${number}/${protocol}`
-              expect([question, seen.outcome]).toEqual([question, isUnknown ? 'passed' : route.outcome])
-              expect(seen.endpoints).toEqual(route.endpoints.map(endpointKey).sort())
+          for (const round of rounds) {
+            const { frontends } = table.apply(state, play(state, round), machine)
+            for (const one of running) {
+              one.iptables.restore(changeInput(one.state.change(frontends, table), maxLines))
+              const fresh = new FakeIptables()
+              const full = newState(one.family, largeClusterEndpoints)
+              full.rebuild(table)
+              fresh.restore(fullInput(full.chains, settings.names, fresh.saved, maxLines))
+              for (const name of ['nat', 'filter'] as const) {
+                expect(new Map([...one.iptables.chains(name)].sort())).toEqual(new Map([...fresh.chains(name)].sort()))
+              }
             }
           }
-        }
-      }
-    }),
-    { numRuns: 100 },
-  )
-}, 60_000)
+          for (const { family, iptables } of running) {
+            for (const frontend of table.all()) {
+              if (frontend.family !== family) continue
+              const held = heldIn(iptables.saved, settings.names, frontend)
+              expect([frontend.id, [...(held?.inside.keys() ?? [])].sort()]).toEqual([
+                frontend.id,
+                frontend.inside.endpoints.map(endpointKey).sort(),
+              ])
+              expect([...(held?.outside.keys() ?? [])].sort()).toEqual(
+                frontend.outside.endpoints.map(endpointKey).sort(),
+              )
+            }
+            for (const from of clients.filter((ip) => familyOf(ip) === family)) {
+              for (const to of destinations.filter((ip) => familyOf(ip) === family)) {
+                for (const [protocol, number] of [
+                  ['tcp', 80],
+                  ['udp', 53],
+                  ['tcp', 30_080],
+                  ['udp', 30_081],
+                ] as const) {
+                  const client = { ...clientOf(table.node, from), ip: from }
+                  const route = routeOf(table, { client, to, port: number, protocol })
+                  // As in kube-proxy's iptables mode, there are no rules for these.
+                  const isUnknown = route.why === 'no-such-port' || route.why === 'unallocated'
+                  const isToNode = table.node.addresses.includes(to)
+                  const seen = walk(iptables.saved, { client, to, port: number, protocol, isToNode })
+                  const question = `${from} to ${to}:${number}/${protocol}`
+                  expect([question, seen.outcome]).toEqual([question, isUnknown ? 'passed' : route.outcome])
+                  expect(seen.endpoints).toEqual(route.endpoints.map(endpointKey).sort())
+                }
+              }
+            }
+          }
+        },
+      ),
+      { numRuns: 40 },
+    )
+  },
+  60_000,
+)

@@ -146,6 +146,25 @@ describe('one service port', () => {
     `)
   })
 
+  test('in a large cluster, only an endpoint on this node has a chain, and only shared chains have comments', () => {
+    const service = {
+      name: 'web',
+      ips: { clusterIps: ips('10.96.0.1'), externalIps: ips('198.51.100.1') },
+      endpoints: [a, b],
+    }
+    expect(linesFor(service, { largeClusterEndpoints: 1 })).toMatchInlineSnapshot(`
+      "KUBE-SEP-QKKTQK53BDA6D3KX -s 10.244.1.10/32 -j KUBE-MARK-MASQ
+      KUBE-SEP-QKKTQK53BDA6D3KX -p tcp -m tcp -j DNAT --to-destination 10.244.1.10:8080
+      KUBE-SVC-WFZ6SSKTBAONFAMD ! -s 10.244.0.0/16 -d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j KUBE-MARK-MASQ
+      KUBE-SVC-WFZ6SSKTBAONFAMD -m statistic --mode random --probability 0.5000000000 -j KUBE-SEP-QKKTQK53BDA6D3KX
+      KUBE-SVC-WFZ6SSKTBAONFAMD -p tcp -j DNAT --to-destination 10.244.2.10:8080
+      KUBE-EXT-WFZ6SSKTBAONFAMD -j KUBE-MARK-MASQ
+      KUBE-EXT-WFZ6SSKTBAONFAMD -j KUBE-SVC-WFZ6SSKTBAONFAMD
+      KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m comment --comment "default/web:tcp-80 cluster IP" -m tcp --dport 80 -j KUBE-SVC-WFZ6SSKTBAONFAMD
+      KUBE-SERVICES -d 198.51.100.1/32 -p tcp -m comment --comment "default/web:tcp-80 external IP" -m tcp --dport 80 -j KUBE-EXT-WFZ6SSKTBAONFAMD"
+    `)
+  })
+
   test('session affinity, UDP', () => {
     const sessionAffinity = { case: 'clientIp', value: { timeoutSeconds: 600 } } as const
     expect(
@@ -185,10 +204,10 @@ describe('one service port', () => {
       KUBE-SVC-WFZ6SSKTBAONFAMD -m comment --comment "default/web:tcp-80 -> 10.244.1.10:8080" -j KUBE-SEP-QKKTQK53BDA6D3KX
       KUBE-EXT-WFZ6SSKTBAONFAMD -m comment --comment "masquerade traffic for default/web:tcp-80 external destinations" -j KUBE-MARK-MASQ
       KUBE-EXT-WFZ6SSKTBAONFAMD -j KUBE-SVC-WFZ6SSKTBAONFAMD
+      KUBE-NODEPORTS -p tcp -m comment --comment "default/web:tcp-80" -m tcp --dport 30080 -j KUBE-EXT-WFZ6SSKTBAONFAMD
       KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m comment --comment "default/web:tcp-80 cluster IP" -m tcp --dport 80 -j KUBE-SVC-WFZ6SSKTBAONFAMD
       KUBE-SERVICES -d 192.0.2.1/32 -p tcp -m comment --comment "default/web:tcp-80 loadbalancer IP" -m tcp --dport 80 -j KUBE-EXT-WFZ6SSKTBAONFAMD
-      KUBE-SERVICES -d 198.51.100.1/32 -p tcp -m comment --comment "default/web:tcp-80 external IP" -m tcp --dport 80 -j KUBE-EXT-WFZ6SSKTBAONFAMD
-      KUBE-NODEPORTS -p tcp -m comment --comment "default/web:tcp-80" -m tcp --dport 30080 -j KUBE-EXT-WFZ6SSKTBAONFAMD"
+      KUBE-SERVICES -d 198.51.100.1/32 -p tcp -m comment --comment "default/web:tcp-80 external IP" -m tcp --dport 80 -j KUBE-EXT-WFZ6SSKTBAONFAMD"
     `)
   })
 
@@ -239,8 +258,8 @@ describe('one service port', () => {
       KUBE-EXT-WFZ6SSKTBAONFAMD -s 10.244.0.0/16 -m comment --comment "pod traffic for default/web:tcp-80 external destinations" -j KUBE-SVC-WFZ6SSKTBAONFAMD
       KUBE-EXT-WFZ6SSKTBAONFAMD -m comment --comment "masquerade LOCAL traffic for default/web:tcp-80 external destinations" -m addrtype --src-type LOCAL -j KUBE-MARK-MASQ
       KUBE-EXT-WFZ6SSKTBAONFAMD -m comment --comment "route LOCAL traffic for default/web:tcp-80 external destinations" -m addrtype --src-type LOCAL -j KUBE-SVC-WFZ6SSKTBAONFAMD
-      KUBE-SERVICES -d 198.51.100.1/32 -p tcp -m comment --comment "default/web:tcp-80 external IP" -m tcp --dport 80 -j KUBE-EXT-WFZ6SSKTBAONFAMD
       KUBE-NODEPORTS -p tcp -m comment --comment "default/web:tcp-80" -m tcp --dport 30080 -j KUBE-EXT-WFZ6SSKTBAONFAMD
+      KUBE-SERVICES -d 198.51.100.1/32 -p tcp -m comment --comment "default/web:tcp-80 external IP" -m tcp --dport 80 -j KUBE-EXT-WFZ6SSKTBAONFAMD
       KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m comment --comment "default/web:tcp-80 has no local endpoints" -m tcp --dport 80 -j DROP
       KUBE-EXTERNAL-SERVICES -d 198.51.100.1/32 -p tcp -m comment --comment "default/web:tcp-80 has no local endpoints" -m tcp --dport 80 -j DROP
       KUBE-EXTERNAL-SERVICES -d 172.30.0.1/32 -m addrtype --dst-type LOCAL -p tcp -m comment --comment "default/web:tcp-80 has no local endpoints" -m tcp --dport 30080 -j DROP"

@@ -1,24 +1,19 @@
 import { type Audience, endpointKey, type Frontend, type FrontendEndpoint, isWholeAddress } from '@kpng/dataplane'
+import { drawRules } from './endpoint-rules.js'
 import { type ChainNames, type PortChainKind, servicePortName } from './names.js'
+import { countLocalhost } from './packet-counts.js'
 import type { Place } from './place.js'
-import {
-  type Chains,
-  comment,
-  destinationOf,
-  drawOneOf,
-  fromNode,
-  fromRange,
-  hostRange,
-  ruleOf,
-  toFrontend,
-} from './rule.js'
+import { type Chains, comment, fromNode, fromRange, ruleOf, toFrontend } from './rule.js'
 
-/** The lists that the rules of all service ports are put together in, each a part of a chain that they share. */
+/**
+ * The lists that the rules of all service ports are put together in, each a part of a chain that they share. The chain of node
+ * ports comes before the one that leads to it.
+ */
 export const sharedLists = [
+  'nodePorts',
   'services',
   'guards',
   'wholeAddresses',
-  'nodePorts',
   'refusedServices',
   'refusedExternals',
   'firewall',
@@ -99,53 +94,17 @@ class Builder {
       }
     }
     const chains = new Map<string, string>()
+    const common = { names: this.#names, place: this.#place, title: this.#title, hashed: this.#hashed }
+    const options = { ...common, protocol, sessionAffinitySeconds }
     for (const [key, { kind, endpoints, marks }] of policies) {
-      const draw = this.#drawRules(endpoints, protocol, sessionAffinitySeconds)
+      const draw = drawRules(endpoints, options, (chain, rules) => this.chains.set(chain, rules))
       chains.set(key, this.#put(kind, [...marks, ...draw]))
     }
     return (audience: Audience): string => chains.get(policyKey(audience)) ?? ''
   }
 
-  #drawRules(
-    endpoints: readonly FrontendEndpoint[],
-    protocol: Frontend['protocol'],
-    seconds: number | undefined,
-  ): string[] {
-    const remembered: string[] = []
-    const drawn: string[] = []
-    endpoints.forEach((endpoint, index) => {
-      const chain = this.#endpointChain(endpoint, protocol, seconds !== undefined)
-      const text = comment(`${this.#title} -> ${endpointKey(endpoint)}`)
-      if (seconds !== undefined) {
-        const recent = `-m recent --rcheck --seconds ${seconds} --reap --name ${chain}`
-        remembered.push(ruleOf(text, recent, `-j ${chain}`))
-      }
-      drawn.push(ruleOf(text, drawOneOf(endpoints.length - index), `-j ${chain}`))
-    })
-    return [...remembered, ...drawn]
-  }
-
-  #endpointChain(endpoint: FrontendEndpoint, protocol: Frontend['protocol'], isRemembered: boolean): string {
-    const chain = this.#names.port('SEP', `${this.#hashed}${endpointKey(endpoint)}`)
-    if (this.chains.has(chain)) return chain
-    const text = comment(this.#title)
-    const isAny = protocol === 'any'
-    this.chains.set(chain, [
-      // A pod that reaches itself must see its node as the client, or it would answer itself directly.
-      ruleOf(`-s ${hostRange(endpoint.ip, this.#place.family)}`, text, this.#toMasquerade),
-      ruleOf(
-        isAny ? '' : `-p ${protocol}`,
-        text,
-        isRemembered ? `-m recent --set --name ${chain}` : '',
-        isAny ? '' : `-m ${protocol}`,
-        `-j DNAT --to-destination ${destinationOf(endpoint)}`,
-      ),
-    ])
-    return chain
-  }
-
   #marks(frontend: Frontend): string[] {
-    const match = toFrontend(frontend, `${this.#title} cluster IP`)
+    const match = toFrontend(frontend, this.#place.isLarge ? '' : `${this.#title} cluster IP`)
     const { pods } = this.#place
     if (frontend.masquerade === 'always') return [ruleOf(match, this.#toMasquerade)]
     // Everybody is a pod, or nobody can tell.
@@ -172,6 +131,8 @@ class Builder {
       const chain = allowedSources ? this.#put('FW', this.#firewallRules(allowedSources, external)) : external
       const what = { externalIP: ' external IP', loadBalancerIP: ' loadbalancer IP', nodePort: '' }
       const match = toFrontend(frontend, `${this.#title}${what[kind as keyof typeof what]}`)
+      if (kind === 'nodePort' && this.#place.countsLoopback)
+        this.shared.nodePorts.push(ruleOf('-d 127.0.0.0/8', match, countLocalhost, `-j ${chain}`))
       this.#dispatch(frontend).push(ruleOf(match, `-j ${chain}`))
       by = ` by ${chain}`
     }
@@ -193,7 +154,7 @@ class Builder {
 
   /** As in kube-proxy: who is masqueraded, and who of them may use the endpoints of other nodes. */
   #externalRules({ masquerade, inside, outside }: Frontend, chainOf: (audience: Audience) => string): string[] {
-    const about = (what: string) => comment(`${what} ${this.#title} external destinations`)
+    const about = (what: string) => this.#comment(`${what} ${this.#title} external destinations`)
     const rules: string[] = []
     if (masquerade === 'node') {
       const toInside = `-j ${chainOf(inside)}`
@@ -206,9 +167,12 @@ class Builder {
   }
 
   #firewallRules(allowed: NonNullable<Frontend['allowedSources']>, external: string): string[] {
-    const text = comment(`${this.#title} loadbalancer IP`)
-    const other = `other traffic to ${this.#title} will be dropped by ${this.#names.firewall}`
-    return [...allowed.map((range) => ruleOf(fromRange(range), text, `-j ${external}`)), comment(other)]
+    const text = this.#comment(`${this.#title} loadbalancer IP`)
+    const other = this.#comment(`other traffic to ${this.#title} will be dropped by ${this.#names.firewall}`)
+    return [
+      ...allowed.map((range) => ruleOf(fromRange(range), text, `-j ${external}`)),
+      ...(other === '' ? [] : [other]),
+    ]
   }
 
   /** What happens to clients for whom there is no endpoint. */
@@ -233,6 +197,11 @@ class Builder {
   #dispatch(frontend: Frontend): string[] {
     if (frontend.kind === 'nodePort') return this.shared.nodePorts
     return isWholeAddress(frontend) ? this.shared.wholeAddresses : this.shared.services
+  }
+
+  /** In a large cluster only the rules in shared chains have comments: they are most of what a rule takes in the kernel. */
+  #comment(text: string): string {
+    return this.#place.isLarge ? '' : comment(text)
   }
 
   get #toMasquerade(): string {

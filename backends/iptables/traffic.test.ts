@@ -1,12 +1,9 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { rmSync } from 'node:fs'
-import { createInterface } from 'node:readline'
+import { execFileSync } from 'node:child_process'
 import { whySkipped } from '@kpng/linux/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bundle, programPath } from '../../linux/testing/bundle.js'
 import { addresses, addressOf, type Case, cases, type Name } from '../nft/testing/cases.js'
 import { Lab } from '../nft/testing/lab.js'
+import { ProxyProcess } from '../nft/testing/proxy-process.js'
 
 // Real packets through the rules of both flavours, in the lab of the nft backend and with its table of packet flows.
 
@@ -23,38 +20,22 @@ const nameOf = (address: string): string =>
 const nameIn = (address: string): string =>
   (Object.keys(addresses) as Name[]).find((name) => (addresses[name] as readonly string[]).includes(address)) ?? address
 
-describe.skipIf(whyNot !== undefined).each(['nft', 'legacy'] as const)('%s', (flavour) => {
+describe.skipIf(whyNot !== undefined).each([
+  ['nft', ''],
+  ['legacy', 'large'],
+] as const)('%s %s', (flavour, size) => {
   let lab: Lab
-  const program = programPath(`iptables-proxy-${flavour}`)
-  let proxy: ChildProcess | undefined
+  let proxy: ProxyProcess
 
   beforeAll(async () => {
-    await bundle(new URL('testing/proxy.ts', import.meta.url), program)
     lab = await Lab.build()
-    await start('synced')
+    proxy = await ProxyProcess.bundled(new URL('testing/proxy.ts', import.meta.url), lab.namespace('node'))
+    await proxy.start([flavour, size], 'synced')
   })
   afterAll(async () => {
-    proxy?.kill('SIGKILL')
+    await proxy?.remove()
     await lab?.remove()
-    rmSync(program, { force: true })
   })
-
-  /** Starts the proxy and waits for a line of it. */
-  async function start(line: string): Promise<void> {
-    const child = spawn('ip', ['netns', 'exec', lab.namespace('node'), process.execPath, program, flavour], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    proxy = child
-    for await (const said of createInterface({ input: child.stdout as NodeJS.ReadableStream }))
-      if (said === line) return
-    throw new Error('The proxy ended.')
-  }
-
-  async function kill(): Promise<void> {
-    if (!proxy) return
-    proxy.kill('SIGKILL')
-    await once(proxy, 'exit')
-  }
 
   describe.each(['ip', 'ip6'] as const)('%s', (family) => {
     test.each(cases.filter((row) => !withoutRules(row)))('$from → $to:$port $shows', async (row) => {
@@ -89,17 +70,17 @@ describe.skipIf(whyNot !== undefined).each(['nft', 'legacy'] as const)('%s', (fl
     const client = lab.agent('client')
     const web = { protocol: 'TCP', ip: addressOf('web', 'ip'), port: 80 } as const
     await client.call('startLoop', web, 3000)
-    await kill()
-    await start('50')
-    await kill()
+    await proxy.kill()
+    await proxy.start([flavour, size], '50')
+    await proxy.kill()
     for (let times = 0; times < 3; times++) {
       // Killed at some moment of its start.
-      const starting = start('synced').catch(() => {})
+      const starting = proxy.start([flavour, size], 'synced').catch(() => {})
       await new Promise((resolve) => setTimeout(resolve, 150 + 80 * times))
-      await kill()
+      await proxy.kill()
       await starting
     }
-    await start('synced')
+    await proxy.start([flavour, size], 'synced')
     const { asked, failed } = await client.call('endLoop')
     expect(failed).toEqual([])
     expect(asked).toBeGreaterThan(50)

@@ -1,15 +1,17 @@
 import { hostname } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 import { type Family, KpngError, messageOf } from '@kpng/api'
-import type {
-  BackendFeatures,
-  Changes,
-  FrontendAddress,
-  HeldFrontend,
-  NodeView,
-  Observations,
-  Runner,
-  SyncStep,
+import {
+  asStep,
+  type BackendFeatures,
+  type Changes,
+  type FrontendAddress,
+  type HeldFrontend,
+  type NodeView,
+  type Observations,
+  type Runner,
+  type StepAttributes,
+  type SyncStep,
 } from '@kpng/client'
 import {
   allFlowChecks,
@@ -30,7 +32,7 @@ import { difference, type Elements, operationCount } from './elements/element.js
 import { ElementState } from './elements/element-state.js'
 import { frontendKey } from './elements/frontend-elements.js'
 import { readHeld } from './held.js'
-import { asStep, Kernel, type StepAttributes } from './kernel/kernel.js'
+import { Kernel } from './kernel/kernel.js'
 import { NftCommand } from './kernel/nft-command.js'
 import { removeTables } from './kernel/tables.js'
 import { type NftOptions, type Settings, settingsOf } from './options.js'
@@ -101,7 +103,7 @@ class NftBackend implements FrontendBackend {
     this.#inStep = false
     this.#syncing = true
     try {
-      const changed = this.frontends.apply(view, changes, machineOf(kernel))
+      const changed = this.frontends.apply(view, changes, machineOf(this.#families))
       if (wasInStep) await this.#syncChange(kernel, changed, steps)
       else await this.#syncAll(kernel, changes, steps)
       if (this.#releaseFailed) this.#clients?.retry()
@@ -139,7 +141,7 @@ class NftBackend implements FrontendBackend {
       name: 'nftables',
       kinds: ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort'],
       protocols: ['tcp', 'udp', 'sctp'],
-      families: (this.#kernel?.families ?? []).map((each): Family => familyOfTable[each]),
+      families: this.#families,
       sessionAffinity: true,
       sourceRanges: true,
       wholeAddresses: true,
@@ -152,6 +154,10 @@ class NftBackend implements FrontendBackend {
 
   held(frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
     return readHeld(this.#open(), frontend)
+  }
+
+  get #families(): readonly Family[] {
+    return (this.#kernel?.families ?? []).map((each) => familyOfTable[each])
   }
 
   #open(): Kernel {
@@ -272,8 +278,8 @@ class NftBackend implements FrontendBackend {
 }
 
 /** The addresses are read only if the Node object has none. */
-const machineOf = ({ families }: Kernel): Machine => ({
-  families: families.map((each) => familyOfTable[each]),
+const machineOf = (families: readonly Family[]): Machine => ({
+  families,
   get addresses() {
     return reachableAddresses()
   },

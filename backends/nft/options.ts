@@ -1,5 +1,5 @@
 import { KpngError, type Log, silentLog } from '@kpng/api'
-import { type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from '@kpng/dataplane'
+import { checkedMasqueradeBit, type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from '@kpng/dataplane'
 import { defaultTableName, isForeignTable } from './rules/names.js'
 import type { RuleSettings } from './rules/skeleton.js'
 
@@ -48,12 +48,7 @@ export function settingsOf(options: NftOptions = {}): Settings {
     nftCommand = 'nft',
     log = silentLog,
   } = options
-  if (!Number.isInteger(masqueradeBit) || masqueradeBit < 0 || masqueradeBit > 31) {
-    throw new KpngError(
-      'usage',
-      `masqueradeBit ${masqueradeBit} is not a bit of a packet mark. Give a number from 0 to 31.`,
-    )
-  }
+  checkedMasqueradeBit(masqueradeBit)
   // The name becomes part of rules.
   if (!/^kpng(-[a-zA-Z0-9._-]{1,50})?$/.test(tableName) || isForeignTable(tableName)) {
     throw new KpngError(

@@ -1,5 +1,6 @@
 // The API server of a cluster of any size, in the network namespace that the parent started it in. Told by messages:
-// { change: service } gives the first endpoint of a service another address; { waitSynced } waits for the proxy's first sync.
+// { change: service } gives the first endpoint of a service another address; { waitSynced, after } waits for the proxy's first sync
+// after a Unix time in milliseconds.
 import { get } from 'node:http'
 import { startPlayground } from '@kpng/playground'
 
@@ -54,7 +55,7 @@ const lastSync = () =>
     request.on('error', () => resolve(0))
   })
 
-process.on('message', async ({ change, waitSynced }) => {
+process.on('message', async ({ change, waitSynced, after = 0 }) => {
   if (change !== undefined) {
     const address = ip(21, ++changes)
     generation.set(change, address)
@@ -63,9 +64,9 @@ process.on('message', async ({ change, waitSynced }) => {
   }
   if (waitSynced) {
     let at = 0
-    while (at === 0) {
+    while (at * 1000 <= after) {
       at = await lastSync()
-      if (at === 0) await new Promise((resolve) => setTimeout(resolve, 20))
+      if (at * 1000 <= after) await new Promise((resolve) => setTimeout(resolve, 20))
     }
     process.send({ synced: at * 1000 })
   }

@@ -12,6 +12,7 @@ const { values } = parseArgs({
     gap: { type: 'string', default: '40' },
     flood: { type: 'string', default: '0' },
     kpng: { type: 'string' },
+    backend: { type: 'string', default: 'to-nft' },
     peer: { type: 'string' },
   },
 })
@@ -19,7 +20,7 @@ const kpng = values.kpng ?? `${process.execPath} ${new URL('../../cli/bin/kpng.j
 const proxies = [
   {
     name: 'kpng',
-    command: `${kpng} kube --kubeconfig {kubeconfig} to-local to-nft --node-name bench --conntrack-max-per-core 0 --conntrack-min 0`,
+    command: `${kpng} kube --kubeconfig {kubeconfig} to-local ${values.backend} --node-name bench --conntrack-max-per-core 0 --conntrack-min 0`,
   },
 ]
 if (values.peer) proxies.push({ name: 'peer', command: values.peer })
@@ -50,6 +51,19 @@ class Monitor {
   }
 }
 
+/** For data planes that `nft monitor` does not see: when the first sync after a change was done, as the proxy's metrics say. */
+class SyncTimes {
+  constructor(server) {
+    this.server = server
+  }
+
+  async seen(_address, changedAt) {
+    const synced = message(this.server, 'synced')
+    this.server.send({ waitSynced: true, after: changedAt })
+    return (await synced).synced
+  }
+}
+
 async function measure(proxy, services) {
   const namespace = `kpng-bench-${process.pid}`
   ip('netns', 'add', namespace)
@@ -75,8 +89,8 @@ async function measure(proxy, services) {
     children.push(child)
     server.send({ waitSynced: true })
     const { synced } = await message(server, 'synced')
-    const monitor = new Monitor(namespace)
-    children.push(monitor.child)
+    const monitor = values.backend === 'to-nft' ? new Monitor(namespace) : new SyncTimes(server)
+    if (monitor.child) children.push(monitor.child)
     await sleep(1500)
     const latencies = []
     let cpu = 0
@@ -85,7 +99,7 @@ async function measure(proxy, services) {
       const changed = message(server, 'changed')
       server.send({ change: Math.floor(Math.random() * services) })
       const { changed: address, at } = await changed
-      const seenAt = await monitor.seen(address)
+      const seenAt = await monitor.seen(address, at)
       await sleep(Number(values.gap))
       if (change < 3) continue // warm-up
       latencies.push(seenAt - at)

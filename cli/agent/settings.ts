@@ -12,7 +12,10 @@ export async function settingsFrom(flags: Flags, warn: (message: string) => void
   const { mode, uses } = agentOf(flags)
   // As in kube-proxy, a file without a mode is one for iptables, if that is what runs.
   const file = path === undefined ? undefined : await readConfigFile(path, mode === 'iptables' ? mode : '')
-  const warnings = uses ? unusedSettings(file?.settings ?? {}, uses, mode) : []
+  // kube-proxy called both userspace modes by one name.
+  const isOwnMode = file?.settings.mode === 'userspace' && mode.endsWith('userspace')
+  const known = [...(uses ?? []), ...(isOwnMode ? (['mode'] as const) : [])]
+  const warnings = uses ? unusedSettings(file?.settings ?? {}, known, mode) : []
   for (const { message } of uses ? [...(file?.unknown ?? []), ...warnings] : (file?.warnings ?? [])) warn(message)
   return resolveSettings({
     flags: settingsFromFlags(settingsGiven(flags)),

@@ -1,7 +1,7 @@
 import type { IptablesOptions } from '@kpng/backend-iptables'
 import { Option } from 'commander'
-import { booleanFlag, type Context, type Flags, textFlag } from '../context.js'
-import { booleanOption } from '../help.js'
+import { type Context, type Flags, textFlag } from '../context.js'
+import { addAddressFlags, addressOptions } from './address-flags.js'
 import type { BackendCommand } from './backend.js'
 import { printing } from './printing.js'
 
@@ -11,15 +11,7 @@ export const iptablesCommand: BackendCommand = {
   examples: ['--cluster-cidr 10.244.0.0/16', '--node-name node-1 --dry-run'],
   agent: { mode: 'iptables', flags: 'kernel' },
   addFlags: (command) =>
-    command
-      .addOption(booleanOption('--external-ips', 'serve spec.externalIPs', true))
-      .addOption(
-        booleanOption(
-          '--protect-node-and-pod-ips',
-          'do not serve external and load-balancer IPs that are addresses of this node or of a pod',
-          false,
-        ),
-      )
+    addAddressFlags(command)
       .addOption(
         new Option('--iptables-flavour <flavour>', 'nft, legacy, or auto: the one that the rest of the node uses')
           .choices(['auto', 'nft', 'legacy'])
@@ -47,8 +39,7 @@ async function optionsFrom(flags: Flags, { log, resolved }: Context): Promise<Ip
     name: textFlag(flags, 'serviceProxyName') ?? 'kpng',
     flavour: flags.iptablesFlavour as NonNullable<IptablesOptions['flavour']>,
     localhostNodePorts: settings.localhostNodePorts,
-    externalIps: booleanFlag(flags, 'externalIps', true),
-    protectNodeAndPodIps: booleanFlag(flags, 'protectNodeAndPodIps', false),
+    ...addressOptions(flags),
     onSysctlChanged: (path, before, value) => void rememberChanges({ [path]: { before, value } }, { log }),
   }
 }

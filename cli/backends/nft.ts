@@ -1,6 +1,7 @@
 import type { NftOptions } from '@kpng/backend-nft'
 import { booleanFlag, type Context, type Flags, textFlag } from '../context.js'
 import { booleanOption } from '../help.js'
+import { addAddressFlags, addressOptions } from './address-flags.js'
 import type { BackendCommand } from './backend.js'
 import { printing } from './printing.js'
 
@@ -10,15 +11,7 @@ export const nftCommand: BackendCommand = {
   examples: ['--cluster-cidr 10.244.0.0/16', '--node-name node-1 --dry-run'],
   agent: { mode: 'nftables', flags: 'kernel' },
   addFlags: (command) =>
-    command
-      .addOption(booleanOption('--external-ips', 'serve spec.externalIPs', true))
-      .addOption(
-        booleanOption(
-          '--protect-node-and-pod-ips',
-          'do not serve external and load-balancer IPs that are addresses of this node or of a pod',
-          false,
-        ),
-      )
+    addAddressFlags(command)
       .addOption(booleanOption('--service-counters', 'count new connections per Service port, for the metrics', false))
       .option('--table <name>', 'name of the nftables tables (default: kpng, or kpng-<service-proxy-name>)')
       .option('--dry-run', 'print the ruleset and exit; change nothing'),
@@ -38,8 +31,7 @@ async function optionsFrom(flags: Flags, { log, resolved }: Context): Promise<Nf
   return {
     ...options,
     log,
-    externalIps: booleanFlag(flags, 'externalIps', true),
-    protectNodeAndPodIps: booleanFlag(flags, 'protectNodeAndPodIps', false),
+    ...addressOptions(flags),
     counters: booleanFlag(flags, 'serviceCounters', false),
     tableName: textFlag(flags, 'table') ?? defaultTable(textFlag(flags, 'serviceProxyName')),
   }

@@ -1,13 +1,13 @@
 import { Option } from 'commander'
-import { booleanFlag, type Context, type Flags, given, listFlag, textFlag } from '../context.js'
-import { booleanOption } from '../help.js'
+import { type Context, type Flags, given, listFlag, textFlag } from '../context.js'
+import { addAddressFlags, addressOptions } from './address-flags.js'
 import type { BackendCommand } from './backend.js'
 
 type Capture = 'nft' | 'iptables' | 'none'
 
 /** The flags that both userspace proxiers have, as in Go kpng. */
 const addFlags: BackendCommand['addFlags'] = (command) =>
-  command
+  addAddressFlags(command)
     .option(
       '--sync-period-duration <duration>',
       'how often to check the portals and remove stale sessions (default: --sync-period)',
@@ -18,14 +18,6 @@ const addFlags: BackendCommand['addFlags'] = (command) =>
       'how long connections to a removed endpoint may continue (default: until they end)',
     )
     .option('--cluster-cidr <cidrs>', 'ranges of the pods in the cluster, with commas (default: none)')
-    .addOption(booleanOption('--external-ips', 'serve spec.externalIPs', true))
-    .addOption(
-      booleanOption(
-        '--protect-node-and-pod-ips',
-        'do not serve external and load-balancer IPs that are addresses of this node or of a pod',
-        false,
-      ),
-    )
 
 /** The options that those flags stand for. */
 async function optionsFrom(flags: Flags, { resolved }: Context) {
@@ -41,8 +33,7 @@ async function optionsFrom(flags: Flags, { resolved }: Context) {
     ...given('drainSeconds', drain === undefined ? undefined : wholeNumber('--drain-seconds', drain)),
     detectLocal: { mode: 'ClusterCIDR' as const, cidrs: fromFlag ?? clusterCidrs },
     nodePortAddresses,
-    externalIps: booleanFlag(flags, 'externalIps', true),
-    protectNodeAndPodIps: booleanFlag(flags, 'protectNodeAndPodIps', false),
+    ...addressOptions(flags),
   }
 }
 

@@ -3,7 +3,11 @@ import type { DetectLocal } from '@kpng/dataplane'
 import type { Settings } from './settings.js'
 
 /** The modes of kube-proxy that have a backend here, and its name. */
-export const backendsByMode: { readonly [mode: string]: string } = { nftables: 'nft', iptables: 'iptables' }
+export const backendsByMode: { readonly [mode: string]: string } = {
+  nftables: 'nft',
+  iptables: 'iptables',
+  userspace: 'userspacelin',
+}
 
 /** The backend for a mode as kube-proxy names it. No mode is the platform's default. */
 export function backendOfMode(mode: string, backends: { readonly [mode: string]: string } = backendsByMode): string {

@@ -96,6 +96,33 @@ logging: { verbosity: 4, format: json }
   expect(warnings).toEqual([])
 })
 
+test('mode iptables: every field of the sections iptables and conntrack is used, and nothing is warned about', () => {
+  // The fields of KubeProxyIPTablesConfiguration and KubeProxyConntrackConfiguration in kubeproxy.config.k8s.io/v1alpha1.
+  const { settings, warnings } = config(`mode: iptables
+iptables:
+  masqueradeBit: 15
+  masqueradeAll: true
+  localhostNodePorts: false
+  syncPeriod: 41s
+  minSyncPeriod: 3s
+conntrack:
+  maxPerCore: 1000
+  min: 2000
+  tcpEstablishedTimeout: 2h
+  tcpCloseWaitTimeout: 30m
+  tcpBeLiberal: true
+  udpTimeout: 7s
+  udpStreamTimeout: 8s
+`)
+  expect(settings).toEqual({
+    ...{ mode: 'iptables', masqueradeBit: 15, masqueradeAll: true, localhostNodePorts: false },
+    ...{ syncPeriodMs: 41_000, minSyncPeriodMs: 3000, conntrackMaxPerCore: 1000, conntrackMin: 2000 },
+    ...{ conntrackTcpEstablishedTimeoutMs: 7_200_000, conntrackTcpCloseWaitTimeoutMs: 1_800_000 },
+    ...{ conntrackTcpBeLiberal: true, conntrackUdpTimeoutMs: 7000, conntrackUdpStreamTimeoutMs: 8000 },
+  })
+  expect(warnings).toEqual([])
+})
+
 describe('the section of the mode', () => {
   const sections =
     'nftables: { masqueradeAll: false, syncPeriod: 0s }\niptables: { masqueradeAll: true, syncPeriod: 10s }\n'

@@ -7,6 +7,8 @@ const sectionsByMode: { readonly [mode: string]: readonly string[] } = {
   nftables: ['nftables'],
   iptables: ['iptables'],
   ipvs: ['ipvs', 'iptables'],
+  // kube-proxy had this mode until 1.25, and read its periods there.
+  userspace: ['iptables'],
 }
 
 const candidatesFor = (paths: readonly string[], mode: string): string[] =>

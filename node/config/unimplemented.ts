@@ -25,7 +25,7 @@ export const unimplementedFields: { readonly [path: string]: string } = {
   'winkernel.rootHnsEndpointName': 'only the kernelspace mode uses it',
   'winkernel.forwardHealthCheckVip': 'only the kernelspace mode uses it',
   configSyncPeriod: 'kpng watches, and lists again only when it must',
-  portRange: 'it was for the userspace mode, which kube-proxy has dropped',
-  udpIdleTimeout: 'it was for the userspace mode, which kube-proxy has dropped',
+  portRange: 'give --port-range to to-userspacelin',
+  udpIdleTimeout: 'give --udp-idle-timeout to to-userspacelin',
   windowsRunAsService: 'register the service with the system instead',
 }

@@ -75,8 +75,13 @@ test.each([
 })
 
 test('route_localnet', () => {
-  expect(routeLocalnet({ sysctls: { 'net.ipv4.conf.all.route_localnet': '0' } })).toEqual([])
-  expect(routeLocalnet({ sysctls: { 'net.ipv4.conf.all.route_localnet': '1' } })).toMatchObject([{ level: 'note' }])
+  const off = { 'net.ipv4.conf.all.route_localnet': '0' }
+  const on = { 'net.ipv4.conf.all.route_localnet': '1' }
+  const kubeProxy = [{ program: 'iptables-nft', saved: '*nat\n:KUBE-SERVICES - [0:0]\nCOMMIT\n' }]
+  const kpng = [{ program: 'iptables-nft', saved: '*nat\n:KPNG-OWNER-kpng - [0:0]\n:KUBE-SERVICES - [0:0]\nCOMMIT\n' }]
+  expect(routeLocalnet({ sysctls: off, iptables: kubeProxy })).toEqual([])
+  expect(routeLocalnet({ sysctls: on, iptables: kubeProxy })).toMatchObject([{ level: 'note' }])
+  expect(routeLocalnet({ sysctls: on, iptables: kpng })).toEqual([])
 })
 
 test.each([

@@ -1,3 +1,4 @@
+import { kpngOwnerChain } from '../kube-proxy-leftovers/names.js'
 import { type Check, check, counted, examplesOf, type Finding } from './finding.js'
 import type { NodeFacts, TrafficFacts } from './node-facts.js'
 
@@ -101,13 +102,15 @@ export function bridgedTraffic({ sysctls, bridges }: Pick<NodeFacts, 'sysctls' |
   ]
 }
 
-export function routeLocalnet({ sysctls }: Pick<NodeFacts, 'sysctls'>): Finding[] {
-  if (sysctls['net.ipv4.conf.all.route_localnet'] !== '1') return []
+export function routeLocalnet({ sysctls, iptables }: Pick<NodeFacts, 'sysctls' | 'iptables'>): Finding[] {
+  // kpng's own iptables backend sets it too, with the firewall rules that it needs.
+  const isOurs = iptables.some(({ saved }) => saved.includes(`:${kpngOwnerChain} `))
+  if (isOurs || sysctls['net.ipv4.conf.all.route_localnet'] !== '1') return []
   return [
     {
       level: 'note',
       what: 'net.ipv4.conf.all.route_localnet is 1.',
-      why: "kube-proxy's iptables mode sets it for node ports on 127.0.0.1. Without its firewall rules, neighbours can reach programs that listen on 127.0.0.1 only (CVE-2020-8558). kpng does not need it.",
+      why: "kube-proxy's iptables mode sets it for node ports on 127.0.0.1. Without its firewall rules, neighbours can reach programs that listen on 127.0.0.1 only (CVE-2020-8558). kpng needs it in iptables mode only.",
       todo: 'Switch it off once kube-proxy is gone, unless another program needs it.',
       command: 'sysctl -w net.ipv4.conf.all.route_localnet=0',
     },
@@ -161,7 +164,7 @@ export const kernelChecks: readonly Check<NodeFacts>[] = [
   forwardingCheck,
   reversePathCheck,
   check('bridged traffic', ['sysctls', 'bridges'], bridgedTraffic),
-  check('route_localnet', ['sysctls'], routeLocalnet),
+  check('route_localnet', ['sysctls', 'iptables'], routeLocalnet),
   conntrackCheck,
   check('open files', ['openFiles'], openFilesLimit),
 ]

@@ -1,4 +1,5 @@
 import { hostPort, parseIp } from '@kpng/api'
+import { kpngOwnerChain } from '../kube-proxy-leftovers/names.js'
 import { type KubeProxyRules, keyOf, type Rule } from './rules.js'
 
 /** A line of `iptables-save`: the words after the chain's name. */
@@ -13,7 +14,7 @@ export type NoRules = 'none' | 'ipvs' | 'kpng'
 
 /** Whose rules these are. kpng's iptables backend uses the same names, and marks them as its own. */
 export function ownerOf(saved: string): 'kube-proxy' | NoRules {
-  if (/^:KPNG-OWNER-/m.test(saved)) return 'kpng'
+  if (saved.includes(`:${kpngOwnerChain} `)) return 'kpng'
   if (!/^:KUBE-SERVICES /m.test(saved)) return 'none'
   return /^-A KUBE-SERVICES .*--match-set KUBE-/m.test(saved) ? 'ipvs' : 'kube-proxy'
 }

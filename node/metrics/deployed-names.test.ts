@@ -26,7 +26,13 @@ const ofProxies = (['nftables', 'iptables'] as const).map((mode) => {
     readings,
   })
   countObservations(
-    { connections: async () => [], traffic: new Map(), failures: () => new Map(), listener: {} },
+    {
+      connections: async () => [],
+      packets: async () => ({ invalidDropped: 0, localhostNodePortsAccepted: 0 }),
+      traffic: new Map(),
+      failures: () => new Map(),
+      listener: {},
+    },
     metrics,
   )
   apiClientMetrics(metrics.registry)

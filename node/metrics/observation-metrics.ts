@@ -1,4 +1,4 @@
-import type { Observations, ServicePortConnections, ServicePortTraffic } from '@kpng/client'
+import type { Observations, PacketCounts, ServicePortConnections, ServicePortTraffic } from '@kpng/client'
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { ProxyMetrics } from './proxy-metrics.js'
 import { readGauge } from './read-at-scrape.js'
@@ -7,13 +7,14 @@ const labelNames = ['namespace', 'service', 'port'] as const
 
 /** Counts what a backend reports, and shows what it counts. */
 export function countObservations(observations: Observations, metrics: ProxyMetrics): void {
-  const { connections, traffic, failures } = observations
+  const { connections, packets, traffic, failures } = observations
   observations.listener = {
     ...observations.listener,
     staleFlows: (family, durationMs, deleted) => metrics.recordConntrack(family, durationMs, deleted),
     cleanupFailed: (families) => metrics.recordCleanupFailure(families),
   }
   if (connections) registerConnections(metrics.registry, connections)
+  if (packets) registerPackets(metrics.registry, packets)
   if (traffic) registerTraffic(metrics.registry, traffic)
   if (failures) {
     const help = 'Addresses of services that could not be opened; the log says which, and why'
@@ -34,6 +35,29 @@ function registerConnections(registry: Registry, read: () => Promise<readonly Se
       for (const { connections, ...labels } of all) this.inc(labels, connections)
     },
   })
+}
+
+/** As kube-proxy's iptables mode has them. */
+function registerPackets(registry: Registry, read: () => Promise<PacketCounts>): void {
+  const define = (name: string, help: string, count: (counts: PacketCounts) => number) =>
+    new Counter({
+      ...{ name: `kubeproxy_iptables_${name}_packets_total`, help, registers: [registry] },
+      async collect() {
+        const counts = await read()
+        this.reset()
+        this.inc(count(counts))
+      },
+    })
+  define(
+    'ct_state_invalid_dropped',
+    'packets dropped by iptables to work around conntrack problems',
+    ({ invalidDropped }) => invalidDropped,
+  )
+  define(
+    'localhost_nodeports_accepted',
+    'Number of packets accepted on nodeports of loopback interface',
+    ({ localhostNodePortsAccepted }) => localhostNodePortsAccepted,
+  )
 }
 
 type Sample = readonly [count: number, extra?: { readonly [label: string]: string }]

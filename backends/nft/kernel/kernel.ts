@@ -1,4 +1,4 @@
-import type { SyncStep } from '@kpng/client'
+import { asStep, type SyncStep } from '@kpng/client'
 import { type Libc, loadLibc } from '@kpng/linux'
 import {
   type ChainPath,
@@ -123,9 +123,10 @@ export class Kernel {
     // An empty transaction is not sent to the kernel.
     if (operations === 0) return
     const newChains = [...chainsNeeded(transaction.add)].filter((path) => !this.#chains.has(path))
-    await asStep(steps, 'transaction', { 'kpng.operations': operations, 'kpng.writer': 'netlink' }, () =>
-      this.#drift.during(this.#ownWork(operations), () => this.#writer.commit(transaction, newChains)),
-    )
+    const attributes = { 'kpng.operations': operations, 'kpng.writer': 'netlink' }
+    const commit = () =>
+      this.#drift.during(this.#ownWork(operations), () => this.#writer.commit(transaction, newChains))
+    await (steps ? asStep(steps, 'transaction', attributes, commit) : commit())
     for (const path of newChains) this.#chains.add(path)
   }
 
@@ -170,26 +171,5 @@ export class Kernel {
     this.#drift.close()
     this.#writer.close()
     this.#sideWriter.close()
-  }
-}
-
-/** The attributes of a step. More may be added until the step ends. */
-export type StepAttributes = Record<string, string | number | boolean>
-
-const unixMs = (): number => performance.timeOrigin + performance.now()
-
-/** Runs a part of a sync. If the sync is traced, the part is recorded as a step, even if it fails. */
-export async function asStep<Result>(
-  steps: SyncStep[] | undefined,
-  name: string,
-  attributes: StepAttributes,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  if (!steps) return await work()
-  const startedAtMs = unixMs()
-  try {
-    return await work()
-  } finally {
-    steps.push({ name, startedAtMs, endedAtMs: unixMs(), attributes })
   }
 }
