@@ -1,5 +1,6 @@
 export { type Capability, hasCapability, rightsAdvice } from './capabilities.js'
 export { deleteFlows, type Flow, type FlowProtocol, type FlowSelection, listFlows } from './conntrack.js'
+export { DummyInterface, removeDummyInterface } from './dummy-interface.js'
 export { type InterfaceAddress, interfaceAddresses, isLinkLocal, reachableAddresses } from './interfaces.js'
 export { type Libc, loadLibc } from './libc.js'
 export { lockName, type NameLock } from './name-lock.js'
@@ -19,6 +20,7 @@ export {
   NLM_F_DUMP,
 } from './netlink/constants.js'
 export { dump } from './netlink/dump.js'
+export { GenericNetlink, type GenericRequest, type Refusal } from './netlink/generic.js'
 export {
   type Acknowledgement,
   type Attribute,

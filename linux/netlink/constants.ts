@@ -47,7 +47,7 @@ export const NFPROTO_IPV4 = 2
 export const NFPROTO_IPV6 = 10
 
 /** Error numbers by name. They are not the same on all architectures. */
-export const { EPERM, ENOENT, EINTR, EAGAIN, EINVAL, EOPNOTSUPP, ENOBUFS, EPROTONOSUPPORT } = constants.errno
+export const { EPERM, EEXIST, ENOENT, EINTR, EAGAIN, EINVAL, EOPNOTSUPP, ENOBUFS, EPROTONOSUPPORT } = constants.errno
 
 /** The name of an error number. */
 export const errnoText = (errno: number): string =>

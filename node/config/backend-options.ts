@@ -3,7 +3,11 @@ import type { DetectLocal } from '@kpng/dataplane'
 import type { Settings } from './settings.js'
 
 /** The modes of kube-proxy that have a backend here, and its name. */
-export const backendsByMode: { readonly [mode: string]: string } = { nftables: 'nft', iptables: 'iptables' }
+export const backendsByMode: { readonly [mode: string]: string } = {
+  nftables: 'nft',
+  iptables: 'iptables',
+  ipvs: 'ipvs',
+}
 
 /** The backend for a mode as kube-proxy names it. No mode is the platform's default. */
 export function backendOfMode(mode: string, backends: { readonly [mode: string]: string } = backendsByMode): string {
@@ -26,7 +30,7 @@ export function checkMode(mode: string, own: KernelMode): void {
   )
 }
 
-export type KernelMode = 'nftables' | 'iptables'
+export type KernelMode = 'nftables' | 'iptables' | 'ipvs'
 
 /** What the settings say to a backend in the kernel. */
 export interface KernelBackendOptions {
@@ -47,9 +51,9 @@ export function kernelBackendOptions(settings: Settings, mode: KernelMode = 'nft
   const { nodePortAddresses, masqueradeAll, masqueradeBit, conntrackTcpBeLiberal, detectLocalMode, clusterCidrs } =
     settings
   const warnings: string[] = []
-  if (nodePortAddresses.includes('localhost') && (mode === 'nftables' || !settings.localhostNodePorts)) {
+  if (nodePortAddresses.includes('localhost') && (mode !== 'iptables' || !settings.localhostNodePorts)) {
     const why =
-      mode === 'nftables' ? 'nftables does not serve node ports on loopback addresses' : 'localhostNodePorts is off'
+      mode === 'iptables' ? 'localhostNodePorts is off' : `${mode} does not serve node ports on loopback addresses`
     warnings.push(`nodePortAddresses has "localhost", but ${why}.`)
   }
   if (detectLocalMode === 'ClusterCIDR' && clusterCidrs.length === 0) {

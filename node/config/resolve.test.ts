@@ -96,10 +96,11 @@ describe('modes', () => {
     for (const mode of ['', 'iptables']) expect(() => checkMode(mode, 'iptables')).not.toThrow()
     expect(() => checkMode('iptables', 'nftables')).toThrow(/mode is "iptables".*to-iptables/)
     expect(() => checkMode('nftables', 'iptables')).toThrow(/mode is "nftables".*to-nft/)
-    expect(() => checkMode('ipvs', 'iptables')).toThrow(/no backend for/)
+    expect(() => checkMode('ipvs', 'iptables')).toThrow(/mode is "ipvs".*to-ipvs/)
+    expect(() => checkMode('kernelspace', 'ipvs')).toThrow(/no backend for/)
   })
 
-  test.each(['ipvs', 'kernelspace', 'userspace'])('%s is an error that names those that are there', (mode) => {
+  test.each(['kernelspace', 'userspace'])('%s is an error that names those that are there', (mode) => {
     expect(() => backendOfMode(mode)).toThrow(
       expect.objectContaining({
         code: 'unsupported',

@@ -1,0 +1,313 @@
+import { type Cidr, CidrSet, type Family, KpngError, type Log } from '@kpng/api'
+import type { SyncStep } from '@kpng/client'
+import { endpointKey } from '@kpng/dataplane'
+import { DummyInterface, errnoText } from '@kpng/linux'
+import {
+  type FailedOperation,
+  Ipvs,
+  type KernelDestination,
+  type KernelServer,
+  type Operation,
+} from './ipvs-netlink.js'
+import { markPrefix, type Names } from './names.js'
+import { applyRules, type ReadTable, readTable } from './nft.js'
+import { type KnownServer, knownAfter, operationsFor } from './operations.js'
+import { Retirement } from './retirement.js'
+import { changeText, type Place, tableText } from './rules.js'
+import type { IpvsState, Update } from './state.js'
+import { type ServerAddress, serverKey, type VirtualServer } from './virtual-servers.js'
+
+export interface KernelOptions {
+  readonly names: Names
+  readonly excludeCidrs: readonly Cidr[]
+  readonly masqueradeBit: number
+  readonly drainLimitMs: number
+  readonly drainCheckIntervalMs: number
+  readonly log: Log
+}
+
+/** A mark that `Marks` never gives: bit 14 is set. */
+const probeMark = markPrefix | 0x4000
+
+/** What kpng has in the kernel: virtual servers, tables of rules, an interface. One call at a time; others wait. */
+export class Kernel {
+  readonly #options: KernelOptions
+  readonly #ipvs: Ipvs
+  readonly #interface: DummyInterface
+  readonly #retirement: Retirement
+  readonly #excluded: CidrSet
+  readonly #known = new Map<string, KnownServer>()
+  /** The rules as nft lists them, by family, right after they were written. */
+  readonly #rules = new Map<Family, string>()
+  #turn: Promise<unknown> = Promise.resolve()
+
+  private constructor(options: KernelOptions, ipvs: Ipvs, held: DummyInterface) {
+    const { drainLimitMs, drainCheckIntervalMs, log } = options
+    this.#options = options
+    this.#ipvs = ipvs
+    this.#interface = held
+    this.#excluded = new CidrSet(options.excludeCidrs)
+    this.#retirement = new Retirement({
+      ...{ limitMs: drainLimitMs, intervalMs: drainCheckIntervalMs, log, keyOf: endpointKey },
+      destinationsOf: (key) => this.#inTurn(() => this.#destinationsOf(key)),
+      remove: (retired) => this.#inTurn(() => this.#removeRetired(retired)),
+    })
+  }
+
+  static async open(options: KernelOptions): Promise<Kernel> {
+    const ipvs = await Ipvs.open()
+    try {
+      return new Kernel(options, ipvs, await DummyInterface.open(options.names.interfaceName))
+    } catch (error) {
+      ipvs.close()
+      throw error
+    }
+  }
+
+  get ipvs(): Ipvs {
+    return this.#ipvs
+  }
+
+  /** Why the kernel cannot use a scheduler in a family; 0 if it can. Loads its module, if that is allowed. */
+  probe(scheduler: string, family: Family): Promise<number> {
+    const where: ServerAddress = { family, protocol: 'tcp', address: '', port: 0, mark: probeMark }
+    const none = { destinations: new Map(), draining: new Set<string>() }
+    const server = { ...where, ...none, key: serverKey(where), scheduler, persistenceSeconds: 0 }
+    return this.#inTurn(async () => {
+      await this.#ipvs.change([{ do: 'deleteService', server }])
+      const [failed] = await this.#ipvs.change([{ do: 'newService', server }])
+      if (!failed) await this.#ipvs.change([{ do: 'deleteService', server }])
+      return failed?.errno ?? 0
+    })
+  }
+
+  /** Makes everything as it should be, whatever is there. What was there and is right stays, with its connections. */
+  replace(state: IpvsState, places: readonly Place[], steps?: SyncStep[]): Promise<void> {
+    return this.#inTurn(async () => {
+      const there = new Map((await this.#ipvs.servers()).map((server) => [server.key, server]))
+      const recorded = await this.#recordedKeys(places)
+      await this.#interface.ensure()
+      const held = await this.#interface.addresses()
+      const before = new Set(this.#known.keys())
+      this.#known.clear()
+      for (const key of state.servers.keys()) {
+        const server = there.get(key)
+        if (server) this.#known.set(key, await this.#readKnown(server))
+      }
+      await this.#write([...state.servers.values()], steps)
+      await this.#replaceTables(state, places, steps)
+      const wanted = new Set(state.addresses)
+      const extra = [...held].filter((address) => !wanted.has(address) && !this.#excluded.has(address))
+      await this.#interface.change(
+        [...wanted].filter((address) => !held.has(address)),
+        extra,
+      )
+      const isOurs = ({ key, address }: KernelServer) => recorded.has(key) || before.has(key) || held.has(address)
+      const stale = [...there.values()].filter(
+        (server) =>
+          !state.servers.has(server.key) && isOurs(server) && !(server.address && this.#excluded.has(server.address)),
+      )
+      await this.#delete(stale)
+    })
+  }
+
+  /** Writes what changed. */
+  apply({ servers, elements, addresses }: Update, served: readonly Family[], steps?: SyncStep[]): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#write(
+        servers.flatMap(({ after }) => after ?? []),
+        steps,
+      )
+      const { tableName } = this.#options.names
+      const text = served
+        .map((family) => changeText(family, tableName, elements[family].add, elements[family].remove))
+        .join('')
+      if (text !== '') await asStep(steps, 'nft', { 'kpng.bytes': text.length }, () => applyRules(text))
+      await this.#interface.change(addresses.add, addresses.remove)
+      const gone = servers.flatMap(({ key, after }) => (after ? [] : (this.#known.get(key)?.server ?? [])))
+      await this.#delete(gone)
+    })
+  }
+
+  /** What somebody else changed, as a sentence; undefined if nothing. */
+  async driftOf(state: IpvsState, places: readonly Place[]): Promise<string | undefined> {
+    const { names } = this.#options
+    const there = new Map((await this.#inTurn(() => this.#ipvs.servers())).map((server) => [server.key, server]))
+    for (const [key, known] of this.#known) {
+      const server = there.get(key)
+      if (!server) return `the virtual server ${key} is gone`
+      if (server.scheduler !== known.scheduler || server.persistenceSeconds !== known.persistenceSeconds)
+        return `the virtual server ${key} has other settings`
+      const isSame = async () => sameWeights(known, await this.#ipvs.destinations(known.server))
+      if (!(await this.#inTurn(isSame))) return `the virtual server ${key} has other destinations`
+    }
+    const held = await this.#inTurn(() => this.#interface.addresses())
+    const missing = [...state.addresses].find((address) => !held.has(address))
+    if (missing !== undefined) return `the interface ${names.interfaceName} no longer has the address ${missing}`
+    for (const { family } of places) {
+      const reason = tableDrift(await readTable(family, names.tableName), this.#rules.get(family), state, family)
+      if (reason !== undefined) return `${reason} in the table ${names.tableName} (${family})`
+    }
+    return undefined
+  }
+
+  /** Reads back. */
+  async server(key: string): Promise<{ server: KernelServer; destinations: readonly KernelDestination[] } | undefined> {
+    return this.#inTurn(async () => {
+      const server = (await this.#ipvs.servers()).find((each) => each.key === key)
+      return server && { server, destinations: await this.#ipvs.destinations(server) }
+    })
+  }
+
+  /** Everything stays in the kernel. */
+  async close(): Promise<void> {
+    await this.#retirement.close()
+    await this.#turn.catch(() => {})
+    this.#interface.close()
+    this.#ipvs.close()
+  }
+
+  /** How many destinations wait for the end of their connections. */
+  get retiring(): number {
+    return this.#retirement.size
+  }
+
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(work)
+    this.#turn = result.catch(() => {})
+    return result
+  }
+
+  async #write(servers: readonly VirtualServer[], steps: SyncStep[] | undefined): Promise<void> {
+    const operations: Operation[] = []
+    for (const wanted of servers) {
+      const known = this.#known.get(wanted.key)
+      const planned = operationsFor(wanted, known)
+      for (const operation of planned.operations) operations.push(operation)
+      for (const key of wanted.destinations.keys()) this.#retirement.forget(wanted.key, key)
+      for (const key of planned.retired) this.#retirement.add(wanted.key, key)
+      this.#known.set(wanted.key, knownAfter(wanted, known, planned.retired))
+    }
+    if (operations.length === 0) return
+    const failed = await asStep(steps, 'ipvs', { 'kpng.operations': operations.length }, () =>
+      this.#ipvs.change(operations),
+    )
+    if (failed.length > 0) throw operationsFailed(failed)
+  }
+
+  async #delete(servers: readonly ServerAddress[]): Promise<void> {
+    await this.#ipvs.change(servers.map((server) => ({ do: 'deleteService', server })))
+    for (const server of servers) {
+      this.#known.delete(serverKey(server))
+      this.#retirement.forget(serverKey(server))
+    }
+  }
+
+  async #replaceTables(state: IpvsState, places: readonly Place[], steps: SyncStep[] | undefined): Promise<void> {
+    const { names, masqueradeBit } = this.#options
+    const settings = { tableName: names.tableName, masqueradeBit }
+    const text = places.map((place) => tableText(place, state.elements(place.family), settings)).join('')
+    await asStep(steps, 'nft', { 'kpng.bytes': text.length }, () => applyRules(text))
+    for (const { family } of places) {
+      this.#rules.set(family, (await readTable(family, names.tableName))?.rules ?? '')
+    }
+  }
+
+  /** What the tables of an earlier run say about its virtual servers. */
+  async #recordedKeys(places: readonly Place[]): Promise<Set<string>> {
+    const keys = new Set<string>()
+    for (const { family } of places) {
+      const table = await readTable(family, this.#options.names.tableName)
+      for (const key of recordedKeys(table, family)) keys.add(key)
+    }
+    return keys
+  }
+
+  async #readKnown(server: KernelServer): Promise<KnownServer> {
+    const { scheduler, persistenceSeconds } = server
+    const there = await this.#ipvs.destinations(server)
+    const destinations = new Map(there.map(({ ip, port, weight }) => [endpointKey({ ip, port }), { ip, port, weight }]))
+    return { server, scheduler, persistenceSeconds, destinations }
+  }
+
+  async #destinationsOf(key: string): Promise<readonly KernelDestination[] | undefined> {
+    const known = this.#known.get(key)
+    return known && (await this.#ipvs.destinations(known.server))
+  }
+
+  async #removeRetired(retired: readonly { serverKey: string; key: string }[]): Promise<void> {
+    const operations: Operation[] = []
+    for (const { serverKey: server, key } of retired) {
+      const known = this.#known.get(server)
+      const destination = known?.destinations.get(key)
+      this.#retirement.forget(server, key)
+      // It may serve again since it was looked at.
+      if (!known || destination?.weight !== 0) continue
+      known.destinations.delete(key)
+      operations.push({ do: 'deleteDest', server: known.server, destination })
+    }
+    await this.#ipvs.change(operations)
+  }
+}
+
+/** The virtual servers that a table was written for. */
+export function* recordedKeys(table: ReadTable | undefined, family: Family): Iterable<string> {
+  for (const key of table?.sets.get('servers')?.keys() ?? []) {
+    const [address = '', protocol = '', port = ''] = key.split(' . ')
+    yield serverKey({ family, address, protocol: protocol as ServerAddress['protocol'], port: Number(port), mark: 0 })
+  }
+  for (const prefix of ['', 'whole-'])
+    for (const name of ['marks-inside', 'marks-outside'])
+      for (const mark of table?.sets.get(`${prefix}${name}`)?.values() ?? []) yield `${family} mark ${mark}`
+}
+
+/** What differs in a table, as a part of a sentence. */
+export function tableDrift(
+  table: ReadTable | undefined,
+  rules: string | undefined,
+  state: IpvsState,
+  family: Family,
+): string | undefined {
+  if (!table || table.sets.size === 0) return 'everything is gone'
+  if (table.rules !== rules) return 'there are other rules'
+  const counts = new Map<string, number>()
+  for (const { set, key } of state.elements(family)) {
+    counts.set(set, (counts.get(set) ?? 0) + 1)
+    // nft may print ranges in another way.
+    if (!set.endsWith('allowed') && !table.sets.get(set)?.has(key)) return `the set ${set} lacks ${key}`
+  }
+  for (const [set, elements] of table.sets) {
+    if (elements.size !== (counts.get(set) ?? 0)) return `the set ${set} has other elements`
+  }
+  return undefined
+}
+
+const sameWeights = ({ destinations }: KnownServer, there: readonly KernelDestination[]): boolean =>
+  there.length === destinations.size &&
+  there.every((destination) => destinations.get(endpointKey(destination))?.weight === destination.weight)
+
+function operationsFailed(failed: readonly FailedOperation[]): KpngError {
+  const [first] = failed as [FailedOperation]
+  const { operation, errno } = first
+  const what =
+    'destination' in operation ? `${operation.do} ${endpointKey(operation.destination)} of ` : `${operation.do} `
+  const more = failed.length > 1 ? ` and ${failed.length - 1} more` : ''
+  return new KpngError(
+    'refused',
+    `The kernel refused a change of IPVS: ${what}${serverKey(operation.server)}: ${errnoText(errno)}${more}. kpng reads IPVS again and repeats the change.`,
+  )
+}
+
+async function asStep<T>(
+  steps: SyncStep[] | undefined,
+  name: string,
+  attributes: SyncStep['attributes'],
+  run: () => Promise<T>,
+): Promise<T> {
+  const startedAtMs = Date.now()
+  try {
+    return await run()
+  } finally {
+    steps?.push({ name, startedAtMs, endedAtMs: Date.now(), attributes })
+  }
+}
