@@ -9,8 +9,8 @@ import {
   type KernelServer,
   type Operation,
 } from './ipvs-netlink.js'
-import { markPrefix, type Names } from './names.js'
-import { applyRules, type ReadTable, readTable } from './nft.js'
+import { isOwnTable, markPrefix, type Names } from './names.js'
+import { applyRules, type ReadTable, readTable, tableNames } from './nft.js'
 import { type KnownServer, knownAfter, operationsFor } from './operations.js'
 import { Retirement } from './retirement.js'
 import { changeText, type Place, tableText } from './rules.js'
@@ -85,7 +85,8 @@ export class Kernel {
   replace(state: IpvsState, places: readonly Place[], steps?: SyncStep[]): Promise<void> {
     return this.#inTurn(async () => {
       const there = new Map((await this.#ipvs.servers()).map((server) => [server.key, server]))
-      const recorded = await this.#recordedKeys(places)
+      // What the tables of an earlier run say about its virtual servers.
+      const recorded = await keysInTables((name) => name === this.#options.names.tableName)
       await this.#interface.ensure()
       const held = await this.#interface.addresses()
       const before = new Set(this.#known.keys())
@@ -179,6 +180,24 @@ export class Kernel {
   }
 
   async #write(servers: readonly VirtualServer[], steps: SyncStep[] | undefined): Promise<void> {
+    const refused = await this.#writeOnce(servers, steps)
+    if (refused.length === 0) return
+    // Another kpng, or somebody else, has changed these virtual servers meanwhile: they are not what we took them for.
+    const keys = new Set(refused.map(({ operation }) => serverKey(operation.server)))
+    const there = new Map((await this.#ipvs.servers()).map((server) => [server.key, server]))
+    for (const key of keys) {
+      const server = there.get(key)
+      if (server) this.#known.set(key, await this.#readKnown(server))
+      else this.#known.delete(key)
+    }
+    const again = await this.#writeOnce(
+      servers.filter(({ key }) => keys.has(key)),
+      steps,
+    )
+    if (again.length > 0) throw operationsFailed(again)
+  }
+
+  async #writeOnce(servers: readonly VirtualServer[], steps: SyncStep[] | undefined): Promise<FailedOperation[]> {
     const operations: Operation[] = []
     for (const wanted of servers) {
       const known = this.#known.get(wanted.key)
@@ -188,15 +207,17 @@ export class Kernel {
       for (const key of planned.retired) this.#retirement.add(wanted.key, key)
       this.#known.set(wanted.key, knownAfter(wanted, known, planned.retired))
     }
-    if (operations.length === 0) return
-    const failed = await asStep(steps, 'ipvs', { 'kpng.operations': operations.length }, () =>
-      this.#ipvs.change(operations),
-    )
-    if (failed.length > 0) throw operationsFailed(failed)
+    if (operations.length === 0) return []
+    const attributes = { 'kpng.operations': operations.length }
+    return await asStep(steps, 'ipvs', attributes, () => this.#ipvs.change(operations))
   }
 
+  /** Deletes virtual servers, unless another kpng of this node has taken them over: a Service may change hands. */
   async #delete(servers: readonly ServerAddress[]): Promise<void> {
-    await this.#ipvs.change(servers.map((server) => ({ do: 'deleteService', server })))
+    if (servers.length === 0) return
+    const others = await keysInTables((name) => isOwnTable(name) && name !== this.#options.names.tableName)
+    const own = servers.filter((server) => !others.has(serverKey(server)))
+    await this.#ipvs.change(own.map((server) => ({ do: 'deleteService', server })))
     for (const server of servers) {
       this.#known.delete(serverKey(server))
       this.#retirement.forget(serverKey(server))
@@ -211,16 +232,6 @@ export class Kernel {
     for (const { family } of places) {
       this.#rules.set(family, (await readTable(family, names.tableName))?.rules ?? '')
     }
-  }
-
-  /** What the tables of an earlier run say about its virtual servers. */
-  async #recordedKeys(places: readonly Place[]): Promise<Set<string>> {
-    const keys = new Set<string>()
-    for (const { family } of places) {
-      const table = await readTable(family, this.#options.names.tableName)
-      for (const key of recordedKeys(table, family)) keys.add(key)
-    }
-    return keys
   }
 
   async #readKnown(server: KernelServer): Promise<KnownServer> {
@@ -248,6 +259,16 @@ export class Kernel {
     }
     await this.#ipvs.change(operations)
   }
+}
+
+/** The virtual servers of the tables with some names. */
+export async function keysInTables(isWanted: (name: string) => boolean): Promise<Set<string>> {
+  const keys = new Set<string>()
+  for (const { family, name } of await tableNames()) {
+    if (!isWanted(name)) continue
+    for (const key of recordedKeys(await readTable(family, name), family)) keys.add(key)
+  }
+  return keys
 }
 
 /** The virtual servers that a table was written for. */

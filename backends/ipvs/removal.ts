@@ -1,9 +1,9 @@
 import { type Cidr, CidrSet, type Log } from '@kpng/api'
 import { removeDummyInterface } from '@kpng/linux'
 import { Ipvs } from './ipvs-netlink.js'
-import { recordedKeys } from './kernel.js'
+import { keysInTables } from './kernel.js'
 import { isOwnTable, mainName, type Names, namesOf, tableFamily } from './names.js'
-import { applyRules, readTable, tableNames } from './nft.js'
+import { applyRules, tableNames } from './nft.js'
 
 export interface RemovalOptions {
   /** Whose; undefined: of every kpng. */
@@ -20,10 +20,7 @@ export async function removeAll({ only, excludeCidrs, log }: RemovalOptions): Pr
   const tables = (await tableNames()).filter(({ name }) => (only ? name === only.tableName : isOwnTable(name)))
   if (tables.length === 0) return
   const names = new Set(tables.map(({ name }) => name))
-  const keys = new Set<string>()
-  for (const { family, name } of tables) {
-    for (const key of recordedKeys(await readTable(family, name), family)) keys.add(key)
-  }
+  const keys = await keysInTables((name) => names.has(name))
   await removeServers(keys, new CidrSet(excludeCidrs), log)
   for (const name of names) {
     const interfaceName = interfaceOf(name, only)

@@ -31,7 +31,7 @@ export interface TrafficResult {
  */
 export async function checkTraffic(program: string, connections: number): Promise<TrafficResult> {
   const lab = await Lab.build()
-  const proxy = new Proxy(lab, program)
+  const proxy = new ProxyProcess(lab, program)
   try {
     await proxy.start()
     const flows = await checkFlows(lab)
@@ -43,7 +43,7 @@ export async function checkTraffic(program: string, connections: number): Promis
   }
 }
 
-class Proxy {
+class ProxyProcess {
   readonly #lab: Lab
   readonly #program: string
   #child: ChildProcess | undefined
@@ -110,7 +110,7 @@ const flowsAtOnce = 8
 
 async function checkRestarts(
   lab: Lab,
-  proxy: Proxy,
+  proxy: ProxyProcess,
   connections: number,
 ): Promise<Pick<TrafficResult, 'failed' | 'restarts'>> {
   const failed: string[] = []
