@@ -47,7 +47,7 @@ const nodePortKeywords = ['primary', 'localhost', 'all'] as const
 
 /** Every setting, once: defaults, file, flags, /configz and /flagz all use this table. */
 export const settingsTable = {
-  mode: setting('mode', 'proxy-mode', 'which data plane: nftables or iptables', text, ''),
+  mode: setting('mode', 'proxy-mode', 'which data plane: nftables, iptables or ipvs', text, ''),
   hostnameOverride: setting(
     'hostnameOverride',
     'hostname-override',
