@@ -36,10 +36,10 @@ import {
 import { DriftWatch } from './drift-watch.js'
 import { heldIn } from './held.js'
 import { Kernel } from './kernel.js'
-import { readTable } from './nft.js'
+import { checkRules, readTable } from './nft.js'
 import { type IpvsOptions, type Settings, type SysctlChanges, settingsOf } from './options.js'
 import { removeAll } from './removal.js'
-import { type Place, placeOf } from './rules.js'
+import { type Place, placeOf, tableText } from './rules.js'
 import { Schedulers } from './schedulers.js'
 import { addressesByFamily, IpvsState, type StateInput } from './state.js'
 import { neededSysctls } from './sysctls.js'
@@ -89,7 +89,7 @@ class IpvsBackend implements FrontendBackend {
   }
 
   async setup(runner: Runner): Promise<void> {
-    const { names, name, log, scheduler, timeouts } = this.#settings
+    const { names, name, log, scheduler, timeouts, masqueradeBit } = this.#settings
     if (process.platform !== 'linux') {
       throw new KpngError(
         'unsupported',
@@ -103,6 +103,10 @@ class IpvsBackend implements FrontendBackend {
     const kernel = await Kernel.open(this.#settings)
     try {
       const served = await this.#usableFamilies(kernel)
+      const nowhere = served.map((family) => placeOf(family, this.frontends.node, this.#settings.dataplane.detectLocal))
+      await checkRules(
+        nowhere.map((place) => tableText(place, [], { tableName: 'kpng-check', masqueradeBit })).join(''),
+      )
       const schedulers = new Schedulers(scheduler, (wanted) => kernel.probe(wanted, 'IPv4'), log)
       await this.#setSysctls()
       if (timeouts.tcp + timeouts.tcpFin + timeouts.udp > 0) await kernel.ipvs.setTimeouts(timeouts)

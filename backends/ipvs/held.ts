@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { ipOfBytes, parseIp } from '@kpng/api'
 import type { FrontendAddress, HeldFrontend } from '@kpng/client'
 import { endpointKey } from '@kpng/dataplane'
-import type { KernelDestination, KernelServer } from './ipvs-netlink.js'
+import type { KernelDestination, KernelServer } from './ipvs-messages.js'
 import type { ReadTable } from './nft.js'
 import { serverKey } from './virtual-servers.js'
 

@@ -1,20 +1,17 @@
+import { setImmediate } from 'node:timers/promises'
 import { type Cidr, CidrSet, type Family, KpngError, type Log } from '@kpng/api'
 import type { SyncStep } from '@kpng/client'
 import { endpointKey } from '@kpng/dataplane'
 import { DummyInterface, errnoText } from '@kpng/linux'
-import {
-  type FailedOperation,
-  Ipvs,
-  type KernelDestination,
-  type KernelServer,
-  type Operation,
-} from './ipvs-netlink.js'
+import type { FailedOperation, KernelDestination, KernelServer, Operation } from './ipvs-messages.js'
+import { Ipvs } from './ipvs-netlink.js'
 import { isOwnTable, markPrefix, type Names } from './names.js'
-import { applyRules, type ReadTable, readTable, tableNames } from './nft.js'
+import { applyRules, readTable } from './nft.js'
 import { type KnownServer, knownAfter, operationsFor } from './operations.js'
 import { Retirement } from './retirement.js'
 import { changeText, type Place, tableText } from './rules.js'
 import type { IpvsState, Update } from './state.js'
+import { keysInTables, tableDrift } from './table-content.js'
 import { type ServerAddress, serverKey, type VirtualServer } from './virtual-servers.js'
 
 export interface KernelOptions {
@@ -28,6 +25,9 @@ export interface KernelOptions {
 
 /** A mark that `Marks` never gives: bit 14 is set. */
 const probeMark = markPrefix | 0x4000
+
+/** The destinations of a virtual server are a list of their own, and the event loop gets a turn after this many. */
+const listsAtOnce = 50
 
 /** What kpng has in the kernel: virtual servers, tables of rules, an interface. One call at a time; others wait. */
 export class Kernel {
@@ -91,9 +91,11 @@ export class Kernel {
       const held = await this.#interface.addresses()
       const before = new Set(this.#known.keys())
       this.#known.clear()
+      let read = 0
       for (const key of state.servers.keys()) {
         const server = there.get(key)
         if (server) this.#known.set(key, await this.#readKnown(server))
+        if (++read % listsAtOnce === 0) await setImmediate()
       }
       await this.#write([...state.servers.values()], steps)
       await this.#replaceTables(state, places, steps)
@@ -134,7 +136,9 @@ export class Kernel {
   async driftOf(state: IpvsState, places: readonly Place[]): Promise<string | undefined> {
     const { names } = this.#options
     const there = new Map((await this.#inTurn(() => this.#ipvs.servers())).map((server) => [server.key, server]))
+    let compared = 0
     for (const [key, known] of this.#known) {
+      if (++compared % listsAtOnce === 0) await setImmediate()
       const server = there.get(key)
       if (!server) return `the virtual server ${key} is gone`
       if (server.scheduler !== known.scheduler || server.persistenceSeconds !== known.persistenceSeconds)
@@ -259,48 +263,6 @@ export class Kernel {
     }
     await this.#ipvs.change(operations)
   }
-}
-
-/** The virtual servers of the tables with some names. */
-export async function keysInTables(isWanted: (name: string) => boolean): Promise<Set<string>> {
-  const keys = new Set<string>()
-  for (const { family, name } of await tableNames()) {
-    if (!isWanted(name)) continue
-    for (const key of recordedKeys(await readTable(family, name), family)) keys.add(key)
-  }
-  return keys
-}
-
-/** The virtual servers that a table was written for. */
-export function* recordedKeys(table: ReadTable | undefined, family: Family): Iterable<string> {
-  for (const key of table?.sets.get('servers')?.keys() ?? []) {
-    const [address = '', protocol = '', port = ''] = key.split(' . ')
-    yield serverKey({ family, address, protocol: protocol as ServerAddress['protocol'], port: Number(port), mark: 0 })
-  }
-  for (const prefix of ['', 'whole-'])
-    for (const name of ['marks-inside', 'marks-outside'])
-      for (const mark of table?.sets.get(`${prefix}${name}`)?.values() ?? []) yield `${family} mark ${mark}`
-}
-
-/** What differs in a table, as a part of a sentence. */
-export function tableDrift(
-  table: ReadTable | undefined,
-  rules: string | undefined,
-  state: IpvsState,
-  family: Family,
-): string | undefined {
-  if (!table || table.sets.size === 0) return 'everything is gone'
-  if (table.rules !== rules) return 'there are other rules'
-  const counts = new Map<string, number>()
-  for (const { set, key } of state.elements(family)) {
-    counts.set(set, (counts.get(set) ?? 0) + 1)
-    // nft may print ranges in another way.
-    if (!set.endsWith('allowed') && !table.sets.get(set)?.has(key)) return `the set ${set} lacks ${key}`
-  }
-  for (const [set, elements] of table.sets) {
-    if (elements.size !== (counts.get(set) ?? 0)) return `the set ${set} has other elements`
-  }
-  return undefined
 }
 
 const sameWeights = ({ destinations }: KnownServer, there: readonly KernelDestination[]): boolean =>

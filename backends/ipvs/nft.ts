@@ -11,10 +11,25 @@ const limitMsFor = (input: string): number => 30_000 + input.length / 100
 export async function applyRules(text: string): Promise<void> {
   const { code, errors } = await runProgram('nft', ['-f', '-'], { input: text, limitMs: limitMsFor(text) })
   if (code === 0) return
-  const line = errors.split('\n').find((each) => each.includes('Error')) ?? errors.split('\n')[0]
-  const reason = line?.replace(/^.*?Error:\s*/, '').slice(0, 300) || `exit code ${code}`
+  const reason = reasonIn(errors) || `exit code ${code}`
   const advice = hasCapability('CAP_NET_ADMIN') === false ? ` ${rightsAdvice('CAP_NET_ADMIN')}` : ''
   throw new KpngError('refused', `nft refused a transaction: ${reason}. Nothing was changed.${advice}`)
+}
+
+/** Rejects if nft or the kernel would refuse a text. Changes nothing. */
+export async function checkRules(text: string): Promise<void> {
+  const { code, errors } = await runProgram('nft', ['-c', '-f', '-'], { input: text, limitMs: limitMsFor(text) })
+  if (code === 0) return
+  const advice = /not permitted/.test(errors) ? rightsAdvice('CAP_NET_ADMIN') : 'Update nft, or use another backend.'
+  throw new KpngError(
+    'unsupported',
+    `The kernel, or nft, does not accept kpng's rules: ${reasonIn(errors) || `exit code ${code}`}. ${advice}`,
+  )
+}
+
+const reasonIn = (errors: string): string => {
+  const lines = errors.split('\n')
+  return (lines.find((line) => line.includes('Error')) ?? lines[0] ?? '').replace(/^.*?Error:\s*/, '').slice(0, 300)
 }
 
 /** A table as it is in the kernel. */

@@ -1,7 +1,7 @@
 import { FrontendTable } from '@kpng/dataplane'
 import { describe, expect, test } from 'vitest'
 import { change, endpoint, fullSync, ips, type TestService, tcp, udp, view } from '../../dataplane/testing/objects.js'
-import type { Operation } from './ipvs-netlink.js'
+import type { Operation } from './ipvs-messages.js'
 import { type KnownServer, knownAfter, operationsFor } from './operations.js'
 import { emptyInput, IpvsState } from './state.js'
 import { serverKey } from './virtual-servers.js'

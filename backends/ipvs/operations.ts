@@ -1,4 +1,4 @@
-import type { Operation } from './ipvs-netlink.js'
+import type { Operation } from './ipvs-messages.js'
 import type { Destination, ServerAddress, VirtualServer } from './virtual-servers.js'
 
 /** A virtual server as kpng knows it to be in the kernel. */

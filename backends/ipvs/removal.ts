@@ -1,9 +1,9 @@
 import { type Cidr, CidrSet, type Log } from '@kpng/api'
 import { removeDummyInterface } from '@kpng/linux'
 import { Ipvs } from './ipvs-netlink.js'
-import { keysInTables } from './kernel.js'
 import { isOwnTable, mainName, type Names, namesOf, tableFamily } from './names.js'
 import { applyRules, tableNames } from './nft.js'
+import { keysInTables } from './table-content.js'
 
 export interface RemovalOptions {
   /** Whose; undefined: of every kpng. */

@@ -1,5 +1,5 @@
 import { type Log, messageOf } from '@kpng/api'
-import type { KernelDestination } from './ipvs-netlink.js'
+import type { KernelDestination } from './ipvs-messages.js'
 import type { Destination } from './virtual-servers.js'
 
 export interface RetirementOptions {

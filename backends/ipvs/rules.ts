@@ -1,4 +1,4 @@
-import { type Cidr, type Family, families } from '@kpng/api'
+import type { Cidr, Family } from '@kpng/api'
 import type { DetectLocal, NodeFacts } from '@kpng/dataplane'
 import { markMasquerade, markPrefix, markPrefixMask, tableFamily } from './names.js'
 import type { Element } from './rule-elements.js'
@@ -80,7 +80,7 @@ export function tableText(place: Place, elements: Iterable<Element>, settings: R
   for (const [name, type] of sets) {
     const texts = bySet.get(name) ?? []
     lines.push(`  ${type.includes(' : ') ? 'map' : 'set'} ${name} {`)
-    lines.push(`    type ${type.replaceAll('A', address).replace(' : ', ' : ')}`)
+    lines.push(`    type ${type.replaceAll('A', address)}`)
     if (hasIntervals(name)) lines.push('    flags interval')
     if (texts.length > 0) lines.push(`    elements = { ${texts.join(',\n      ')} }`)
     lines.push('  }')
@@ -205,7 +205,3 @@ function arrivalChains({ family, pods }: Place, key: string, prefix: string, bit
 }
 
 const hex = (number: number): string => `0x${(number >>> 0).toString(16)}`
-
-/** In the order of `families`. */
-export const tablesFor = (served: readonly Family[]): readonly Family[] =>
-  families.filter((family) => served.includes(family))

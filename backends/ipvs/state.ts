@@ -219,7 +219,7 @@ function sameServer(a: VirtualServer, b: VirtualServer): boolean {
 const sameKeys = (a: ReadonlyMap<string, unknown> | ReadonlySet<string>, b: typeof a): boolean =>
   a.size === b.size && [...a.keys()].every((key) => b.has(key))
 
-/** The machine's addresses by family that are inside of some ranges. */
+/** Sorts addresses by their family. */
 export const addressesByFamily = (addresses: Iterable<string>): Record<Family, string[]> => {
   const found: Record<Family, string[]> = { IPv4: [], IPv6: [] }
   for (const address of addresses) found[familyOf(address)].push(address)

@@ -1,7 +1,7 @@
 import { endianness } from 'node:os'
 import { MessageBuffer } from '@kpng/linux'
 import { expect, test } from 'vitest'
-import { type Operation, requestOf } from './ipvs-netlink.js'
+import { type Operation, requestOf } from './ipvs-messages.js'
 import type { VirtualServer } from './virtual-servers.js'
 
 // The attributes as the kernel reads them (linux/ip_vs.h), on a machine with little-endian numbers.
