@@ -188,7 +188,7 @@ test.each([
   ['mode: iptables', 'to-nft', /mode is "iptables".*to-iptables/, 1],
   ['mode: nftables', 'to-iptables', /mode is "nftables".*to-nft/, 1],
   ['mode: iptables', 'to-ipvs', /mode is "iptables".*to-iptables/, 1],
-  ['ipvs: { scheduler: quick }', 'to-ipvs', /no scheduler "quick"/, 1],
+  ['ipvs: { scheduler: quick }', 'to-ipvs', /no scheduler "quick"/, 2],
   ['healthzBindAddress: nowhere', 'to-nft', /healthzBindAddress/, 1],
   ['syncPeriod: soon', 'to-userspacelin', /syncPeriod/, 1],
 ])('%s in the file is a clear error', async (line, backend, expected, code) => {
