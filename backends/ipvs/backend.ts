@@ -54,6 +54,7 @@ interface Started {
   readonly families: readonly Family[]
   readonly kernel: Kernel
   readonly schedulers: Schedulers
+  readonly hashScheduler: string
   readonly drift: DriftWatch
 }
 
@@ -116,7 +117,8 @@ class IpvsBackend implements FrontendBackend {
         look: () => this.#lookForDrift(kernel),
         onDrift: (reason) => runner.requestFullSync(reason),
       })
-      this.#started = { families: served, kernel, schedulers, drift }
+      const hashScheduler = await schedulers.hashScheduler()
+      this.#started = { families: served, kernel, schedulers, hashScheduler, drift }
     } catch (error) {
       await kernel.close()
       throw error
@@ -240,7 +242,10 @@ class IpvsBackend implements FrontendBackend {
     if (Object.keys(changes).length > 0) await onSysctlsChanged(changes)
   }
 
-  async #syncAll({ kernel, families: served, schedulers }: Started, steps: SyncStep[] | undefined): Promise<void> {
+  async #syncAll(
+    { kernel, families: served, schedulers, hashScheduler }: Started,
+    steps: SyncStep[] | undefined,
+  ): Promise<void> {
     const { node } = this.frontends
     this.#places = served.map((family) => placeOf(family, node, this.#settings.dataplane.detectLocal))
     const own = interfaceAddresses().map(({ ip }) => ip)
@@ -250,6 +255,7 @@ class IpvsBackend implements FrontendBackend {
       ownAddresses: new Set(own),
       nodePortAddresses: addressesByFamily(own.filter((address) => canServe(address) && open.has(address))),
       schedulerOf: (service) => schedulers.of(service),
+      hashScheduler,
       serves: ({ family }: Frontend) => served.includes(family),
     }
     this.#state.rebuild(input)

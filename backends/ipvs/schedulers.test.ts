@@ -41,6 +41,17 @@ test('a Service has the scheduler of its annotation if the kernel has it; each i
   expect(schedulers.of('default/web')).toBe('rr')
 })
 
+test.each([
+  ['rr', 0, 'sh'],
+  ['mh', 0, 'mh'],
+  ['rr', 2, 'rr'],
+])(
+  'clients are hashed by a scheduler that is there: default %s, errno of sh %i: %s',
+  async (scheduler, errno, expected) => {
+    expect(await new Schedulers(scheduler, async () => errno, silentLog).hashScheduler()).toBe(expected)
+  },
+)
+
 test('an unknown scheduler, a range that is none and a bad bit are errors at once', () => {
   expect(() => settingsOf({ scheduler: 'quick' })).toThrow(/no scheduler "quick". Give one of rr, /)
   expect(() => settingsOf({ excludeCidrs: ['10.0.0.1'] })).toThrow(/"10.0.0.1" in excludeCIDRs is not a CIDR/)

@@ -18,6 +18,16 @@ export class Schedulers {
     this.#log = log
   }
 
+  /** The scheduler that gives a client the same endpoint each time; without its module, the default one. */
+  async hashScheduler(): Promise<string> {
+    if (this.#default === 'sh' || this.#default === 'mh') return this.#default
+    if ((await this.#probe('sh')) === 0) return 'sh'
+    this.#log.warn(
+      'The kernel has no IPVS scheduler sh: clients in the cluster lose session affinity at external addresses of Services with policy Local. Load the module ip_vs_sh',
+    )
+    return this.#default
+  }
+
   of(service: string): string {
     return this.#chosen.get(service) ?? this.#default
   }

@@ -12,6 +12,8 @@ export interface StateInput {
   readonly nodePortAddresses: Readonly<Record<Family, readonly string[]>>
   /** The scheduler of a Service (`namespace/name`). */
   readonly schedulerOf: (service: string) => string
+  /** The scheduler for session affinity where a virtual server cannot be persistent. Default `sh`. */
+  readonly hashScheduler?: string
   /** Whether the kernel can serve a frontend. */
   readonly serves: (frontend: Frontend) => boolean
 }
@@ -144,11 +146,11 @@ export class IpvsState {
 
   #planOf(frontend: Frontend): Plan {
     const { family, kind, address } = frontend
-    const { ownAddresses, schedulerOf } = this.#input
+    const { ownAddresses, schedulerOf, hashScheduler = 'sh' } = this.#input
     const nodePortAddresses = kind === 'nodePort' ? this.#openAddresses(frontend) : []
     const servers = virtualServers(frontend, {
       scheduler: schedulerOf(frontend.service),
-      ...{ nodePortAddresses, marks: this.#marks },
+      ...{ hashScheduler, nodePortAddresses, marks: this.#marks },
     })
     const elements = elementsOf(frontend, nodePortAddresses, this.#marks)
     const isHeld = kind !== 'nodePort' && !ownAddresses.has(address)

@@ -87,6 +87,8 @@ export function marksOf(frontend: Frontend, protocol: Protocol, marks: Marks): F
 
 export interface ServerSettings {
   readonly scheduler: string
+  /** The scheduler that gives a client the same endpoint each time. */
+  readonly hashScheduler: string
   readonly nodePortAddresses: readonly string[]
   readonly marks: Marks
 }
@@ -124,13 +126,13 @@ const byMark = ({ family, protocol }: ServerAddress, mark: number): ServerAddres
 function served(
   { sessionAffinitySeconds, draining }: Frontend,
   { endpoints }: Audience,
-  { scheduler }: ServerSettings,
+  { scheduler, hashScheduler }: ServerSettings,
   found: 'address' | 'split' | 'whole',
 ): Pick<VirtualServer, 'scheduler' | 'persistenceSeconds' | 'destinations' | 'draining'> {
   const hasAffinity = sessionAffinitySeconds !== undefined
   const isHashed = hasAffinity && found === 'split'
   return {
-    scheduler: isHashed ? 'sh' : scheduler,
+    scheduler: isHashed ? hashScheduler : scheduler,
     persistenceSeconds: hasAffinity && !isHashed ? sessionAffinitySeconds : 0,
     destinations: new Map(endpoints.map(({ ip, port }) => [endpointKey({ ip, port }), { ip, port }])),
     draining: new Set(draining.map(endpointKey)),
