@@ -248,7 +248,7 @@ class IpvsBackend implements FrontendBackend {
   ): Promise<void> {
     const { node } = this.frontends
     this.#places = served.map((family) => placeOf(family, node, this.#settings.dataplane.detectLocal))
-    const own = interfaceAddresses().map(({ ip }) => ip)
+    const own = ownAddresses()
     this.#ownAddresses = own.join()
     const open = new CidrSet(families.flatMap((family) => node.nodePortCidrs[family]))
     const input: StateInput = {
@@ -263,13 +263,13 @@ class IpvsBackend implements FrontendBackend {
   }
 
   async #lookForDrift(kernel: Kernel): Promise<string | undefined> {
-    const own = interfaceAddresses()
-      .map(({ ip }) => ip)
-      .join()
-    if (own !== this.#ownAddresses) return "the addresses of this node's interfaces changed"
+    if (ownAddresses().join() !== this.#ownAddresses) return "the addresses of this node's interfaces changed"
     return await kernel.driftOf(this.#state, this.#places)
   }
 }
+
+/** Each address once: several interfaces may have it. */
+const ownAddresses = (): string[] => [...new Set(interfaceAddresses().map(({ ip }) => ip))]
 
 const hostHasIpv6 = (): boolean => {
   const switchFile = '/proc/sys/net/ipv6/conf/all/disable_ipv6'
