@@ -8,7 +8,7 @@ import type { VirtualServer } from './virtual-servers.js'
 
 const web: VirtualServer = {
   ...{ key: '10.96.0.1:80/tcp', family: 'IPv4', protocol: 'tcp', address: '10.96.0.1', port: 80, mark: 0 },
-  ...{ scheduler: 'rr', persistenceSeconds: 0, destinations: new Map(), draining: new Set<string>() },
+  ...{ scheduler: 'rr', persistenceSeconds: 0, destinations: new Map(), mayKeepClients: new Set<string>() },
 }
 const dns6: VirtualServer = {
   ...{

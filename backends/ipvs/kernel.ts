@@ -71,7 +71,7 @@ export class Kernel {
   /** Why the kernel cannot use a scheduler in a family; 0 if it can. Loads its module, if that is allowed. */
   probe(scheduler: string, family: Family): Promise<number> {
     const where: ServerAddress = { family, protocol: 'tcp', address: '', port: 0, mark: probeMark }
-    const none = { destinations: new Map(), draining: new Set<string>() }
+    const none = { destinations: new Map(), mayKeepClients: new Set<string>() }
     const server = { ...where, ...none, key: serverKey(where), scheduler, persistenceSeconds: 0 }
     return this.#inTurn(async () => {
       await this.#ipvs.change([{ do: 'deleteService', server }])
@@ -170,11 +170,6 @@ export class Kernel {
     await this.#turn.catch(() => {})
     this.#interface.close()
     this.#ipvs.close()
-  }
-
-  /** How many destinations wait for the end of their connections. */
-  get retiring(): number {
-    return this.#retirement.size
   }
 
   #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {

@@ -85,6 +85,14 @@ describe('one netlink message per virtual server, and no rule changes:', () => {
     ])
   })
 
+  test('a UDP client outside stays with an endpoint of another node when the policy becomes Local', () => {
+    const exposed = (more: Partial<TestService>) =>
+      web({ ports: [udp(53)], ips: { externalIps: ips('198.51.100.1') }, endpoints: pods(1, 2), ...more })
+    const elsewhere = endpoint('10.244.2.2', { scopes: ['internal', 'cluster'] })
+    const local = exposed({ externalTrafficToLocal: true, endpoints: [...pods(1), elsewhere] })
+    expect(serving(exposed({}))(local).messages).toContain('setDest 198.51.100.1:53/udp 10.244.2.2:8080 0')
+  })
+
   test('a node port has a virtual server at each address of the node', () => {
     const exposed = (endpoints: TestService['endpoints']) =>
       web({ ports: [tcp(80, { nodePort: 30_080 })], ...(endpoints && { endpoints }) })

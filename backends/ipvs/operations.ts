@@ -24,7 +24,7 @@ export interface ServerOperations {
 /**
  * What makes a virtual server as it should be, and nothing more. A destination that is no longer wanted gets weight 0: it keeps its
  * connections and gets no new ones. A UDP client that pauses and comes back would still be sent there, so for UDP it is removed at
- * once, unless the endpoint is draining.
+ * once, unless the endpoint still serves.
  */
 export function operationsFor(wanted: VirtualServer, known: KnownServer | undefined): ServerOperations {
   const operations: Operation[] = []
@@ -40,7 +40,7 @@ export function operationsFor(wanted: VirtualServer, known: KnownServer | undefi
   }
   for (const [key, destination] of known?.destinations ?? []) {
     if (wanted.destinations.has(key)) continue
-    if (wanted.protocol === 'udp' && !wanted.draining.has(key)) {
+    if (wanted.protocol === 'udp' && !wanted.mayKeepClients.has(key)) {
       operations.push({ do: 'deleteDest', server: wanted, destination })
       continue
     }

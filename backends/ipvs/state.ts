@@ -214,7 +214,7 @@ function sameServer(a: VirtualServer, b: VirtualServer): boolean {
     a.scheduler === b.scheduler &&
     a.persistenceSeconds === b.persistenceSeconds &&
     sameKeys(a.destinations, b.destinations) &&
-    sameKeys(a.draining, b.draining)
+    sameKeys(a.mayKeepClients, b.mayKeepClients)
   )
 }
 

@@ -26,8 +26,8 @@ export interface VirtualServer extends ServerAddress {
   readonly persistenceSeconds: number
   /** Those that get new connections, by `endpointKey`. */
   readonly destinations: ReadonlyMap<string, Destination>
-  /** Those that only keep what they have, by `endpointKey`. */
-  readonly draining: ReadonlySet<string>
+  /** Those that may keep the clients that they have, by `endpointKey`. */
+  readonly mayKeepClients: ReadonlySet<string>
 }
 
 /** `10.96.0.1:80/tcp`, `IPv4 mark 0x4b000001` */
@@ -124,18 +124,19 @@ const byMark = ({ family, protocol }: ServerAddress, mark: number): ServerAddres
  * client the same endpoint as long as the endpoints stay the same.
  */
 function served(
-  { sessionAffinitySeconds, draining }: Frontend,
+  { sessionAffinitySeconds, inside, outside, draining }: Frontend,
   { endpoints }: Audience,
   { scheduler, hashScheduler }: ServerSettings,
   found: 'address' | 'split' | 'whole',
-): Pick<VirtualServer, 'scheduler' | 'persistenceSeconds' | 'destinations' | 'draining'> {
+): Pick<VirtualServer, 'scheduler' | 'persistenceSeconds' | 'destinations' | 'mayKeepClients'> {
   const hasAffinity = sessionAffinitySeconds !== undefined
   const isHashed = hasAffinity && found === 'split'
   return {
     scheduler: isHashed ? hashScheduler : scheduler,
     persistenceSeconds: hasAffinity && !isHashed ? sessionAffinitySeconds : 0,
     destinations: new Map(endpoints.map(({ ip, port }) => [endpointKey({ ip, port }), { ip, port }])),
-    draining: new Set(draining.map(endpointKey)),
+    // As in kube-proxy, a UDP flow stays while its endpoint serves, even if new clients no longer get it.
+    mayKeepClients: new Set([...inside.endpoints, ...outside.endpoints, ...draining].map(endpointKey)),
   }
 }
 

@@ -180,7 +180,7 @@ const checks: Record<string, () => Promise<void>> = {
 
   'clean-up removes what is ours, and leaves what is not': async () => {
     const foreign = { family: 'IPv4', protocol: 'tcp', address: '10.9.9.9', port: 99, mark: 0 } as const
-    const none = { destinations: new Map(), draining: new Set<string>() }
+    const none = { destinations: new Map(), mayKeepClients: new Set<string>() }
     const server = { ...foreign, ...none, key: '', scheduler: 'rr', persistenceSeconds: 0 }
     await ipvs.change([{ do: 'newService', server }])
     const { backend } = await serving()
