@@ -187,6 +187,8 @@ test('a ratio of traces that is not a number is wrong usage', async () => {
 test.each([
   ['mode: iptables', 'to-nft', /mode is "iptables".*to-iptables/, 1],
   ['mode: nftables', 'to-iptables', /mode is "nftables".*to-nft/, 1],
+  ['mode: iptables', 'to-ipvs', /mode is "iptables".*to-iptables/, 1],
+  ['ipvs: { scheduler: quick }', 'to-ipvs', /no scheduler "quick"/, 2],
   ['healthzBindAddress: nowhere', 'to-nft', /healthzBindAddress/, 1],
   ['syncPeriod: soon', 'to-userspacelin', /syncPeriod/, 1],
 ])('%s in the file is a clear error', async (line, backend, expected, code) => {
@@ -250,4 +252,32 @@ test.each(['iptables', ''])('a file for kube-proxy with mode "%s" serves to-ipta
   expect(stdout).toContain('-A KUBE-MARK-MASQ -j MARK --or-mark 0x8000')
   // kube-proxy's defaults in this mode: node ports on every address, loopback among them.
   expect(stdout).toContain('-A KUBE-SERVICES -m addrtype --dst-type LOCAL -m comment')
+})
+
+test.each(['ipvs', ''])('a file for kube-proxy with mode "%s" serves to-ipvs unchanged', async (mode) => {
+  const folder = folderWithState()
+  const config = join(folder, 'config.conf')
+  const file = {
+    ...{ apiVersion: 'kubeproxy.config.k8s.io/v1alpha1', kind: 'KubeProxyConfiguration', mode },
+    ...{ clusterCIDR: '10.244.0.0/16', nodePortAddresses: null },
+    iptables: {
+      localhostNodePorts: null,
+      masqueradeAll: false,
+      masqueradeBit: 15,
+      minSyncPeriod: '0s',
+      syncPeriod: '0s',
+    },
+    ipvs: {
+      ...{ excludeCIDRs: null, minSyncPeriod: '0s', scheduler: 'lc', strictARP: true, syncPeriod: '0s' },
+      ...{ tcpFinTimeout: '0s', tcpTimeout: '0s', udpTimeout: '0s' },
+    },
+    nftables: { masqueradeAll: false, masqueradeBit: null, minSyncPeriod: '0s', syncPeriod: '0s' },
+  }
+  writeFileSync(config, JSON.stringify(file))
+  const words = ['file', '-i', join(folder, 'state.yaml'), 'to-local', 'to-ipvs', '--dry-run', '--config', config]
+  const { code, stdout, stderr } = await commands.run('kpng', ...words)
+  expect(code).toBe(0)
+  expect(stderr).not.toMatch(/has no effect|nftables/)
+  expect(stdout).toMatch(/^virtual server \S+ lc$/m)
+  expect(stdout).toContain('meta mark set meta mark | 0x8000')
 })

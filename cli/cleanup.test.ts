@@ -19,6 +19,7 @@ describe.skipIf(why !== undefined)('kpng cleanup', () => {
 
   test.each([
     ['--backend nft', 'add table ip kpng', /nft cannot list the tables.*CAP_NET_ADMIN/],
+    ['--backend ipvs', 'add table ip kpng-ipvs', /ipvs: .*not permitted/],
     ['--backend userspacelin', 'add table ip kpng-userspace', /userspacelin: .*CAP_NET_ADMIN/],
     ['--backend userspacelin-iptables', 'add table ip mine', /userspacelin-iptables: .*CAP_NET_ADMIN/],
     ['', 'add table ip6 kpng', /nft: .*userspacelin: .*userspacelin-iptables: /],
@@ -40,6 +41,17 @@ describe.skipIf(why !== undefined)('kpng cleanup', () => {
     expect(stderr).toMatch(/Cleaned up backend="nft"/)
     expect(status).toBe(0)
     expect(tables()).toBe('table ip mine\n')
+  })
+
+  test('tables of the ipvs backend go, and no others', () => {
+    inside(
+      'nft',
+      '-f -',
+      'add table ip kpng-ipvs\nadd table ip6 kpng-ipvs-edge\nadd table ip kpng-ipvsadm\nadd table ip kpng\n',
+    )
+    const { status, stderr } = kpng('--backend ipvs')
+    expect({ status, stderr }).toMatchObject({ status: 0, stderr: expect.stringMatching(/Cleaned up backend="ipvs"/) })
+    expect(tables()).toBe('table ip kpng-ipvsadm\ntable ip kpng\n')
   })
 
   test.each(['', '--backend userspacelin-iptables'])('%s where nothing of it is installed is a failure', (args) => {

@@ -6,6 +6,7 @@ import { type Context, type Flags, textFlag } from './context.js'
 async function backends({ log }: Context, stateFile: string | undefined): Promise<Map<string, Backend>> {
   const { nftBackend } = await import('@kpng/backend-nft')
   const { iptablesBackend } = await import('@kpng/backend-iptables')
+  const { ipvsBackend } = await import('@kpng/backend-ipvs')
   const { defaultStateFile, iptablesCapture, netshCapture, nftCapture, userspaceBackend } = await import(
     '@kpng/backend-userspace'
   )
@@ -16,6 +17,7 @@ async function backends({ log }: Context, stateFile: string | undefined): Promis
   return new Map<string, Backend>([
     ['nft', nftBackend({ log })],
     ['iptables', iptablesBackend({ log })],
+    ['ipvs', ipvsBackend({ log })],
     ['userspacelin', userspaceBackend({ log, capture: nftCapture({ log }) })],
     ['userspacelin-iptables', userspaceBackend({ log, capture: iptablesCapture({ log }) })],
   ])
@@ -37,7 +39,7 @@ export async function cleanUp(flags: Flags, context: Context): Promise<void> {
   }
   failed.push(...(await cleanUpBackends(chosen, context)))
   // The other backends change no sysctls.
-  if ((chosen.has('nft') || chosen.has('iptables')) && !(await isUsed(chosen, context)))
+  if (['nft', 'iptables', 'ipvs'].some((name) => chosen.has(name)) && !(await isUsed(chosen, context)))
     failed.push(...(await (await import('@kpng/node')).restoreSysctls(context)))
   if (failed.length > 0) throw new KpngError('unavailable', `Not everything could be removed. ${failed.join(' ')}`)
 }

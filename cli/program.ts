@@ -7,6 +7,7 @@ import { addStateCacheFlag, originOf } from './agent/state-cache.js'
 import type { BackendCommand } from './backends/backend.js'
 import { calloutCommand } from './backends/callout.js'
 import { iptablesCommand } from './backends/iptables.js'
+import { ipvsCommand } from './backends/ipvs.js'
 import { jsonCommand } from './backends/json.js'
 import { nftCommand } from './backends/nft.js'
 import { userspaceLinuxCommand, userspaceWindowsCommand } from './backends/userspace.js'
@@ -31,6 +32,7 @@ const sinks = [apiSink, fileSink, recordSink]
 const backends: readonly BackendCommand[] = [
   nftCommand,
   iptablesCommand,
+  ipvsCommand,
   userspaceLinuxCommand,
   userspaceWindowsCommand,
   jsonCommand,
@@ -191,7 +193,7 @@ function addConformance(program: Command, makeContext: MakeContext): void {
     .optionsGroup('Proxy:')
     .option(
       '--backend <name>',
-      'test this backend of kpng: nft, iptables, userspace or userspace-iptables; with --proxy: whose known deviations to accept',
+      'test this backend of kpng: nft, iptables, ipvs, userspace or userspace-iptables; with --proxy: whose known deviations to accept',
     )
     .option('--proxy <command>', 'test this command; placeholders: {manifests} {node} {clusterCidr} {kubeconfig}')
     .option('--specialised-proxy <command>', 'a second proxy, for Services with the proxy name {serviceProxyName}')
@@ -230,7 +232,7 @@ function addCleanup(program: Command, makeContext: MakeContext): void {
     .optionsGroup('Cleanup:')
     .option(
       '--backend <name>',
-      'only of this backend: nft, iptables, userspacelin, userspacelin-iptables; on Windows: winuserspace',
+      'only of this backend: nft, iptables, ipvs, userspacelin, userspacelin-iptables; on Windows: winuserspace',
     )
     .option('--state-file <path>', 'on Windows: the --state-file that to-winuserspace was given')
     .option('--kube-proxy', 'remove what kube-proxy left, in all its modes; kpng stays, except what --backend names')

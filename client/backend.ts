@@ -154,6 +154,8 @@ export interface BackendFeatures {
    * on. Default true.
    */
   readonly guardsClusterIps?: boolean
+  /** The node itself has the addresses of Services, so it refuses other ports of them. Default false: they are routed on. */
+  readonly hasServiceAddresses?: boolean
   /**
    * Whether connections that should be dropped are dropped, or TCP connections are accepted and then reset. Default `always`.
    * `not-own-sources`: those of this node that source ranges do not allow are reset. `unserved`: they are dropped where no client at all

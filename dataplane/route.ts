@@ -67,6 +67,7 @@ export type RouteFeatures = Pick<
   | 'keepsSourceAddress'
   | 'localhostNodePorts'
   | 'guardsClusterIps'
+  | 'hasServiceAddresses'
   | 'drops'
 >
 
@@ -124,6 +125,7 @@ export function routeOf(
   const isOwn = isLoopback(to) ? hasLoopbackNodePorts(features, family) : ownAddresses.includes(to)
   const nodePort = isOwn ? at({ kind: 'nodePort', address: '' }) : undefined
   if (nodePort && servesNodePorts(table.node, family, to)) return routeThrough(nodePort, connection, features)
+  if (features.hasServiceAddresses && isServiceAddress(table, to)) return nowhere('refused', 'no-such-port')
   if (table.node.serviceCidrs.has(to)) return nowhere(isGuarded ? 'dropped' : 'passed', 'unallocated')
   return nowhere('passed', nodePort ? 'not-a-node-port-address' : 'not-a-service')
 }
@@ -199,6 +201,11 @@ function isClusterIp(table: FrontendTable, address: string): boolean {
   for (const frontend of table.all()) {
     if (frontend.kind === 'clusterIP' && frontend.address === address && frontend.protocol !== 'any') return true
   }
+  return false
+}
+
+function isServiceAddress(table: FrontendTable, address: string): boolean {
+  for (const frontend of table.all()) if (frontend.address === address) return true
   return false
 }
 

@@ -1,5 +1,6 @@
 export { type Capability, hasCapability, rightsAdvice } from './capabilities.js'
 export { deleteFlows, type Flow, type FlowProtocol, type FlowSelection, listFlows } from './conntrack.js'
+export { DummyInterface, removeDummyInterface } from './dummy-interface.js'
 export {
   type InterfaceAddress,
   interfaceAddresses,
@@ -24,6 +25,7 @@ export {
   NLM_F_DUMP,
 } from './netlink/constants.js'
 export { dump } from './netlink/dump.js'
+export { GenericNetlink, type GenericRequest, type Refusal } from './netlink/generic.js'
 export {
   type Acknowledgement,
   type Attribute,

@@ -84,11 +84,14 @@ export function addAgentFlags(command: Command, agent: Agent): void {
     // Not commander's default: a flag that was not given leaves the value to the configuration file.
     option.default(undefined, kpngDefaults[key] ?? fallback).helpGroup(groupOf(key))
     // Accepted everywhere because kube-proxy's command lines may have it.
-    command.addOption(option.hideHelp(key === 'localhostNodePorts' && agent.mode !== 'iptables'))
+    command.addOption(option.hideHelp(isForOtherModes(key, agent.mode)))
   }
   // contextFrom resolves these flags if it finds an agent.
   command.setOptionValue('agent', agent)
 }
+
+const isForOtherModes = (key: SettingKey, mode: string): boolean =>
+  (key === 'localhostNodePorts' && mode !== 'iptables') || (key.startsWith('ipvs') && mode !== 'ipvs')
 
 /** The mode of the agent, and the settings that it uses of a configuration file; undefined: all. */
 export function agentOf(flags: Flags): { readonly mode: string; readonly uses: readonly SettingKey[] | undefined } {

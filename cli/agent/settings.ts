@@ -10,8 +10,9 @@ export async function settingsFrom(flags: Flags, warn: (message: string) => void
   )
   const path = textFlag(flags, 'config')
   const { mode, uses } = agentOf(flags)
-  // As in kube-proxy, a file without a mode is one for iptables, if that is what runs.
-  const file = path === undefined ? undefined : await readConfigFile(path, mode === 'iptables' ? mode : '')
+  // A file without a mode is one for the mode that runs: in kube-proxy, it is one for iptables.
+  const isOwn = mode === 'iptables' || mode === 'ipvs'
+  const file = path === undefined ? undefined : await readConfigFile(path, isOwn ? mode : '')
   // kube-proxy called both userspace modes by one name.
   const isOwnMode = file?.settings.mode === 'userspace' && mode.endsWith('userspace')
   const known = [...(uses ?? []), ...(isOwnMode ? (['mode'] as const) : [])]

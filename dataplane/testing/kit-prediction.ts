@@ -2,6 +2,7 @@ import { type Explanation, isLoopback, parseIp, silentLog } from '@kpng/api'
 import type { BackendFeatures, Protocol } from '@kpng/client'
 import { dump } from 'js-yaml'
 import { iptablesBackend } from '../../backends/iptables/index.js'
+import { ipvsBackend } from '../../backends/ipvs/index.js'
 import { nftBackend } from '../../backends/nft/index.js'
 import { iptablesCapture, nftCapture, userspaceBackend } from '../../backends/userspace/index.js'
 import {
@@ -41,6 +42,7 @@ export const kitBackends: Readonly<Record<string, KitBackend>> = {
     features: featuresOf(iptablesBackend({ localhostNodePorts: true })),
     options: { nodePortAddresses: ['all'] },
   },
+  ipvs: { features: featuresOf(ipvsBackend()), options: { nodePortAddresses: ['all'] } },
   userspace: { features: userspaceBackend({ capture: nftCapture(portals) }).features(), options: {} },
   'userspace-iptables': { features: userspaceBackend({ capture: iptablesCapture(portals) }).features(), options: {} },
 }

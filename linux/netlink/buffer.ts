@@ -134,6 +134,15 @@ export class MessageBuffer {
     this.#at += 8
   }
 
+  /** In the byte order of the machine. */
+  hostU16(type: number, value: number): void {
+    this.#need(8)
+    this.#head(type, 6)
+    writeU16(this.#bytes, value, this.#at + 4)
+    writeU16(this.#bytes, 0, this.#at + 6)
+    this.#at += 8
+  }
+
   u64(type: number, value: bigint): void {
     this.#need(12)
     this.#head(type, 12)

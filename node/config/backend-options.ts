@@ -7,6 +7,7 @@ export const backendsByMode: { readonly [mode: string]: string } = {
   nftables: 'nft',
   iptables: 'iptables',
   userspace: 'userspacelin',
+  ipvs: 'ipvs',
 }
 
 /** The backend for a mode as kube-proxy names it. No mode is the platform's default. */
@@ -30,7 +31,7 @@ export function checkMode(mode: string, own: KernelMode): void {
   )
 }
 
-export type KernelMode = 'nftables' | 'iptables'
+export type KernelMode = 'nftables' | 'iptables' | 'ipvs'
 
 /** What the settings say to a backend in the kernel. */
 export interface KernelBackendOptions {
@@ -51,9 +52,9 @@ export function kernelBackendOptions(settings: Settings, mode: KernelMode = 'nft
   const { nodePortAddresses, masqueradeAll, masqueradeBit, conntrackTcpBeLiberal, detectLocalMode, clusterCidrs } =
     settings
   const warnings: string[] = []
-  if (nodePortAddresses.includes('localhost') && (mode === 'nftables' || !settings.localhostNodePorts)) {
+  if (nodePortAddresses.includes('localhost') && (mode !== 'iptables' || !settings.localhostNodePorts)) {
     const why =
-      mode === 'nftables' ? 'nftables does not serve node ports on loopback addresses' : 'localhostNodePorts is off'
+      mode === 'iptables' ? 'localhostNodePorts is off' : `${mode} does not serve node ports on loopback addresses`
     warnings.push(`nodePortAddresses has "localhost", but ${why}.`)
   }
   if (detectLocalMode === 'ClusterCIDR' && clusterCidrs.length === 0) {

@@ -139,11 +139,29 @@ describe('the section of the mode', () => {
   })
 })
 
+test('the section ipvs is read in its mode, and masquerading is that of iptables', () => {
+  const { settings, warnings } = config(
+    'mode: ipvs\niptables: { masqueradeAll: true }\n' +
+      'ipvs: { scheduler: lc, excludeCIDRs: [10.9.0.0/16], strictARP: true, tcpTimeout: 15m, tcpFinTimeout: 0s, udpTimeout: 90s, syncPeriod: 5s }',
+  )
+  expect(warnings).toEqual([])
+  expect(settings).toMatchObject({
+    ...{
+      mode: 'ipvs',
+      masqueradeAll: true,
+      syncPeriodMs: 5000,
+      ipvsScheduler: 'lc',
+      ipvsExcludeCidrs: ['10.9.0.0/16'],
+    },
+    ...{ ipvsStrictArp: true, ipvsTcpTimeoutMs: 900_000, ipvsTcpFinTimeoutMs: 0, ipvsUdpTimeoutMs: 90_000 },
+  })
+})
+
 describe('what is not acted on is warned about by name, once', () => {
   test.each([
     [
       'ipvs: { scheduler: rr, strictARP: true, syncPeriod: 5s }',
-      ['ipvs.scheduler', 'ipvs.strictARP', 'ipvs.syncPeriod'],
+      ['ipvs.syncPeriod', 'ipvs.scheduler', 'ipvs.strictARP'],
     ],
     ['clientConnection: { qps: 50, burst: 100 }', ['clientConnection.qps', 'clientConnection.burst']],
     ['featureGates: { A: true, B: false }', ['featureGates.A', 'featureGates.B']],

@@ -27,7 +27,9 @@ export function pathFor(
 
 /** The paths of a setting that only other modes read. */
 export const pathsOfOtherModes = (paths: readonly string[], mode: string): string[] =>
-  paths.length === 1 ? [] : paths.filter((path) => !candidatesFor(paths, mode).includes(path))
+  paths.length === 1 && !paths[0]?.startsWith('ipvs.')
+    ? []
+    : paths.filter((path) => !candidatesFor(paths, mode).includes(path))
 
 /**
  * Whether Go would have written the value for a field that nobody set. kubeadm writes every field into its ConfigMap, so most of

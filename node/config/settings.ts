@@ -47,7 +47,7 @@ const nodePortKeywords = ['primary', 'localhost', 'all'] as const
 
 /** Every setting, once: defaults, file, flags, /configz and /flagz all use this table. */
 export const settingsTable = {
-  mode: setting('mode', 'proxy-mode', 'which data plane: nftables or iptables', text, ''),
+  mode: setting('mode', 'proxy-mode', 'which data plane: nftables, iptables or ipvs', text, ''),
   hostnameOverride: setting(
     'hostnameOverride',
     'hostname-override',
@@ -160,6 +160,48 @@ export const settingsTable = {
     'shortest time between two syncs',
     fullPeriod,
     1000,
+  ),
+  ipvsScheduler: setting(
+    'ipvs.scheduler',
+    'ipvs-scheduler',
+    'mode ipvs: how IPVS chooses an endpoint, such as rr, wrr, lc, wlc, sh or mh',
+    text,
+    'rr',
+  ),
+  ipvsExcludeCidrs: setting(
+    'ipvs.excludeCIDRs',
+    'ipvs-exclude-cidrs',
+    'mode ipvs: addresses whose virtual servers belong to others and are left alone',
+    cidrList([]),
+    [],
+  ),
+  ipvsStrictArp: setting(
+    'ipvs.strictARP',
+    'ipvs-strict-arp',
+    'mode ipvs: answer ARP requests only for addresses of the interface that they came in at',
+    boolean,
+    false,
+  ),
+  ipvsTcpTimeoutMs: setting(
+    'ipvs.tcpTimeout',
+    'ipvs-tcp-timeout',
+    'mode ipvs: timeout of idle TCP connections; 0: do not change it',
+    timeout,
+    0,
+  ),
+  ipvsTcpFinTimeoutMs: setting(
+    'ipvs.tcpFinTimeout',
+    'ipvs-tcpfin-timeout',
+    'mode ipvs: timeout of TCP connections after a FIN; 0: do not change it',
+    timeout,
+    0,
+  ),
+  ipvsUdpTimeoutMs: setting(
+    'ipvs.udpTimeout',
+    'ipvs-udp-timeout',
+    'mode ipvs: timeout of UDP flows; 0: do not change it',
+    timeout,
+    0,
   ),
   oomScoreAdj: setting(
     'oomScoreAdj',

@@ -122,26 +122,26 @@ export function ipvsSettings({ from, configuration }: Facts<'from' | 'configurat
   if (scheduler !== '' && scheduler !== 'rr') {
     findings.push({
       level: 'warning',
-      what: `ipvs.scheduler is ${String(scheduler)}. kpng chooses an endpoint at random for each connection.`,
-      why: 'Schedulers such as lc or sh spread load by open connections or by source address. kpng does not have them.',
-      todo: 'If clients must stay with one endpoint, set sessionAffinity: ClientIP on the Service. Otherwise compare the load of pods after the switch.',
+      what: `ipvs.scheduler is ${String(scheduler)}. kpng's nftables backend chooses an endpoint at random for each connection.`,
+      why: "Schedulers such as lc or sh spread load by open connections or by source address. Only kpng's ipvs backend has them.",
+      todo: 'Use to-ipvs. Or, with to-nft: set sessionAffinity: ClientIP where clients must stay with one endpoint, and compare the load of pods after the switch.',
       command: 'ipvsadm -Ln',
     })
   }
   if (timeouts.length > 0) {
     findings.push({
       level: 'warning',
-      what: `${timeouts.map(([name, value]) => `ipvs.${name} is ${String(value)}`).join(', ')}. kpng does not use ${timeouts.length === 1 ? 'it' : 'them'}.`,
+      what: `${timeouts.map(([name, value]) => `ipvs.${name} is ${String(value)}`).join(', ')}. Only kpng's ipvs backend uses ${timeouts.length === 1 ? 'it' : 'them'}.`,
       why: 'Idle connections end by the timeouts of connection tracking instead.',
-      todo: 'Set the matching timeouts of conntrack.',
+      todo: 'Use to-ipvs. Or, with to-nft: set the matching timeouts of conntrack.',
       command: 'kpng kube to-local to-nft --conntrack-tcp-timeout-established 15m --conntrack-udp-timeout 5m',
     })
   }
   findings.push({
     level: 'warning',
     what: 'Connections that IPVS has open end when its rules are removed.',
-    why: 'They live in IPVS, not in connection tracking, so no other proxy can continue them.',
-    todo: 'Drain each node before you clean up, or wait until its connections have ended.',
+    why: "They live in IPVS, not in connection tracking. Only kpng's ipvs backend continues them: it takes over kube-ipvs0 and the virtual servers.",
+    todo: 'Use to-ipvs. Or, with another backend: drain each node before you clean up, or wait until its connections have ended.',
     command: 'ipvsadm -Lnc | tail -n +3 | wc -l',
   })
   return findings

@@ -107,6 +107,19 @@ test("mode ipvs: chains before sets; only kube-proxy's sets", async () => {
   ])
 })
 
+test("mode ipvs: what kpng's ipvs backend uses stays, and kube-proxy's sets go", async () => {
+  const { ran, lines, log, run } = machine({
+    'nft list tables': 'table ip kpng-ipvs\ntable ip6 kpng-ipvs\n',
+    'ip -o link show': '7: kube-ipvs0: <BROADCAST,NOARP> mtu 1500\n',
+    'ip link delete kube-ipvs0': '',
+    'ipset list -n': 'KUBE-CLUSTER-IP\n',
+    'ipset destroy KUBE-CLUSTER-IP': '',
+  })
+  await removeKubeProxyLeftovers({ log, run })
+  expect(ran.filter((command) => !/save|list|show/.test(command))).toEqual(['ipset destroy KUBE-CLUSTER-IP'])
+  expect(lines).toContain('Skipped virtual servers and kube-ipvs0: kpng uses them')
+})
+
 test('what fails does not stop the rest, and is told', async () => {
   const { ran, lines, log, run } = machine({
     'iptables-nft-save': services,

@@ -10,8 +10,11 @@ export const findIpvs: FindLeftovers = async (surroundings) => {
   const links = await look(surroundings, 'ip', ['-o', 'link', 'show'])
   const present = new RegExp(`^\\d+: ${ipvsInterface}[@:]`, 'm').test(links ?? '')
   const sets = (await look(surroundings, 'ipset', ['list', '-n'])) ?? ''
-  const removals = present ? await virtualServers(surroundings) : []
-  if (present) {
+  const isKpngs = present && (await belongsToKpng(surroundings))
+  const removals = present && !isKpngs ? await virtualServers(surroundings) : []
+  if (isKpngs) {
+    surroundings.log.info(`Skipped virtual servers and ${ipvsInterface}: kpng uses them`)
+  } else if (present) {
     const args = ['link', 'delete', ipvsInterface]
     removals.push({ what: 'interface', fields: { interface: ipvsInterface }, program: 'ip', args })
   } else if (links !== undefined) {
@@ -22,6 +25,13 @@ export const findIpvs: FindLeftovers = async (surroundings) => {
   }
   return removals
 }
+
+/** kpng's ipvs backend has the same interface, and a table of its own. If that is unknown, the interface stays. */
+const belongsToKpng = async ({ run }: Surroundings): Promise<boolean> =>
+  run('nft', ['list', 'tables']).then(
+    (tables = '') => /^table ip6? kpng-ipvs$/m.test(tables),
+    () => true,
+  )
 
 /**
  * All of them, as `kube-proxy --cleanup` does, since they have no names. Called only if kube-proxy's interface exists; without it they

@@ -1,0 +1,291 @@
+import { setImmediate } from 'node:timers/promises'
+import { type Cidr, CidrSet, type Family, KpngError, type Log } from '@kpng/api'
+import type { SyncStep } from '@kpng/client'
+import { endpointKey } from '@kpng/dataplane'
+import { DummyInterface, errnoText } from '@kpng/linux'
+import type { FailedOperation, KernelDestination, KernelServer, Operation } from './ipvs-messages.js'
+import { Ipvs } from './ipvs-netlink.js'
+import { isOwnTable, markPrefix, type Names } from './names.js'
+import { applyRules, readTable } from './nft.js'
+import { type KnownServer, knownAfter, operationsFor } from './operations.js'
+import { Retirement } from './retirement.js'
+import { changeText, type Place, tableText } from './rules.js'
+import type { IpvsState, Update } from './state.js'
+import { keysInTables, tableDrift } from './table-content.js'
+import { type ServerAddress, serverKey, type VirtualServer } from './virtual-servers.js'
+
+export interface KernelOptions {
+  readonly names: Names
+  readonly excludeCidrs: readonly Cidr[]
+  readonly masqueradeBit: number
+  readonly drainLimitMs: number
+  readonly drainCheckIntervalMs: number
+  readonly log: Log
+}
+
+/** A mark that `Marks` never gives: bit 14 is set. */
+const probeMark = markPrefix | 0x4000
+
+/** The destinations of a virtual server are a list of their own, and the event loop gets a turn after this many. */
+const listsAtOnce = 50
+
+/** What kpng has in the kernel: virtual servers, tables of rules, an interface. One call at a time; others wait. */
+export class Kernel {
+  readonly #options: KernelOptions
+  readonly #ipvs: Ipvs
+  readonly #interface: DummyInterface
+  readonly #retirement: Retirement
+  readonly #excluded: CidrSet
+  readonly #known = new Map<string, KnownServer>()
+  /** The rules as nft lists them, by family, right after they were written. */
+  readonly #rules = new Map<Family, string>()
+  #turn: Promise<unknown> = Promise.resolve()
+
+  private constructor(options: KernelOptions, ipvs: Ipvs, held: DummyInterface) {
+    const { drainLimitMs, drainCheckIntervalMs, log } = options
+    this.#options = options
+    this.#ipvs = ipvs
+    this.#interface = held
+    this.#excluded = new CidrSet(options.excludeCidrs)
+    this.#retirement = new Retirement({
+      ...{ limitMs: drainLimitMs, intervalMs: drainCheckIntervalMs, log, keyOf: endpointKey },
+      destinationsOf: (key) => this.#inTurn(() => this.#destinationsOf(key)),
+      remove: (retired) => this.#inTurn(() => this.#removeRetired(retired)),
+    })
+  }
+
+  static async open(options: KernelOptions): Promise<Kernel> {
+    const ipvs = await Ipvs.open()
+    try {
+      return new Kernel(options, ipvs, await DummyInterface.open(options.names.interfaceName))
+    } catch (error) {
+      ipvs.close()
+      throw error
+    }
+  }
+
+  get ipvs(): Ipvs {
+    return this.#ipvs
+  }
+
+  /** Why the kernel cannot use a scheduler in a family; 0 if it can. Loads its module, if that is allowed. */
+  probe(scheduler: string, family: Family): Promise<number> {
+    const where: ServerAddress = { family, protocol: 'tcp', address: '', port: 0, mark: probeMark }
+    const none = { destinations: new Map(), mayKeepClients: new Set<string>() }
+    const server = { ...where, ...none, key: serverKey(where), scheduler, persistenceSeconds: 0 }
+    return this.#inTurn(async () => {
+      await this.#ipvs.change([{ do: 'deleteService', server }])
+      const [failed] = await this.#ipvs.change([{ do: 'newService', server }])
+      if (!failed) await this.#ipvs.change([{ do: 'deleteService', server }])
+      return failed?.errno ?? 0
+    })
+  }
+
+  /** Makes everything as it should be, whatever is there. What was there and is right stays, with its connections. */
+  replace(state: IpvsState, places: readonly Place[], steps?: SyncStep[]): Promise<void> {
+    return this.#inTurn(async () => {
+      const there = new Map((await this.#ipvs.servers()).map((server) => [server.key, server]))
+      // What the tables of an earlier run say about its virtual servers.
+      const recorded = await keysInTables((name) => name === this.#options.names.tableName)
+      await this.#interface.ensure()
+      const held = await this.#interface.addresses()
+      const before = new Set(this.#known.keys())
+      this.#known.clear()
+      let read = 0
+      for (const key of state.servers.keys()) {
+        const server = there.get(key)
+        if (server) this.#known.set(key, await this.#readKnown(server))
+        if (++read % listsAtOnce === 0) await setImmediate()
+      }
+      await this.#write([...state.servers.values()], steps)
+      await this.#replaceTables(state, places, steps)
+      const wanted = new Set(state.addresses)
+      const extra = [...held].filter((address) => !wanted.has(address) && !this.#excluded.has(address))
+      await this.#interface.change(
+        [...wanted].filter((address) => !held.has(address)),
+        extra,
+      )
+      const isOurs = ({ key, address }: KernelServer) => recorded.has(key) || before.has(key) || held.has(address)
+      const stale = [...there.values()].filter(
+        (server) =>
+          !state.servers.has(server.key) && isOurs(server) && !(server.address && this.#excluded.has(server.address)),
+      )
+      await this.#delete(stale)
+    })
+  }
+
+  /** Writes what changed. */
+  apply({ servers, elements, addresses }: Update, served: readonly Family[], steps?: SyncStep[]): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#write(
+        servers.flatMap(({ after }) => after ?? []),
+        steps,
+      )
+      const { tableName } = this.#options.names
+      const text = served
+        .map((family) => changeText(family, tableName, elements[family].add, elements[family].remove))
+        .join('')
+      if (text !== '') await asStep(steps, 'nft', { 'kpng.bytes': text.length }, () => applyRules(text))
+      await this.#interface.change(addresses.add, addresses.remove)
+      const gone = servers.flatMap(({ key, after }) => (after ? [] : (this.#known.get(key)?.server ?? [])))
+      await this.#delete(gone)
+    })
+  }
+
+  /** What somebody else changed, as a sentence; undefined if nothing. */
+  async driftOf(state: IpvsState, places: readonly Place[]): Promise<string | undefined> {
+    const { names } = this.#options
+    const there = new Map((await this.#inTurn(() => this.#ipvs.servers())).map((server) => [server.key, server]))
+    let compared = 0
+    for (const [key, known] of this.#known) {
+      if (++compared % listsAtOnce === 0) await setImmediate()
+      const server = there.get(key)
+      if (!server) return `the virtual server ${key} is gone`
+      if (server.scheduler !== known.scheduler || server.persistenceSeconds !== known.persistenceSeconds)
+        return `the virtual server ${key} has other settings`
+      const isSame = async () => sameWeights(known, await this.#ipvs.destinations(known.server))
+      if (!(await this.#inTurn(isSame))) return `the virtual server ${key} has other destinations`
+    }
+    const held = await this.#inTurn(() => this.#interface.addresses())
+    const missing = [...state.addresses].find((address) => !held.has(address))
+    if (missing !== undefined) return `the interface ${names.interfaceName} no longer has the address ${missing}`
+    for (const { family } of places) {
+      const reason = tableDrift(await readTable(family, names.tableName), this.#rules.get(family), state, family)
+      if (reason !== undefined) return `${reason} in the table ${names.tableName} (${family})`
+    }
+    return undefined
+  }
+
+  /** Reads back. */
+  async server(key: string): Promise<{ server: KernelServer; destinations: readonly KernelDestination[] } | undefined> {
+    return this.#inTurn(async () => {
+      const server = (await this.#ipvs.servers()).find((each) => each.key === key)
+      return server && { server, destinations: await this.#ipvs.destinations(server) }
+    })
+  }
+
+  /** Everything stays in the kernel. */
+  async close(): Promise<void> {
+    await this.#retirement.close()
+    await this.#turn.catch(() => {})
+    this.#interface.close()
+    this.#ipvs.close()
+  }
+
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(work)
+    this.#turn = result.catch(() => {})
+    return result
+  }
+
+  async #write(servers: readonly VirtualServer[], steps: SyncStep[] | undefined): Promise<void> {
+    const refused = await this.#writeOnce(servers, steps)
+    if (refused.length === 0) return
+    // Another kpng, or somebody else, has changed these virtual servers meanwhile: they are not what we took them for.
+    const keys = new Set(refused.map(({ operation }) => serverKey(operation.server)))
+    const there = new Map((await this.#ipvs.servers()).map((server) => [server.key, server]))
+    for (const key of keys) {
+      const server = there.get(key)
+      if (server) this.#known.set(key, await this.#readKnown(server))
+      else this.#known.delete(key)
+    }
+    const again = await this.#writeOnce(
+      servers.filter(({ key }) => keys.has(key)),
+      steps,
+    )
+    if (again.length > 0) throw operationsFailed(again)
+  }
+
+  async #writeOnce(servers: readonly VirtualServer[], steps: SyncStep[] | undefined): Promise<FailedOperation[]> {
+    const operations: Operation[] = []
+    for (const wanted of servers) {
+      const known = this.#known.get(wanted.key)
+      const planned = operationsFor(wanted, known)
+      for (const operation of planned.operations) operations.push(operation)
+      for (const key of wanted.destinations.keys()) this.#retirement.forget(wanted.key, key)
+      for (const key of planned.retired) this.#retirement.add(wanted.key, key)
+      this.#known.set(wanted.key, knownAfter(wanted, known, planned.retired))
+    }
+    if (operations.length === 0) return []
+    const attributes = { 'kpng.operations': operations.length }
+    return await asStep(steps, 'ipvs', attributes, () => this.#ipvs.change(operations))
+  }
+
+  /** Deletes virtual servers, unless another kpng of this node has taken them over: a Service may change hands. */
+  async #delete(servers: readonly ServerAddress[]): Promise<void> {
+    if (servers.length === 0) return
+    const others = await keysInTables((name) => isOwnTable(name) && name !== this.#options.names.tableName)
+    const own = servers.filter((server) => !others.has(serverKey(server)))
+    await this.#ipvs.change(own.map((server) => ({ do: 'deleteService', server })))
+    for (const server of servers) {
+      this.#known.delete(serverKey(server))
+      this.#retirement.forget(serverKey(server))
+    }
+  }
+
+  async #replaceTables(state: IpvsState, places: readonly Place[], steps: SyncStep[] | undefined): Promise<void> {
+    const { names, masqueradeBit } = this.#options
+    const settings = { tableName: names.tableName, masqueradeBit }
+    const text = places.map((place) => tableText(place, state.elements(place.family), settings)).join('')
+    await asStep(steps, 'nft', { 'kpng.bytes': text.length }, () => applyRules(text))
+    for (const { family } of places) {
+      this.#rules.set(family, (await readTable(family, names.tableName))?.rules ?? '')
+    }
+  }
+
+  async #readKnown(server: KernelServer): Promise<KnownServer> {
+    const { scheduler, persistenceSeconds } = server
+    const there = await this.#ipvs.destinations(server)
+    const destinations = new Map(there.map(({ ip, port, weight }) => [endpointKey({ ip, port }), { ip, port, weight }]))
+    return { server, scheduler, persistenceSeconds, destinations }
+  }
+
+  async #destinationsOf(key: string): Promise<readonly KernelDestination[] | undefined> {
+    const known = this.#known.get(key)
+    return known && (await this.#ipvs.destinations(known.server))
+  }
+
+  async #removeRetired(retired: readonly { serverKey: string; key: string }[]): Promise<void> {
+    const operations: Operation[] = []
+    for (const { serverKey: server, key } of retired) {
+      const known = this.#known.get(server)
+      const destination = known?.destinations.get(key)
+      this.#retirement.forget(server, key)
+      // It may serve again since it was looked at.
+      if (!known || destination?.weight !== 0) continue
+      known.destinations.delete(key)
+      operations.push({ do: 'deleteDest', server: known.server, destination })
+    }
+    await this.#ipvs.change(operations)
+  }
+}
+
+const sameWeights = ({ destinations }: KnownServer, there: readonly KernelDestination[]): boolean =>
+  there.length === destinations.size &&
+  there.every((destination) => destinations.get(endpointKey(destination))?.weight === destination.weight)
+
+function operationsFailed(failed: readonly FailedOperation[]): KpngError {
+  const [first] = failed as [FailedOperation]
+  const { operation, errno } = first
+  const what =
+    'destination' in operation ? `${operation.do} ${endpointKey(operation.destination)} of ` : `${operation.do} `
+  const more = failed.length > 1 ? ` and ${failed.length - 1} more` : ''
+  return new KpngError(
+    'refused',
+    `The kernel refused a change of IPVS: ${what}${serverKey(operation.server)}: ${errnoText(errno)}${more}. kpng reads IPVS again and repeats the change.`,
+  )
+}
+
+async function asStep<T>(
+  steps: SyncStep[] | undefined,
+  name: string,
+  attributes: SyncStep['attributes'],
+  run: () => Promise<T>,
+): Promise<T> {
+  const startedAtMs = Date.now()
+  try {
+    return await run()
+  } finally {
+    steps?.push({ name, startedAtMs, endedAtMs: Date.now(), attributes })
+  }
+}

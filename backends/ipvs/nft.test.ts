@@ -1,0 +1,109 @@
+import { type Family, families } from '@kpng/api'
+import { FrontendTable } from '@kpng/dataplane'
+import { enterNewNamespace, whySkipped } from '@kpng/linux/testing'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { change, fullSync } from '../../dataplane/testing/objects.js'
+import { addresses, options as labOptions, labView } from '../nft/testing/cases.js'
+import { applyRules, readTable, tableIn, tableNames } from './nft.js'
+import { settingsOf } from './options.js'
+import { changeText, placeOf, tableText } from './rules.js'
+import { addressesByFamily, IpvsState } from './state.js'
+import { recordedKeys, tableDrift } from './table-content.js'
+
+// The rules on a real kernel, without IPVS: that the kernel takes them, and that what is read back is what was written.
+
+const whyNot = whySkipped('rules of the IPVS backend', 'nft')
+const { dataplane, names, masqueradeBit } = settingsOf({ ...labOptions, nodePortAddresses: ['all'] })
+const machine = { families: ['IPv4', 'IPv6'], addresses: [] } as const
+const own = [...addresses.node, ...addresses.otherNodeAddress]
+
+function served() {
+  const view = labView()
+  const table = new FrontendTable(dataplane)
+  table.apply(view, fullSync, machine)
+  const state = new IpvsState(table)
+  state.rebuild({
+    ...{ ownAddresses: new Set(own), nodePortAddresses: addressesByFamily(own) },
+    ...{ schedulerOf: () => 'rr', serves: () => true },
+  })
+  return { view, table, state }
+}
+
+describe.skipIf(whyNot !== undefined)('on a kernel', () => {
+  beforeAll(enterNewNamespace)
+  const { view, table, state } = served()
+  const write = (family: Family) =>
+    applyRules(
+      tableText(placeOf(family, table.node, dataplane.detectLocal), state.elements(family), {
+        ...{ tableName: names.tableName, masqueradeBit },
+      }),
+    )
+
+  test.each(families)('%s: what was written is read back, and is no drift', async (family) => {
+    await write(family)
+    const read = await readTable(family, names.tableName)
+    expect(tableDrift(read, read?.rules, state, family)).toBeUndefined()
+    const own = [...state.servers.values()].filter((server) => server.family === family)
+    expect([...new Set(recordedKeys(read, family))].sort()).toEqual(own.map(({ key }) => key).sort())
+  })
+
+  test('a change writes its elements, and leaves the rules', async () => {
+    await write('IPv4')
+    const before = await readTable('IPv4', names.tableName)
+    const { frontends } = table.apply(view, change(view, 'exposed', undefined), machine)
+    const update = state.change(frontends.flatMap((each) => [each.before, each.after].flatMap((one) => one?.id ?? [])))
+    expect(update.elements.IPv4.remove.length).toBeGreaterThan(5)
+    await applyRules(changeText('IPv4', names.tableName, update.elements.IPv4.add, update.elements.IPv4.remove))
+    expect(tableDrift(await readTable('IPv4', names.tableName), before?.rules, state, 'IPv4')).toBeUndefined()
+  })
+
+  test.each([
+    ['a rule', `add rule ip ${names.tableName} input accept`, /other rules/],
+    ['an element more', `add element ip ${names.tableName} addresses { 10.96.250.1 }`, /addresses has other elements/],
+    ['an element less', `delete element ip ${names.tableName} addresses { 10.96.0.1 }`, /addresses lacks 10.96.0.1/],
+    ['a flushed set', `flush set ip ${names.tableName} allowed`, /allowed has other elements/],
+    ['no rules', `flush table ip ${names.tableName}`, /other rules/],
+    ['no table', `delete table ip ${names.tableName}`, /gone/],
+  ])('notices %s', async (_what, text, reason) => {
+    await write('IPv4')
+    const before = await readTable('IPv4', names.tableName)
+    await applyRules(`${text}\n`)
+    expect(tableDrift(await readTable('IPv4', names.tableName), before?.rules, state, 'IPv4')).toMatch(reason)
+  })
+
+  test('a refused transaction says why and changes nothing', async () => {
+    const before = await tableNames()
+    const text = `add table ip another\nadd element ip nowhere servers { 10.0.0.1 . tcp . 80 }\n`
+    await expect(applyRules(text)).rejects.toThrow(/nft refused a transaction: .*No such file.*Nothing was changed/)
+    expect(await tableNames()).toEqual(before)
+  })
+})
+
+test('reads what nft prints', () => {
+  const { sets } = tableIn({
+    nftables: [
+      { set: { name: 'hosts', elem: ['10.0.0.1', { prefix: { addr: '10.1.0.0', len: 16 } }] } },
+      {
+        map: {
+          name: 'verdicts',
+          elem: [
+            [{ concat: ['10.0.0.1', 'tcp', 80] }, { goto: { target: 'refuse' } }],
+            ['a', { drop: null }],
+          ],
+        },
+      },
+      { map: { name: 'marks', elem: [[{ elem: { val: '10.0.0.1' } }, 1258291201]] } },
+    ],
+  })
+  expect(Object.fromEntries([...sets].map(([name, entries]) => [name, [...entries]]))).toEqual({
+    hosts: [
+      ['10.0.0.1', ''],
+      ['10.1.0.0/16', ''],
+    ],
+    verdicts: [
+      ['10.0.0.1 . tcp . 80', 'goto refuse'],
+      ['a', 'drop'],
+    ],
+    marks: [['10.0.0.1', '0x4b000001']],
+  })
+})
