@@ -20,9 +20,10 @@ export interface Canary {
 /** Not long: a SYN that came too early is sent again only after a second. */
 const shortWaitMs = 200
 
-/** Between two looks, at least so long, and so many times as long as a look takes: on a slow machine looking keeps the proxy from working. */
-const leastPauseMs = 10
+/** Between two looks, so many times as long as a look took: on a slow machine, looking keeps the proxy from working. */
 const looksOfPause = 3
+const leastPauseMs = 10
+const longestPauseMs = 300
 
 const mainNumber = 9999
 const flowNumber = 9998
@@ -96,7 +97,7 @@ async function waitFor(
         pace.measure('pod-a', family),
       ])
       if (seen.outcome === 'reached' && seen.server === server) break
-      await sleep(Math.max(leastPauseMs, looksOfPause * controlMs))
+      await sleep(Math.min(longestPauseMs, Math.max(leastPauseMs, looksOfPause * controlMs)))
     }
   }
   return performance.now() - start
