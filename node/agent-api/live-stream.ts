@@ -11,8 +11,9 @@ import {
   messageOf,
   silentLog,
 } from '@kpng/api'
-import { gzipHeader, LiveEvent } from './live-event.js'
-import { LiveTable } from './live-table.js'
+import { LiveEvent } from './live-event.js'
+import { LiveReader } from './live-reader.js'
+import { LiveTable, objectText } from './live-table.js'
 
 /** Where the stream has its rows from. They are asked for only while somebody reads. */
 export interface LiveSource {
@@ -39,15 +40,8 @@ const lingerMs = 60_000
 const turnMs = 8
 /** A snapshot that is not older than this is sent again, followed by what changed since. */
 const snapshotReuseMs = 5000
-/** A reader that is further behind than this is ended. It comes back, and gets what it missed or everything. */
-const maxUnreadBytes = 8 * 1024 * 1024
 /** Of changes and of samples. */
 const listed = 300
-
-interface Reader {
-  readonly response: ServerResponse
-  readonly isGzip: boolean
-}
 
 /**
  * The live stream of one agent: see api/live.ts. States: *idle*, nobody reads, and nothing is kept; *making* the rows of all Services for
@@ -59,7 +53,7 @@ export class LiveStream {
   readonly #log: Log
   readonly #onIdle: () => void
   readonly #instance = randomBytes(6).toString('base64url')
-  readonly #readers = new Set<Reader>()
+  readonly #readers = new Set<LiveReader>()
   /** Of the last event. */
   #number = 0
   #services: LiveTable | undefined
@@ -117,39 +111,29 @@ export class LiveStream {
 
   /** Serves a reader until it goes. */
   async open(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const isGzip = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
-    response.writeHead(200, {
-      'Content-Type': 'text/event-stream',
-      'Cache-Control': 'no-store',
-      'X-Content-Type-Options': 'nosniff',
-      Vary: 'Accept-Encoding',
-      ...(isGzip ? { 'Content-Encoding': 'gzip' } : {}),
-    })
-    response.flushHeaders()
-    if (isGzip) response.write(gzipHeader)
-    const reader = { response, isGzip }
+    const reader = new LiveReader(request, response)
     clearTimeout(this.#lingering)
     await this.#upToDate()
     const resumed = this.#resumedFrom(request.headers['last-event-id'])
-    const snapshot = resumed === undefined ? await this.#readySnapshot(isGzip) : undefined
-    if (response.destroyed) return this.#left(reader)
-    if (snapshot) this.#send(reader, snapshot.event)
+    const snapshot = resumed === undefined ? await this.#readySnapshot(reader.isGzip) : undefined
+    if (reader.isGone) return this.#left(reader)
+    if (snapshot) reader.send(snapshot.event)
     const from = resumed ?? snapshot?.number ?? this.#number
-    if (resumed !== undefined || from < this.#number) this.#send(reader, this.#changesSince(from))
+    if (resumed !== undefined || from < this.#number) reader.send(this.#changesSince(from))
     this.#readers.add(reader)
     // Another one may have left meanwhile.
     clearTimeout(this.#lingering)
-    response.once('close', () => this.#left(reader))
-    if (this.#dirty.size > 0) this.#schedule()
+    reader.onGone(() => this.#left(reader))
+    if (this.#hasNews()) this.#schedule()
   }
 
   /** Ends all readers. */
   close(): void {
-    for (const { response } of this.#readers) response.destroy()
+    for (const reader of this.#readers) reader.end()
     this.#forget()
   }
 
-  #left(reader: Reader): void {
+  #left(reader: LiveReader): void {
     this.#readers.delete(reader)
     if (this.#readers.size > 0) return
     clearTimeout(this.#timer)
@@ -326,17 +310,6 @@ export class LiveStream {
   #id = (number = this.#number): string => `${this.#instance}.${number}`
 
   #sendToAll(event: LiveEvent): void {
-    for (const reader of [...this.#readers]) this.#send(reader, event)
+    for (const reader of [...this.#readers]) reader.send(event)
   }
-
-  #send({ response, isGzip }: Reader, event: LiveEvent): void {
-    response.write(isGzip ? event.packed : event.plain)
-    if (response.writableLength > maxUnreadBytes) response.destroy()
-  }
-}
-
-function objectText(rows: ReadonlyMap<string, string | null>): string {
-  const fields: string[] = []
-  for (const [name, text] of rows) fields.push(`${JSON.stringify(name)}:${text}`)
-  return `{${fields.join(',')}}`
 }
