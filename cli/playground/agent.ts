@@ -5,6 +5,7 @@ import type { Log, ServiceAnswer } from '@kpng/api'
 import type { RunnerOptions } from '@kpng/client'
 import type { FrontendBackend } from '@kpng/dataplane'
 import { Activity, agentApi, openSocket, type ServiceFactsOf } from '@kpng/node/agent-api'
+import type { Hint } from './screen.js'
 
 // The agent API of the playground's node: `kpng explain`, `get` and `status` ask it, and the live page is made from it.
 
@@ -28,6 +29,8 @@ export interface PlaygroundAgentOptions {
   readonly serviceAnswer: (service: string) => Promise<ServiceAnswer>
   /** What the core knows about the endpoints of a Service, if it is in this process. */
   readonly factsOf?: ServiceFactsOf
+  /** Commands to try, for the live page. */
+  readonly hints?: () => readonly Hint[]
 }
 
 export interface PlaygroundAgent {
@@ -40,13 +43,14 @@ export async function startPlaygroundAgent(
   backend: FrontendBackend,
   options: PlaygroundAgentOptions,
 ): Promise<PlaygroundAgent> {
-  const { socketPath, nodeName, version, log, serviceAnswer, factsOf } = options
+  const { socketPath, nodeName, version, log, serviceAnswer, factsOf, hints } = options
   const activity = new Activity(Date.now(), factsOf)
   const { frontends } = backend
   const mode = backend.features?.().name ?? 'kpng'
   const api = agentApi({
     ...{ nodeName, version, mode, activity, frontends, backend, serviceAnswer, log },
     ...(factsOf ? { factsOf } : {}),
+    ...(hints ? { hints } : {}),
   })
   if (backend.observations) {
     const repaired = (services: readonly string[]) => api.live.onRepaired(services)

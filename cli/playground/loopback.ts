@@ -31,13 +31,14 @@ export async function loopbackDataPlane(flags: Flags, { log, signal, version }: 
         ...(nodePort === undefined ? [] : [{ command: `curl http://127.0.0.1:${nodePort}`, effect: 'the node port' }]),
       ]
     },
-    serve: async (store, nodeName, onSync) => {
+    serve: async (store, nodeName, onSync, hints) => {
       // The pods are on loopback, where a real proxy must not lead to. Node ports are on loopback too: nothing of a playground is
       // reachable from another machine.
       const backend = userspaceBackend({ log, allowLoopback: true, nodePortAddresses: ['localhost'] })
       const agent = await startPlaygroundAgent(backend, {
         ...{ socketPath: agentSocket, nodeName, version, log },
         serviceAnswer: async (service) => explainService(store, service, nodeName),
+        ...given('hints', hints),
         factsOf: (service, used) => serviceFacts(store, service, nodeName, used),
       })
       try {

@@ -159,10 +159,15 @@ async function showDemo(
     })
     signal.addEventListener('abort', () => begin(), { once: true })
     await Promise.all([
-      dataPlane.serve(store, playground.nodeName, (times) => {
-        session.synced(times)
-        if (session.service?.endpoints.some(({ state }) => state === 'ready')) begin()
-      }),
+      dataPlane.serve(
+        store,
+        playground.nodeName,
+        (times) => {
+          session.synced(times)
+          if (session.service?.endpoints.some(({ state }) => state === 'ready')) begin()
+        },
+        () => session.hints(),
+      ),
       firstEndpoint.then(() => session.callUntil(signal)),
     ])
   } finally {

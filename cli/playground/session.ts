@@ -17,8 +17,13 @@ export interface DataPlane {
   readonly options: Partial<PlaygroundOptions>
   /** The socket of the agent API of its node, while it serves. */
   readonly agentSocket: string
-  /** Serves what the store says, until the signal is aborted. Calls back after each sync that the demo Service was in. */
-  serve(store: Store, nodeName: string, onSync: (times: SyncTimes) => void): Promise<void>
+  /** Serves what the store says, until the signal is aborted. Calls back after each sync that the demo Service was in. The live page shows the hints. */
+  serve(
+    store: Store,
+    nodeName: string,
+    onSync: (times: SyncTimes) => void,
+    hints?: () => readonly Hint[],
+  ): Promise<void>
   /** After the cluster's end. */
   close(): Promise<void>
   /** One call, made from where the data plane is. */
