@@ -42,18 +42,19 @@ const nodeMethods = {
   /** Lets kpng's nftables backend program the kernel of this namespace, from a kpng API. */
   async program({ api, nodeName, podCidr, version, verbosity, folder }: LabNode): Promise<void> {
     const { nftBackend } = await import('@kpng/backend-nft')
-    const { changeSetsOverGrpc, explainOverGrpc, runBackend, textLog } = await import('@kpng/client')
+    const { changeSetsOverGrpc, explainOverGrpc, runBackend, SourceStatus, textLog } = await import('@kpng/client')
     const { quietLog } = await import('../log.js')
     const { demoKey } = await import('./session.js')
     const { startPlaygroundAgent } = await import('./agent.js')
     const log = quietLog(textLog({ verbosity, write: (line) => tell({ line }) }))
     const backend = nftBackend({ log, detectLocal: { mode: 'ClusterCIDR', cidrs: [podCidr] } })
+    const source = new SourceStatus()
     const agent = await startPlaygroundAgent(backend, {
-      ...{ socketPath: `${folder}/agent.sock`, nodeName, version, log },
+      ...{ socketPath: `${folder}/agent.sock`, nodeName, version, log, source },
       serviceAnswer: (service) => explainOverGrpc(service, { api, nodeName }),
     })
     void runBackend(backend, {
-      changeSets: changeSetsOverGrpc({ api, log }),
+      changeSets: changeSetsOverGrpc({ api, log, status: source.watch('core') }),
       nodeName,
       log,
       signal: new AbortController().signal,
