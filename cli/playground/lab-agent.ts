@@ -2,6 +2,7 @@ import { messageOf } from '@kpng/api'
 import { answerRequests } from '@kpng/linux/lab'
 import type { EchoIdentity, EchoPort } from '@kpng/playground'
 import { call } from './caller.js'
+import type { Hint } from './screen.js'
 import type { SyncTimes } from './session.js'
 
 // What runs in the network namespaces of the playground's lab: one process in each pod, one on the node.
@@ -11,6 +12,7 @@ export type News = { readonly sync: SyncTimes } | { readonly line: string } | { 
 
 const news: News[] = []
 let wake = () => {}
+let hints: readonly Hint[] = []
 function tell(item: News): void {
   news.push(item)
   wake()
@@ -52,6 +54,7 @@ const nodeMethods = {
     const agent = await startPlaygroundAgent(backend, {
       ...{ socketPath: `${folder}/agent.sock`, nodeName, version, log, source },
       serviceAnswer: (service) => explainOverGrpc(service, { api, nodeName }),
+      hints: () => hints,
     })
     void runBackend(backend, {
       changeSets: changeSetsOverGrpc({ api, log, status: source.watch('core') }),
@@ -66,6 +69,11 @@ const nodeMethods = {
           tell({ sync: { startedAtMs, endedAtMs: startedAtMs + durationMs } })
       },
     }).catch((error: unknown) => tell({ failure: messageOf(error) }))
+  },
+
+  /** Commands to try, for the live page. */
+  async setHints(given: readonly Hint[]): Promise<void> {
+    hints = given
   },
 
   /** Waits for something to tell. */
