@@ -2,9 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Log, ServiceAnswer } from '@kpng/api'
-import type { RunnerOptions } from '@kpng/client'
+import type { RunnerOptions, SourceStatus } from '@kpng/client'
 import type { FrontendBackend } from '@kpng/dataplane'
+import { sourceReport } from '@kpng/node'
 import { Activity, agentApi, openSocket, type ServiceFactsOf } from '@kpng/node/agent-api'
+import type { Hint } from './screen.js'
 
 // The agent API of the playground's node: `kpng explain`, `get` and `status` ask it, and the live page is made from it.
 
@@ -24,10 +26,14 @@ export interface PlaygroundAgentOptions {
   readonly nodeName: string
   readonly version: string
   readonly log: Log
+  /** How up to date the state is, if its source is in this process or tells. */
+  readonly source?: SourceStatus
   /** What the core says about a Service. */
   readonly serviceAnswer: (service: string) => Promise<ServiceAnswer>
   /** What the core knows about the endpoints of a Service, if it is in this process. */
   readonly factsOf?: ServiceFactsOf
+  /** Commands to try, for the live page. */
+  readonly hints?: () => readonly Hint[]
 }
 
 export interface PlaygroundAgent {
@@ -40,13 +46,15 @@ export async function startPlaygroundAgent(
   backend: FrontendBackend,
   options: PlaygroundAgentOptions,
 ): Promise<PlaygroundAgent> {
-  const { socketPath, nodeName, version, log, serviceAnswer, factsOf } = options
+  const { socketPath, nodeName, version, log, serviceAnswer, factsOf, hints, source } = options
   const activity = new Activity(Date.now(), factsOf)
   const { frontends } = backend
   const mode = backend.features?.().name ?? 'kpng'
   const api = agentApi({
     ...{ nodeName, version, mode, activity, frontends, backend, serviceAnswer, log },
     ...(factsOf ? { factsOf } : {}),
+    ...(hints ? { hints } : {}),
+    ...(source ? { source: () => sourceReport(source) } : {}),
   })
   if (backend.observations) {
     const repaired = (services: readonly string[]) => api.live.onRepaired(services)

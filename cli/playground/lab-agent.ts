@@ -2,6 +2,7 @@ import { messageOf } from '@kpng/api'
 import { answerRequests } from '@kpng/linux/lab'
 import type { EchoIdentity, EchoPort } from '@kpng/playground'
 import { call } from './caller.js'
+import type { Hint } from './screen.js'
 import type { SyncTimes } from './session.js'
 
 // What runs in the network namespaces of the playground's lab: one process in each pod, one on the node.
@@ -11,6 +12,7 @@ export type News = { readonly sync: SyncTimes } | { readonly line: string } | { 
 
 const news: News[] = []
 let wake = () => {}
+let hints: readonly Hint[] = []
 function tell(item: News): void {
   news.push(item)
   wake()
@@ -42,18 +44,20 @@ const nodeMethods = {
   /** Lets kpng's nftables backend program the kernel of this namespace, from a kpng API. */
   async program({ api, nodeName, podCidr, version, verbosity, folder }: LabNode): Promise<void> {
     const { nftBackend } = await import('@kpng/backend-nft')
-    const { changeSetsOverGrpc, explainOverGrpc, runBackend, textLog } = await import('@kpng/client')
+    const { changeSetsOverGrpc, explainOverGrpc, runBackend, SourceStatus, textLog } = await import('@kpng/client')
     const { quietLog } = await import('../log.js')
     const { demoKey } = await import('./session.js')
     const { startPlaygroundAgent } = await import('./agent.js')
     const log = quietLog(textLog({ verbosity, write: (line) => tell({ line }) }))
     const backend = nftBackend({ log, detectLocal: { mode: 'ClusterCIDR', cidrs: [podCidr] } })
+    const source = new SourceStatus()
     const agent = await startPlaygroundAgent(backend, {
-      ...{ socketPath: `${folder}/agent.sock`, nodeName, version, log },
+      ...{ socketPath: `${folder}/agent.sock`, nodeName, version, log, source },
       serviceAnswer: (service) => explainOverGrpc(service, { api, nodeName }),
+      hints: () => hints,
     })
     void runBackend(backend, {
-      changeSets: changeSetsOverGrpc({ api, log }),
+      changeSets: changeSetsOverGrpc({ api, log, status: source.watch('core') }),
       nodeName,
       log,
       signal: new AbortController().signal,
@@ -65,6 +69,11 @@ const nodeMethods = {
           tell({ sync: { startedAtMs, endedAtMs: startedAtMs + durationMs } })
       },
     }).catch((error: unknown) => tell({ failure: messageOf(error) }))
+  },
+
+  /** Commands to try, for the live page. */
+  async setHints(given: readonly Hint[]): Promise<void> {
+    hints = given
   },
 
   /** Waits for something to tell. */

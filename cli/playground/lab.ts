@@ -67,7 +67,7 @@ export async function labDataPlane(context: Context): Promise<DataPlane> {
       },
       call: (host, port) => node.call('call', host, port),
       hints: (service) => hints(lab, service),
-      serve: (store, nodeName, onSync) => serve(node, store, folder, nodeName, onSync, context),
+      serve: (store, nodeName, onSync, hints) => serve(node, store, folder, nodeName, { onSync, hints }, context),
       close: async () => {
         await lab.close()
         rmSync(folder, { recursive: true, force: true })
@@ -99,7 +99,10 @@ async function serve(
   store: Store,
   folder: string,
   nodeName: string,
-  onSync: (times: SyncTimes) => void,
+  {
+    onSync,
+    hints,
+  }: { readonly onSync: (times: SyncTimes) => void; readonly hints: (() => readonly Hint[]) | undefined },
   { log, signal, verbosity, version }: Context,
 ): Promise<void> {
   const api = `unix://${folder}/kpng.sock`
@@ -111,8 +114,11 @@ async function serve(
       const news = await Promise.race([node.call('news'), ended])
       if (news === 'ended') return
       for (const item of news) {
-        if ('sync' in item) onSync(item.sync)
-        else if ('line' in item) process.stderr.write(item.line)
+        if ('sync' in item) {
+          onSync(item.sync)
+          // The names in them are those of the pods that there are now.
+          if (hints) await node.call('setHints', hints())
+        } else if ('line' in item) process.stderr.write(item.line)
         else throw new KpngError('unavailable', `The node of the lab gave up: ${item.failure}`)
       }
     }

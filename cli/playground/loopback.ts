@@ -10,7 +10,7 @@ import { addressText } from './demo-service.js'
 import { type DataPlane, demoKey } from './session.js'
 
 /** The userspace proxy in this process, on loopback: for everybody, on every system. */
-export async function loopbackDataPlane(flags: Flags, { log, signal, version }: Context): Promise<DataPlane> {
+export async function loopbackDataPlane(flags: Flags, { log, signal, version, source }: Context): Promise<DataPlane> {
   // A folder of objects keeps their addresses, so it cannot move to another range.
   const fixed = textFlag(flags, 'serviceCidr') ?? (textFlag(flags, 'dataDir') && firstRange)
   const claim = await claimRange(fixed)
@@ -31,13 +31,14 @@ export async function loopbackDataPlane(flags: Flags, { log, signal, version }: 
         ...(nodePort === undefined ? [] : [{ command: `curl http://127.0.0.1:${nodePort}`, effect: 'the node port' }]),
       ]
     },
-    serve: async (store, nodeName, onSync) => {
+    serve: async (store, nodeName, onSync, hints) => {
       // The pods are on loopback, where a real proxy must not lead to. Node ports are on loopback too: nothing of a playground is
       // reachable from another machine.
       const backend = userspaceBackend({ log, allowLoopback: true, nodePortAddresses: ['localhost'] })
       const agent = await startPlaygroundAgent(backend, {
-        ...{ socketPath: agentSocket, nodeName, version, log },
+        ...{ socketPath: agentSocket, nodeName, version, log, source },
         serviceAnswer: async (service) => explainService(store, service, nodeName),
+        ...given('hints', hints),
         factsOf: (service, used) => serviceFacts(store, service, nodeName, used),
       })
       try {

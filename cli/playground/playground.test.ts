@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { AgentStatus } from '@kpng/api'
 import { namespacesOf, whySkipped } from '@kpng/linux/lab'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { Commands, type Running } from '../testing/commands.js'
@@ -35,6 +36,12 @@ describe.skipIf(noKubectl)('in a pipe', () => {
     await run.says(/Service web at 127\.\d+\.1\.1:8080, 3 pods ready/, limit)
     await run.says(/http:\/\/127\.\d+\.1\.1:8080 → web-/, limit)
     expect(run.stdout.split('\n').findIndex((line) => /^\d\d:/.test(line))).toBeLessThanOrEqual(5)
+    const url = /^kpng playground: (http:\S+) shows it live/.exec(run.stdout)?.[1] ?? ''
+    const status = (await (await fetch(`${url}v1/status`)).json()) as AgentStatus
+    expect(status).toMatchObject({ role: 'node', backend: 'userspace', source: { stale: false } })
+    const hint = status.hints?.find(({ command }) => command.includes(' explain '))?.command.split(' ') ?? []
+    const explained = await commands.run('kpng', ...hint.slice(hint.indexOf('explain')))
+    expect(explained.stdout).toContain('The data plane holds exactly this.')
     kubectl(
       'patch',
       'service',

@@ -17,7 +17,7 @@ import { demoName, demoService } from './demo-service.js'
 import { removeLeftovers } from './leftovers.js'
 import { loopbackDataPlane } from './loopback.js'
 import { render } from './screen.js'
-import { type DataPlane, Session } from './session.js'
+import { type DataPlane, explainCommand, Session } from './session.js'
 import { LogFile, Terminal, wantsColours } from './terminal.js'
 
 /** A whole cluster in one process: API server and pods, kpng's core, a data plane, and somebody who calls. */
@@ -104,7 +104,7 @@ function giveToCaller(kubeconfigPath: string, flags: Flags): void {
 /** What stays on the terminal when the screen is gone: at most five lines. */
 function firstLines(
   { kubeconfigPath, objects }: Playground,
-  { title, note, hints }: DataPlane,
+  { title, note, hints, agentSocket }: DataPlane,
   page: string | undefined,
 ): string[] {
   const service = demoService(objects)
@@ -115,6 +115,7 @@ function firstLines(
     `  export KUBECONFIG=${kubeconfigPath}`,
     ...(service ? [`  kubectl scale deployment ${demoName} --replicas 5`] : []),
     ...(first ? [`  ${first.command}`] : []),
+    ...(service && note === undefined ? [`  ${explainCommand({ agentSocket })}`] : []),
   ]
 }
 
@@ -159,10 +160,15 @@ async function showDemo(
     })
     signal.addEventListener('abort', () => begin(), { once: true })
     await Promise.all([
-      dataPlane.serve(store, playground.nodeName, (times) => {
-        session.synced(times)
-        if (session.service?.endpoints.some(({ state }) => state === 'ready')) begin()
-      }),
+      dataPlane.serve(
+        store,
+        playground.nodeName,
+        (times) => {
+          session.synced(times)
+          if (session.service?.endpoints.some(({ state }) => state === 'ready')) begin()
+        },
+        () => session.hints(),
+      ),
       firstEndpoint.then(() => session.callUntil(signal)),
     ])
   } finally {
@@ -172,10 +178,10 @@ async function showDemo(
   }
 }
 
-async function watch(playground: Playground, store: Store, { log, signal, events }: Context): Promise<void> {
+async function watch(playground: Playground, store: Store, { log, signal, events, source }: Context): Promise<void> {
   const connection = await loadConnection({ kubeconfig: playground.kubeconfigPath })
   try {
-    await watchKube({ store, log, signal, connection, onEvent: () => events.countApiEvents(1) })
+    await watchKube({ store, log, signal, connection, onEvent: () => events.countApiEvents(1), status: source })
   } finally {
     await connection.close()
   }

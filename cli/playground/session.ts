@@ -17,8 +17,13 @@ export interface DataPlane {
   readonly options: Partial<PlaygroundOptions>
   /** The socket of the agent API of its node, while it serves. */
   readonly agentSocket: string
-  /** Serves what the store says, until the signal is aborted. Calls back after each sync that the demo Service was in. */
-  serve(store: Store, nodeName: string, onSync: (times: SyncTimes) => void): Promise<void>
+  /** Serves what the store says, until the signal is aborted. Calls back after each sync that the demo Service was in. The live page shows the hints. */
+  serve(
+    store: Store,
+    nodeName: string,
+    onSync: (times: SyncTimes) => void,
+    hints?: () => readonly Hint[],
+  ): Promise<void>
   /** After the cluster's end. */
   close(): Promise<void>
   /** One call, made from where the data plane is. */
@@ -40,6 +45,10 @@ export const demoKey = `default/${demoName}`
 
 /** As the reader can call it: in a checkout, npx finds it. The socket is that of the user who runs the playground. */
 const kpng = `${process.env.SUDO_USER ? 'sudo ' : ''}${process.argv[1]?.endsWith('.js') ? 'npx kpng' : 'kpng'}`
+
+/** Asks the playground's own agent, which knows what the data plane holds. */
+export const explainCommand = ({ agentSocket }: Pick<DataPlane, 'agentSocket'>): string =>
+  `${kpng} explain ${demoName} --agent-socket ${agentSocket}`
 
 const now = () => performance.timeOrigin + performance.now()
 const timeOfDay = () => new Date().toTimeString().slice(0, 8)
@@ -157,10 +166,7 @@ export class Session {
           ]),
       { command: `kubectl edit service ${demoName}`, effect: 'change its port: the calls follow' },
       ...this.#dataPlane.hints(this.service),
-      {
-        command: `${kpng} explain ${demoName} --agent-socket ${this.#dataPlane.agentSocket}`,
-        effect: 'where connections go, and why',
-      },
+      { command: explainCommand(this.#dataPlane), effect: 'where connections go, and why' },
     ]
   }
 }

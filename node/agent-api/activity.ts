@@ -58,9 +58,9 @@ export class Activity {
     if (changes.full) this.#full++
     const sync = this.#describe(report)
     this.#arrivedAtMs = undefined
-    this.#repaired = []
     if (error === undefined) this.#succeeded(view, changes, sync)
     else this.#failed++
+    this.#repaired = []
     this.#syncs.push(sync)
     if (this.#syncs.length > kept) this.#syncs.shift()
     for (const listener of this.#listeners) listener(sync, changes)
@@ -80,6 +80,7 @@ export class Activity {
       if (!after) this.#changedBy.delete(path)
       else if (!isFirst) this.#changedBy.set(path, sync)
     }
+    for (const path of this.#repaired) this.#changedBy.set(path, sync)
   }
 
   #describe({ changes, startedAtMs, durationMs, steps, error }: SyncReport): LiveSync {
@@ -88,6 +89,11 @@ export class Activity {
     for (const [path, change] of changes.services) {
       if (services.length === listed) break
       services.push(changeAnswer(path, change))
+    }
+    for (const service of this.#repaired) {
+      if (services.length === listed || changes.services.has(service)) continue
+      const count = this.#view?.services.get(service)?.endpoints.length ?? 0
+      services.push({ service, before: count, after: count })
     }
     const { timeline } = changes
     const times: SyncTimes = {
@@ -110,7 +116,7 @@ export class Activity {
       ...(firstTriggerMs < Infinity ? { latencyMs: inTenths(startedAtMs + durationMs - firstTriggerMs) } : {}),
       full: changes.full,
       services,
-      moreServices: changes.services.size - services.length,
+      moreServices: Math.max(0, changes.services.size + this.#repaired.length - services.length),
       ...(error === undefined ? {} : { error: messageOf(error) }),
       times,
       ...(sentence === undefined ? {} : { sentence }),

@@ -38,6 +38,8 @@ export interface AgentApiOptions {
   /** What the core knows about the endpoints of a Service, if it is in this process. Default: only what the node uses is known. */
   readonly factsOf?: ServiceFactsOf
   readonly log?: Log
+  /** Commands to try, in a playground. */
+  readonly hints?: () => NonNullable<AgentStatus['hints']>
 }
 
 export interface AgentApi {
@@ -174,5 +176,6 @@ function statusOf(options: AgentApiOptions): AgentStatus {
     skippedObjects: skippedObjects?.() ?? 0,
     problems: problems.slice(0, listedProblems),
     ...(drift ? { drift } : {}),
+    ...(options.hints ? { hints: options.hints() } : {}),
   }
 }

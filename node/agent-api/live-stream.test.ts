@@ -271,6 +271,8 @@ describe('a data plane that does not hold what it should', () => {
     const states = () => reader.changes().flatMap(({ data }) => data.services['default/web']?.state ?? [])
     await until(() => states().at(-1) === 'serving')
     expect(states()).toEqual(['differs', 'serving'])
+    const { services } = reader.changes().flatMap(({ data }) => data.syncs)[1] ?? {}
+    expect(services).toEqual([{ service: 'default/web', before: 2, after: 2 }])
     expect(reader.changes().flatMap(({ data }) => data.syncs.map(({ sentence }) => sentence))).toEqual([
       'Everything was compared with the data plane: something was deleted',
       'Another program had changed the rules of default/web: they were repaired',

@@ -54,3 +54,10 @@ export class LiveTable {
     return changed
   }
 }
+
+/** Rows as a JSON object by their names. */
+export function objectText(rows: ReadonlyMap<string, string | null>): string {
+  const fields: string[] = []
+  for (const [name, text] of rows) fields.push(`${JSON.stringify(name)}:${text}`)
+  return `{${fields.join(',')}}`
+}
