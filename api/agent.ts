@@ -167,6 +167,10 @@ export interface AgentStatus {
   readonly skippedObjects: number
   /** What of Services is not served. At most 20. */
   readonly problems: readonly { readonly service: string; readonly problem: string }[]
+  /** Another program changed the data plane, and no sync has repaired it yet. Missing: that is not known to be so. */
+  readonly drift?: { readonly noticedAt: string; readonly reason: string }
+  /** In a playground only: commands that can be pasted into a shell as they are, and what they do. */
+  readonly hints?: readonly { readonly command: string; readonly effect: string }[]
   /** Of a core only. Its counts are those of the whole cluster, and it has no syncs and frontends of its own. */
   readonly core?: {
     /** Whether the state is complete. */
