@@ -2,6 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { nodeName } from '../route.js'
 import { agentTime, takeChanges, takePulse, takeSnapshot } from './cluster.js'
 import { AgentError, readEvents, type ServerEvent } from './events.js'
+import { TypingPause } from './typing.js'
 
 /**
  * The connection to the agent.
@@ -47,6 +48,7 @@ export const agentClock = computed(() => {
   return agentTime(state === 'lost' ? since : localTime.value)
 })
 
+const events = new TypingPause(take)
 let lastEventId = ''
 let hasPulse = false
 let retryMs = firstRetryMs
@@ -90,7 +92,7 @@ async function readOnce(url: string): Promise<void> {
   }
   if (hasPulse) onHeard()
   try {
-    await readEvents(url, { lastEventId, signal: stop.signal, onEvent: take, onHeard })
+    await readEvents(url, { lastEventId, signal: stop.signal, onEvent: (event) => events.push(event), onHeard })
   } finally {
     clearTimeout(timer)
   }

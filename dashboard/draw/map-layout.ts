@@ -21,7 +21,8 @@ export interface Layout {
   readonly height: number
 }
 
-const labelHeight = 14
+/** Above the first cell of a namespace, for its name. */
+export const labelHeight = 14
 const betweenNamespaces = 6
 const betweenColumns = 12
 /** Narrower than this, the cells are one field without names. */

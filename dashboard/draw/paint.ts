@@ -14,15 +14,21 @@ const storageKey = 'kpng-theme'
 let known = new Map<string, string>()
 
 /** A colour of the style sheet, as a canvas takes it: `colour('ink-2')`. */
-export function colour(name: string): string {
-  const cached = known.get(name)
+export const colour = (name: string): string => resolved(`var(--${name})`)
+
+/** One colour over another, without transparency. */
+export const mixed = (name: string, share: number, under: string): string =>
+  resolved(`color-mix(in srgb, var(--${name}) ${share * 100}%, var(--${under}))`)
+
+function resolved(text: string): string {
+  const cached = known.get(text)
   if (cached !== undefined) return cached
   const probe = document.createElement('i')
-  probe.style.color = `var(--${name})`
+  probe.style.color = text
   document.body.append(probe)
   const value = getComputedStyle(probe).color
   probe.remove()
-  known.set(name, value)
+  known.set(text, value)
   return value
 }
 

@@ -12,6 +12,8 @@ import { colours } from './paint.js'
 import type { Size } from './size.js'
 
 const fadeMs = 400
+/** The list follows each key of the search box. The map follows after a short rest, so that it does not delay the next key. */
+const filterMs = 100
 const tipWidth = 250
 
 /** All Services at once, one cell each. The list beside it says the same in words, and has the keyboard. */
@@ -76,7 +78,7 @@ function Tip({ row: { service }, x, y, isFarRight }: Pointed & { readonly isFarR
 
 /** Keeps the map up to date. Returns the function that ends it. */
 function follow(map: MapPainter, { width, height }: Size): () => void {
-  let frame = 0
+  let filtering: ReturnType<typeof setTimeout> | undefined
   let fading: ReturnType<typeof setTimeout> | undefined
   const fade = () => {
     fading = map.fade(test.peek()) ? setTimeout(fade, fadeMs) : undefined
@@ -89,20 +91,20 @@ function follow(map: MapPainter, { width, height }: Size): () => void {
       map.place(allRows(), width, height)
       map.draw(test.peek())
     }),
-    // A key in the search box shows its letter and the list first, and the map in the frame after it.
     effect(() => {
-      const matches = test.value
-      cancelAnimationFrame(frame)
-      frame = requestAnimationFrame(() => map.draw(matches))
+      void test.value
+      clearTimeout(filtering)
+      filtering = setTimeout(() => map.draw(test.peek()), filterMs)
     }),
     effect(() => {
       void version.value
       map.drawRows(takeChangedRows(), test.peek())
-      fading ??= setTimeout(fade, fadeMs)
+      clearTimeout(fading)
+      fade()
     }),
   ]
   return () => {
-    cancelAnimationFrame(frame)
+    clearTimeout(filtering)
     clearTimeout(fading)
     for (const end of ends) end()
   }

@@ -66,7 +66,6 @@ export function ChangesPage({ number }: { readonly number: number | undefined })
               label="Changes"
               items={shown}
               rowHeight={38}
-              keyOf={(sync) => sync.number}
               onHold={setHeld}
               row={(sync) => <ChangeRow sync={sync} isChosen={sync === chosen} />}
             />

@@ -89,7 +89,6 @@ function Open({ total, connections }: { readonly total: number; readonly connect
             label="Connections"
             items={list}
             rowHeight={40}
-            keyOf={keyOf}
             row={(each) => <ConnectionRow connection={each} most={most} />}
             head={<Head />}
             onHold={(held) => {
@@ -155,7 +154,6 @@ function Counters({ counters, why }: { readonly counters: readonly Counter[]; re
           label="Connections by Service"
           items={list}
           rowHeight={40}
-          keyOf={({ service }) => service}
           row={({ service, connections, bytes: size }) => (
             <a class="counter-row" href={serviceHref(service)}>
               <span>

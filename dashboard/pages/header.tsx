@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { status } from '../data/cluster.js'
 import { connection, wallClock } from '../data/connection.js'
 import { query } from '../data/shown.js'
+import { noteTyping } from '../data/typing.js'
 import { setTheme, type Theme, themeNow } from '../draw/paint.js'
 import { duration } from '../format.js'
 import { enterList } from '../parts/virtual-list.js'
@@ -76,6 +77,7 @@ function Search() {
         placeholder="name, namespace, ip:port, refused, local …"
         value={query.value}
         onInput={({ currentTarget }) => {
+          noteTyping()
           query.value = currentTarget.value
           if (route.peek().page !== '') goTo('#/')
         }}

@@ -35,7 +35,6 @@ export function NodesPage() {
             label="Nodes"
             items={list}
             rowHeight={40}
-            keyOf={({ name }) => name}
             row={(node) => <NodeRow node={node} revision={revision} />}
           />
         )}

@@ -20,27 +20,40 @@ const listFrame = 58
 /** Is this node right, and if not, where? */
 export function Overview() {
   void shape.value
-  const isSmall = allRows().length < mapFrom
-  const [first] = shownRows.value
-  const rows = Math.min(mostRowsWithoutMap, Math.max(2, shownRows.value.length))
   return (
     <main class="overview">
       <Pipeline />
       <Verdict />
-      {isSmall ? (
-        <div class="split few" style={{ height: `${rows * serviceRowHeight + listFrame}px` }}>
-          <ServiceList />
-        </div>
-      ) : (
-        <div class="split">
-          <MapPanel />
-          <ServiceList />
-        </div>
-      )}
-      <Hints />
-      {isSmall && first && <Featured key={first.key} name={first.key} />}
+      {allRows().length < mapFrom ? <FewServices /> : <ManyServices />}
       <Charts />
     </main>
+  )
+}
+
+function ManyServices() {
+  return (
+    <>
+      <div class="split">
+        <MapPanel />
+        <ServiceList />
+      </div>
+      <Hints />
+    </>
+  )
+}
+
+/** The first Service is explained at once. */
+function FewServices() {
+  const [first] = shownRows.value
+  const rows = Math.min(mostRowsWithoutMap, Math.max(2, shownRows.value.length))
+  return (
+    <>
+      <div class="split few" style={{ height: `${rows * serviceRowHeight + listFrame}px` }}>
+        <ServiceList />
+      </div>
+      <Hints />
+      {first && <Featured key={first.key} name={first.key} />}
+    </>
   )
 }
 

@@ -52,7 +52,6 @@ export function ServiceList() {
           label="Services"
           items={rows}
           rowHeight={serviceRowHeight}
-          keyOf={({ key }) => key}
           row={(row) => <ServiceRow row={row} />}
           onHold={(held) => {
             isHeld.value = held

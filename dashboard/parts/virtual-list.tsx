@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 /** Rows above and below what is seen, so that scrolling shows no gap. */
-const spare = 4
+const spare = 2
 
 /** Where each list was left, for when somebody comes back to it. */
 const places = new Map<string, { top: number; focused: number }>()
@@ -21,18 +21,17 @@ export interface VirtualListProps<Item> {
   readonly items: readonly Item[]
   /** Of each row, in pixels. */
   readonly rowHeight: number
-  readonly keyOf: (item: Item) => string | number
   /** A row is one link. */
   readonly row: (item: Item) => ComponentChildren
   /** Stays above the rows. */
   readonly head?: ComponentChildren
-  /** Somebody points at the list, or no longer does. */
+  /** Somebody points at the list or has the focus in it, or no longer does: it should keep its order. */
   readonly onHold?: (isHeld: boolean) => void
 }
 
 /** A list of which only what is seen is in the document. j, k and the arrow keys move the focus. */
 export function VirtualList<Item>(props: VirtualListProps<Item>) {
-  const { id, label, items, rowHeight, keyOf, row, head, onHold } = props
+  const { id, label, items, rowHeight, row, head, onHold } = props
   const box = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(placeOf(id).top)
   const [room, setRoom] = useState(600)
@@ -80,7 +79,9 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
       }}
       onFocusIn={({ target }) => {
         placeOf(id).focused = indexOf(target)
+        onHold?.(true)
       }}
+      onFocusOut={() => onHold?.(false)}
       onPointerEnter={() => onHold?.(true)}
       onPointerLeave={() => onHold?.(false)}
       onKeyDown={(event) => {
@@ -100,9 +101,10 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
             role="listitem"
             aria-setsize={items.length}
             aria-posinset={first + offset + 1}
-            key={keyOf(item)}
+            // By place, not by item: another filter then changes texts, and makes no elements.
+            key={first + offset}
             data-index={first + offset}
-            style={{ transform: `translateY(${(first + offset) * rowHeight}px)`, height: `${rowHeight}px` }}
+            style={{ top: `${(first + offset) * rowHeight}px`, height: `${rowHeight}px` }}
           >
             {row(item)}
           </div>

@@ -71,6 +71,8 @@ export class MockAgent {
   readonly #sockets = new Set<Socket>()
   readonly #timers: NodeJS.Timeout[] = []
   readonly #waiting = new Set<string>()
+  /** As they were last sent. */
+  readonly #rows = new Map<string, LiveService>()
   readonly #nodes = new Map<string, LiveNode>()
   /** The key of each change, by event. */
   readonly #ring: { readonly event: number; readonly keys: readonly string[]; readonly syncs: readonly LiveSync[] }[] =
@@ -192,7 +194,16 @@ export class MockAgent {
     }
   }
 
-  #row(key: string): LiveService | null {
+  #row(key: string, isCached = false): LiveService | null {
+    const cached = this.#rows.get(key)
+    if (isCached && cached) return cached
+    const row = this.#newRow(key)
+    if (row) this.#rows.set(key, row)
+    else this.#rows.delete(key)
+    return row
+  }
+
+  #newRow(key: string): LiveService | null {
     const service = this.cluster.services.get(key)
     if (!service) return null
     const row = liveService(service)
@@ -269,7 +280,7 @@ export class MockAgent {
   }
 
   #snapshot(): string {
-    const services = [...this.cluster.services.keys()].map((key) => this.#row(key))
+    const services = [...this.cluster.services.keys()].map((key) => this.#row(key, true))
     const data = {
       ...{ status: this.status(), services, changes: this.history.syncs.slice(-300) },
       ...(this.#options.isOlder ? {} : { samples: this.history.samples }),
