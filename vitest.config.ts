@@ -12,6 +12,7 @@ const alone = [
   `cli/!(${besideOthers}).test.ts`,
   'cli/*/**/*.test.ts',
   'conformance/**/*.test.ts',
+  'dashboard/{browser,e2e}.test.ts',
   'linux/**/*.test.ts',
   'examples/**/*.test.ts',
 ]

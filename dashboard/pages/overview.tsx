@@ -113,7 +113,7 @@ const changes: ChartLine = { name: 'changed Services', value: (sample) => sample
 const latency: ChartLine = { name: 'slowest', value: (sample) => sample.latencyMs, text: milliseconds }
 const connections: ChartLine = { name: 'open', value: (sample) => sample.connections, text: count }
 const processor: ChartLine = {
-  name: 'of a processor',
+  name: 'processor',
   value: ({ cpuMs }) => cpuMs / 10,
   text: (percent) => `${percent < 10 ? percent.toFixed(1) : Math.round(percent)} %`,
 }

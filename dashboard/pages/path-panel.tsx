@@ -57,7 +57,9 @@ export function PathPanel({
   const route = frontend?.routes[0]
   return (
     <section class="panel path-panel" aria-label="The path of a packet">
-      {title && (
+      {title === undefined ? (
+        <h2 class="sr">The path of a packet</h2>
+      ) : (
         <header class="bar">
           <h2>
             <a href={serviceHref(name)}>{title}</a>

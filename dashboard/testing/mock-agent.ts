@@ -66,6 +66,8 @@ export class MockAgent {
   /** `Last-Event-ID` of each stream that was opened; empty: it had none. */
   readonly resumedFrom: string[] = []
   staleReason: string | undefined
+  /** Streams are opened, and nothing comes. */
+  isSilent = false
   readonly #options: MockAgentOptions
   readonly #readers = new Set<Reader>()
   readonly #sockets = new Set<Socket>()
@@ -221,7 +223,7 @@ export class MockAgent {
   }
 
   #sendAll(name: string, data: object): void {
-    if (this.#options.isOlder && name === 'pulse') return
+    if (this.isSilent || (this.#options.isOlder && name === 'pulse')) return
     const text = eventText(name, data, `mock.${this.#event}`)
     for (const { out } of this.#readers) out.write(text)
   }
@@ -264,7 +266,7 @@ export class MockAgent {
     const seen = Number(/^mock\.(\d+)$/.exec(lastEventId)?.[1] ?? 0)
     const missed = this.#ring.filter(({ event }) => event > seen)
     const canResume = seen > 0 && (this.#ring[0]?.event ?? 1) <= seen + 1
-    out.write(canResume ? this.#resumed(missed) : this.#snapshot())
+    if (!this.isSilent) out.write(canResume ? this.#resumed(missed) : this.#snapshot())
   }
 
   #resumed(missed: readonly { readonly keys: readonly string[]; readonly syncs: readonly LiveSync[] }[]): string {

@@ -1,11 +1,10 @@
 // node dashboard/testing/run.js <shoot | measure | mock> [arguments]: compiles one of the programs in this folder and runs it.
-import { spawnSync } from 'node:child_process'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 
 const folder = dirname(fileURLToPath(import.meta.url))
-const [name = '', ...args] = process.argv.slice(2)
+const [name = ''] = process.argv.slice(2)
 if (!['shoot', 'measure', 'mock'].includes(name)) {
   console.error('Which program? Say node dashboard/testing/run.js shoot, measure or mock.')
   process.exit(2)
@@ -20,4 +19,5 @@ await build({
   format: 'esm',
   logLevel: 'warning',
 })
-process.exit(spawnSync(process.execPath, [outfile, ...args], { stdio: 'inherit' }).status ?? 1)
+process.argv.splice(1, 2, outfile)
+await import(pathToFileURL(outfile).href)
