@@ -86,7 +86,7 @@ function drawChart(canvas: HTMLCanvasElement, { list, width, line, hasArea, poin
   const context = fitCanvas(canvas, width, height)
   context.clearRect(0, 0, width, height)
   const values = list.map(line.value)
-  const top = roundUp(values.reduce<number>((most, value) => Math.max(most, value ?? 0), 0.001) * 1.05)
+  const top = roundUp(values.reduce<number>((most, value) => Math.max(most, value ?? 0), 0.95) * 1.05)
   const base = height - 2
   const x = (index: number) => ((index + seconds - list.length) / (seconds - 1)) * width
   const y = (value: number) => base - (value / top) * (base - 14)
@@ -101,23 +101,7 @@ function drawChart(canvas: HTMLCanvasElement, { list, width, line, hasArea, poin
   context.strokeStyle = colour('chart')
   context.lineWidth = 1.5
   context.lineJoin = 'round'
-  context.beginPath()
-  let first: number | undefined
-  values.forEach((value, index) => {
-    if (value === undefined) return
-    if (first === undefined) context.moveTo(x(index), y(value))
-    else context.lineTo(x(index), y(value))
-    first ??= index
-  })
-  context.stroke()
-  if (hasArea && first !== undefined) {
-    context.lineTo(width, base)
-    context.lineTo(x(first), base)
-    context.globalAlpha = 0.12
-    context.fillStyle = colour('chart')
-    context.fill()
-    context.globalAlpha = 1
-  }
+  drawValues(context, values, { x, y, base, hasArea })
   if (pointedAt === undefined) return
   context.strokeStyle = colour('ink-3')
   context.lineWidth = 1
@@ -125,6 +109,41 @@ function drawChart(canvas: HTMLCanvasElement, { list, width, line, hasArea, poin
   context.moveTo(Math.round(x(pointedAt)) + 0.5, 0)
   context.lineTo(Math.round(x(pointedAt)) + 0.5, base)
   context.stroke()
+}
+
+interface Scale {
+  readonly x: (index: number) => number
+  readonly y: (value: number) => number
+  readonly base: number
+  readonly hasArea: boolean
+}
+
+/** Longer than this without a value, in seconds: the line is broken. */
+const longestGap = 10
+const dotRadius = 1.6
+
+/** A line from value to value. Before and after a long gap there is a dot, so that a single value is seen too. */
+function drawValues(context: CanvasRenderingContext2D, values: readonly (number | undefined)[], scale: Scale): void {
+  const { x, y, base, hasArea } = scale
+  const points = values.flatMap((value, index) => (value === undefined ? [] : [{ index, x: x(index), y: y(value) }]))
+  context.fillStyle = colour('chart')
+  context.beginPath()
+  let last = Number.NEGATIVE_INFINITY
+  for (const point of points) {
+    if (point.index - last > longestGap) {
+      context.fillRect(point.x - dotRadius, point.y - dotRadius, dotRadius * 2, dotRadius * 2)
+      context.moveTo(point.x, point.y)
+    } else context.lineTo(point.x, point.y)
+    last = point.index
+  }
+  context.stroke()
+  const [first, end] = [points[0], points.at(-1)]
+  if (!hasArea || !first || !end) return
+  context.lineTo(end.x, base)
+  context.lineTo(first.x, base)
+  context.globalAlpha = 0.12
+  context.fill()
+  context.globalAlpha = 1
 }
 
 function horizontal(context: CanvasRenderingContext2D, y: number, width: number): void {

@@ -52,13 +52,11 @@ export function HeldPanel({
       </ul>
       <Affinity frontends={read} />
       <p class="soft small">
-        As {holder ?? backend} has it
-        {backend === 'nftables' && holder === undefined ? (
+        Read back from {holder ?? backend}
+        {backend === 'nftables' && holder === undefined && (
           <>
-            : <code>nft list ruleset</code>
+            , as <code>nft list ruleset</code> shows it
           </>
-        ) : (
-          ''
         )}
         .
       </p>

@@ -42,9 +42,12 @@ function ManyServices() {
   )
 }
 
+/** The Service of the API server itself is not what anybody looks for. */
+const apiService = 'default/kubernetes'
+
 /** The first Service is explained at once. */
 function FewServices() {
-  const [first] = shownRows.value
+  const first = shownRows.value.find(({ key }) => key !== apiService) ?? shownRows.value[0]
   const rows = Math.min(mostRowsWithoutMap, Math.max(2, shownRows.value.length))
   return (
     <>

@@ -90,8 +90,8 @@ function Hop({ span, delay }: { readonly span: SpanName; readonly delay: number 
 function Source({ status: { source } }: { readonly status: AgentStatus }) {
   if (!source)
     return (
-      <Station name="source" title="a file">
-        read as it changes
+      <Station name="source" title="not watched">
+        such as a file, or a playground
       </Station>
     )
   const watches = Object.entries(source.watches)

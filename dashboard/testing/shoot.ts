@@ -25,7 +25,8 @@ const phone = [390, 844] as const
 const chooseOutside = async (page: Page) => {
   await page.getByRole('radio', { name: /^outside/ }).check()
   await page.getByRole('radio', { name: /load-balancer IP/ }).check()
-  await page.locator('.endpoint.used').nth(1).waitFor()
+  await page.locator('.sentence', { hasText: 'outside' }).waitFor()
+  await page.evaluate('document.activeElement.blur()')
 }
 const openFirst = (state: string) => async (page: Page) => {
   await page.locator('.chip', { hasText: state }).click()
@@ -71,8 +72,10 @@ const shots: Readonly<Record<string, Shot>> = {
   stale: {
     cluster: { services: 5000 },
     act: async (page, agent) => {
-      agent?.pause(true)
+      if (agent) agent.refusal = { status: 503, error: 'kpng is stopping.' }
+      agent?.disconnect()
       await page.locator('.band').waitFor()
+      await page.waitForTimeout(4500)
     },
   },
   'stale-source': {
