@@ -15,6 +15,8 @@ import { ServiceList, serviceRowHeight } from './service-list.js'
 /** Fewer Services than this are better read than looked at. */
 const mapFrom = 40
 const mostRowsWithoutMap = 8
+/** Room for the sentence that nothing matches. */
+const rowsWithoutMatch = 6
 const listFrame = 58
 
 /** Is this node right, and if not, where? */
@@ -48,7 +50,7 @@ const apiService = 'default/kubernetes'
 /** The first Service is explained at once. */
 function FewServices() {
   const first = shownRows.value.find(({ key }) => key !== apiService) ?? shownRows.value[0]
-  const rows = Math.min(mostRowsWithoutMap, Math.max(2, shownRows.value.length))
+  const rows = Math.min(mostRowsWithoutMap, shownRows.value.length || rowsWithoutMatch)
   return (
     <>
       <div class="split few" style={{ height: `${rows * serviceRowHeight + listFrame}px` }}>
