@@ -35,8 +35,9 @@ export async function buildDashboard() {
     format: 'esm',
     charset: 'utf8',
     target: ['chrome123', 'firefox120', 'safari17.5'],
-    jsx: 'automatic',
-    jsxImportSource: 'preact',
+    // Shorter than the automatic form that the type checker knows, by half a kilobyte.
+    ...{ jsx: 'transform', jsxFactory: 'h', jsxFragment: 'Fragment', inject: ['jsx.js'] },
+    tsconfigRaw: {},
     conditions: ['kpng-source'],
     legalComments: 'none',
     logLevel: 'warning',

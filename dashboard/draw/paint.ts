@@ -25,6 +25,8 @@ function resolved(text: string): string {
   if (cached !== undefined) return cached
   const probe = document.createElement('i')
   probe.style.color = text
+  // The colours of the style sheet fit forced colours already: see tokens.css.
+  probe.style.setProperty('forced-color-adjust', 'none')
   document.body.append(probe)
   const value = getComputedStyle(probe).color
   probe.remove()
