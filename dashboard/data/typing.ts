@@ -1,3 +1,5 @@
+import { batch } from '@preact/signals'
+
 // While somebody types, what comes from the agent waits: drawing it would delay the letters, and the list would move under them.
 
 const restMs = 250
@@ -38,6 +40,8 @@ export class TypingPause<Event> {
     }
     const events = this.#waiting
     this.#waiting = []
-    for (const event of events) this.#take(event)
+    batch(() => {
+      for (const event of events) this.#take(event)
+    })
   }
 }

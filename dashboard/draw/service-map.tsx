@@ -13,7 +13,7 @@ import type { Size } from './size.js'
 
 const fadeMs = 400
 /** The list follows each key of the search box. The map follows after a short rest, so that it does not delay the next key. */
-const filterMs = 100
+const filterMs = 160
 const tipWidth = 250
 
 /** All Services at once, one cell each. The list beside it says the same in words, and has the keyboard. */

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { CDPSession, Page } from 'playwright-core'
+import type { CDPSession } from 'playwright-core'
 import { startBrowser } from './browser.js'
 import { MockAgent } from './mock-agent.js'
 
@@ -206,12 +206,10 @@ async function measureHeap(seconds: number): Promise<void> {
   const share = (name: string) =>
     `${((((after[name] ?? 0) - (before[name] ?? 0)) / ((Date.now() - started) / 1000)) * 100).toFixed(1)} %`
   console.log(
-    `Main thread busy ${share('TaskDuration')} (script ${share('ScriptDuration')}, layout ${share('LayoutDuration')}, style ${share('RecalcStyleDuration')}); long tasks ${await longTasks(page)}`,
+    `Main thread busy ${share('TaskDuration')} (script ${share('ScriptDuration')}, layout ${share('LayoutDuration')}, style ${share('RecalcStyleDuration')}); long tasks ${await page.evaluate(() => window.longTasks.length)}`,
   )
   await context.close()
 }
-
-const longTasks = (page: Page) => page.evaluate(() => window.longTasks.length)
 
 async function heapOf(
   session: CDPSession,
