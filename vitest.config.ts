@@ -7,7 +7,13 @@ const conditions = ['kpng-source', 'node', 'import', 'default']
 const besideOthers = 'bad-input|completion|core-questions|help|kubectl-plugin|packages|pipeline|questions|status|usage'
 
 /** Suites that run the commands as users do, and others that need a machine, or fixed addresses, for themselves. */
-const commands = [`cli/!(${besideOthers}).test.ts`, 'cli/*/**/*.test.ts', 'examples/**/*.test.ts', 'linux/**/*.test.ts']
+const commands = [
+  `cli/!(${besideOthers}).test.ts`,
+  'cli/*/**/*.test.ts',
+  'dashboard/{browser,e2e}.test.ts',
+  'examples/**/*.test.ts',
+  'linux/**/*.test.ts',
+]
 /** Suites of data planes: in the kernel and on the machine's own addresses. */
 const dataPlanes = ['backends/**/*.test.ts', 'conformance/**/*.test.ts']
 const never = ['**/node_modules/**', '**/dist/**']

@@ -14,6 +14,7 @@ export const mayImport = {
   linux: ['@kpng/api'],
   backends: ['@kpng/api', '@kpng/client', '@kpng/dataplane', '@kpng/linux'],
   node: ['@kpng/api', '@kpng/client', '@kpng/dataplane', '@kpng/linux'],
+  dashboard: ['@kpng/api'],
   playground: ['@kpng/api'],
   conformance: ['@kpng/api', '@kpng/linux'],
   cli: ['*'],
@@ -71,7 +72,8 @@ function relativeViolation(file, folder, specifier) {
 }
 
 /** The source file that a relative import leads to. */
-const targetOf = (file, specifier) => relative('/', resolve('/', dirname(file), specifier)).replace(/\.js$/, '.ts')
+const targetOf = (file, specifier, extension = '.ts') =>
+  relative('/', resolve('/', dirname(file), specifier)).replace(/\.js$/, extension)
 
 /**
  * The circles in a graph: for each group of nodes that all reach each other, one shortest way round.
@@ -134,8 +136,10 @@ export function circles(imports) {
   const add = (graph, from, to) => graph.set(from, (graph.get(from) ?? new Set()).add(to))
   for (const [file, specifiers] of imports) {
     for (const specifier of specifiers.filter((name) => name.startsWith('.'))) {
-      const target = targetOf(file, specifier)
-      if (!imports.has(target)) continue
+      const target = ['.ts', '.tsx']
+        .map((extension) => targetOf(file, specifier, extension))
+        .find((path) => imports.has(path))
+      if (!target) continue
       add(files, file, target)
       const [from, to] = [dirname(file), dirname(target)]
       // The files directly in a package's folder are both its entrance and what its folders share, so they have no place in the order.
@@ -173,7 +177,7 @@ function sourcesBelow(folder) {
   return entries.flatMap((entry) => {
     const path = join(folder, entry.name)
     if (entry.isDirectory()) return ['dist', 'node_modules', 'testing'].includes(entry.name) ? [] : sourcesBelow(path)
-    return entry.name.endsWith('.ts') && !entry.name.endsWith('.test.ts') ? [path] : []
+    return /\.tsx?$/.test(entry.name) && !entry.name.endsWith('.test.ts') ? [path] : []
   })
 }
 

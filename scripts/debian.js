@@ -1,4 +1,4 @@
-// The kernel suites need a few tools. On Debian, as root, they are installed; elsewhere the suites that miss one say so.
+// The kernel suites and those of the live page need a few tools. On Debian, as root, they are installed; elsewhere the suites that miss one say so.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 
 /** Program → the Debian package that brings it. */
 const packages = {
+  chromium: 'chromium',
   ip: 'iproute2',
   nft: 'nftables',
   iptables: 'iptables',

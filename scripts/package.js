@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { bundle } from './package/bundle.js'
 import { postject, writeExecutable } from './package/executable.js'
-import { koffiInput, licensesOf } from './package/licenses.js'
+import { hiddenInputs, licensesOf } from './package/licenses.js'
 import { fileOf } from './package/npm-files.js'
 import { sbomOf } from './package/sbom.js'
 import { hostTarget, nodeVersion, targets } from './package/targets.js'
@@ -79,11 +79,11 @@ async function writeBundle(folder, cache) {
   const { text, inputs } = await bundle(root)
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'kpng.cjs'), `#!/usr/bin/env node\n${text}`, { mode: 0o755 })
-  writeFileSync(join(folder, 'LICENSES.txt'), licensesOf([...inputs, ...koffiInput(root)], root))
+  writeFileSync(join(folder, 'LICENSES.txt'), licensesOf([...inputs, ...hiddenInputs(root)], root))
   const host = hostTarget()
   const koffi = host && koffiFor(host, cache)
   // Not Node: whoever runs the bundle brings it.
-  const shipped = { inputs: [...inputs, ...koffiInput(root)], binaries: host ? binariesOf(host) : [] }
+  const shipped = { inputs: [...inputs, ...hiddenInputs(root)], binaries: host ? binariesOf(host) : [] }
   writeFileSync(join(folder, 'kpng.cdx.json'), sbomOf(shipped, root))
   if (koffi) writeFileSync(join(folder, 'koffi.node'), koffi)
 }
@@ -104,7 +104,7 @@ async function writeExecutables(names, out, cache) {
       hostNode: hostNode(cache),
       output,
     })
-    const shipped = { inputs: [...inputs, ...koffiInput(root)], binaries: [...binariesOf(target), nodeOf(target)] }
+    const shipped = { inputs: [...inputs, ...hiddenInputs(root)], binaries: [...binariesOf(target), nodeOf(target)] }
     writeFileSync(join(out, `kpng-${target}.cdx.json`), sbomOf(shipped, root))
     const bytes = readFileSync(output)
     sums.push(`${createHash('sha256').update(bytes).digest('hex')}  ${name}`)
@@ -113,7 +113,7 @@ async function writeExecutables(names, out, cache) {
   writeFileSync(join(out, 'SHA256SUMS'), `${sums.join('\n')}\n`)
   // It is the same on every platform, and not in the package for Windows.
   const nodeLicense = fileOf({ ...nodeOf('linux-x64'), file: 'package/LICENSE' }, cache)
-  const licenses = `${licensesOf([...inputs, ...koffiInput(root)], root)}\n${'='.repeat(80)}\nNode.js ${nodeVersion}\n\n${nodeLicense}`
+  const licenses = `${licensesOf([...inputs, ...hiddenInputs(root)], root)}\n${'='.repeat(80)}\nNode.js ${nodeVersion}\n\n${nodeLicense}`
   writeFileSync(join(out, 'LICENSES.txt'), licenses)
 }
 

@@ -33,9 +33,10 @@ export function install() {
   run(npm, ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { shell: process.platform === 'win32' })
 }
 
-/** Compiles every package to its dist/ folder; what did not change is not compiled again. */
+/** Compiles every package to its dist/ folder, and bundles the dashboard; what did not change is left as it is. */
 export function build() {
   run(bin('tsc'), ['-b', 'tsconfig.json'], { shell: process.platform === 'win32' })
+  run(process.execPath, [join('dashboard', 'build.js')])
 }
 
 /** What to put before a command, so that it runs in a network namespace of its own. Nothing without root and the tools for it. */

@@ -29,5 +29,8 @@ function packageFolder(file) {
   return parts.slice(0, at + (parts[at + 1]?.startsWith('@') ? 3 : 2)).join('/')
 }
 
-export const koffiInput = (root) =>
-  existsSync(join(root, 'node_modules', 'koffi')) ? ['node_modules/koffi/index.js'] : []
+/** Files of packages that are inside without being inputs of the bundle: koffi's library, and what the live page is bundled of. */
+export const hiddenInputs = (root) =>
+  ['koffi', 'preact', '@preact/signals', '@preact/signals-core']
+    .filter((name) => existsSync(join(root, 'node_modules', name)))
+    .map((name) => `node_modules/${name}/package.json`)

@@ -1,0 +1,44 @@
+import type { ServiceState } from '@kpng/api'
+
+// The states of a Service: words and a shape for each. The shapes are the same in text and on the map, and can be told apart without colour.
+
+interface StateText {
+  readonly label: string
+  readonly meaning: string
+}
+
+export const stateTexts: Readonly<Record<ServiceState, StateText>> = {
+  serving: { label: 'serving', meaning: 'Every endpoint that should be used is used.' },
+  partly: { label: 'partly', meaning: 'Served, but some endpoints are not ready or are leaving.' },
+  draining: { label: 'draining', meaning: 'Only terminating endpoints are left, and they still serve.' },
+  dropped: {
+    label: 'dropped here',
+    meaning: 'A traffic policy is Local and no endpoint is on this node: such traffic is dropped here.',
+  },
+  refused: { label: 'refused', meaning: 'No endpoint can serve it: connections are refused.' },
+  differs: { label: 'differs', meaning: 'The data plane does not hold what it should. kpng repairs it.' },
+}
+
+/** `dropped` is normal on a node without an endpoint, so it comes after the states that are not. */
+export const worstFirst: readonly ServiceState[] = ['differs', 'refused', 'draining', 'partly', 'dropped', 'serving']
+
+export const isState = (text: string): text is ServiceState => text in stateTexts
+
+/** A shape on a field of 12 × 12. */
+export interface Shape {
+  readonly fill?: string
+  readonly stroke?: string
+  readonly strokeWidth?: number
+}
+
+const frame =
+  'M1.7 3.2a1.5 1.5 0 0 1 1.5-1.5h5.6a1.5 1.5 0 0 1 1.5 1.5v5.6a1.5 1.5 0 0 1-1.5 1.5h-5.6a1.5 1.5 0 0 1-1.5-1.5z'
+
+export const shapes: Readonly<Record<ServiceState, Shape>> = {
+  serving: { fill: 'M1 3a2 2 0 0 1 2-2h6a2 2 0 0 1 2 2v6a2 2 0 0 1-2 2h-6a2 2 0 0 1-2-2z' },
+  partly: { fill: 'M1 6h10v3a2 2 0 0 1-2 2h-6a2 2 0 0 1-2-2z', stroke: frame, strokeWidth: 1.4 },
+  draining: { fill: 'M6 0 12 6 6 12 0 6z' },
+  dropped: { stroke: `${frame}M4 6h4`, strokeWidth: 1.4 },
+  refused: { stroke: 'M2 2l8 8M10 2l-8 8', strokeWidth: 2.6 },
+  differs: { fill: 'M6 .4 12 11.4H0zM5.2 4.4v3.2h1.6V4.4zM5.2 8.5v1.6h1.6V8.5z' },
+}
