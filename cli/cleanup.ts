@@ -3,17 +3,20 @@ import type { Backend } from '@kpng/client'
 import { type Context, type Flags, textFlag } from './context.js'
 
 /** Everything that kpng may have left on this machine, by backend. */
-async function backends({ log }: Context, stateFile: string | undefined): Promise<Map<string, Backend>> {
+async function backends({ log }: Context, flags: Flags): Promise<Map<string, Backend>> {
   const { nftBackend } = await import('@kpng/backend-nft')
   const { iptablesBackend } = await import('@kpng/backend-iptables')
+  const { ebpfBackend } = await import('@kpng/backend-ebpf')
   const { defaultStateFile, iptablesCapture, netshCapture, nftCapture, userspaceBackend } = await import(
     '@kpng/backend-userspace'
   )
   if (process.platform === 'win32') {
-    const capture = netshCapture({ log, stateFile: stateFile ?? defaultStateFile() })
+    const capture = netshCapture({ log, stateFile: textFlag(flags, 'stateFile') ?? defaultStateFile() })
     return new Map([['winuserspace', userspaceBackend({ log, capture })]])
   }
   return new Map<string, Backend>([
+    // Its cleanup removes the tables of nftables too.
+    ['ebpf', ebpfBackend({ log, bpffs: textFlag(flags, 'bpffs') ?? '/sys/fs/bpf' })],
     ['nft', nftBackend({ log })],
     ['iptables', iptablesBackend({ log })],
     ['userspacelin', userspaceBackend({ log, capture: nftCapture({ log }) })],
@@ -37,7 +40,7 @@ export async function cleanUp(flags: Flags, context: Context): Promise<void> {
   }
   failed.push(...(await cleanUpBackends(chosen, context)))
   // The other backends change no sysctls.
-  if (chosen.has('nft') || chosen.has('iptables'))
+  if (['nft', 'iptables', 'ebpf'].some((name) => chosen.has(name)))
     failed.push(...(await (await import('@kpng/node')).restoreSysctls(context)))
   if (failed.length > 0) throw new KpngError('unavailable', `Not everything could be removed. ${failed.join(' ')}`)
 }
@@ -75,7 +78,7 @@ async function cleanUpAfterKubeProxy(flags: Flags, { log }: Context): Promise<vo
 /** All backends, or the one that `--backend` names. */
 async function chosenBackends(flags: Flags, context: Context): Promise<Map<string, Backend>> {
   const only = textFlag(flags, 'backend')
-  const all = await backends(context, textFlag(flags, 'stateFile'))
+  const all = await backends(context, flags)
   if (only !== undefined && !all.has(only)) {
     throw new KpngError('usage', `--backend is "${only}". Give one of ${[...all.keys()].join(', ')}.`)
   }

@@ -11,6 +11,7 @@ import type { Feed } from './feed/feed.js'
 import { copyKubeconfig } from './feed/kubeconfig.js'
 import { kubectlFeed } from './feed/kubectl.js'
 import { manifestsFeed } from './feed/manifests.js'
+import { LabCgroups } from './lab/cgroups.js'
 import { type Lab, startLab } from './lab/lab.js'
 import { type ConformanceOptions, type Settings, settingsOf } from './options.js'
 import { fillPlaceholders } from './proxies.js'
@@ -57,7 +58,9 @@ async function inLab(settings: Settings, signal: AbortSignal) {
   // From the last to the first: what was started later may need what was started earlier until it ends.
   const closers: (() => unknown)[] = [removeFolder, () => process.off('exit', removeFolder)]
   try {
-    const lab = await startLab(settings.agentCommand)
+    const cgroups = wantsCgroups(settings) ? new LabCgroups() : undefined
+    if (cgroups) closers.push(() => cgroups.remove())
+    const lab = await startLab(settings.agentCommand, cgroups)
     closers.push(() => lab.close())
     await serveAtGateway(lab, settings)
     const feed = await startFeed(lab, settings, folder, closers)
@@ -66,6 +69,8 @@ async function inLab(settings: Settings, signal: AbortSignal) {
         node: 'node-a',
         clusterCidr: ipsOf(clusterCidr).join(','),
         serviceProxyName,
+        cgroup: cgroups?.ofNode,
+        bpffs: join(folder, 'bpf'),
         manifests: undefined,
         kubeconfig: undefined,
         ...feed.placeholders,
@@ -78,6 +83,10 @@ async function inLab(settings: Settings, signal: AbortSignal) {
     await closeAll(closers.reverse())
   }
 }
+
+/** Whether a proxy attaches programs to a cgroup. */
+const wantsCgroups = ({ proxy, specialised = [] }: Settings): boolean =>
+  [...proxy, ...specialised].some((part) => part.includes('{cgroup}'))
 
 /** Each of them, whatever becomes of the others; the first failure is told once all have had their turn. */
 async function closeAll(closers: readonly (() => unknown)[]): Promise<void> {

@@ -28,6 +28,8 @@ export interface ExplainOptions {
   readonly held?: (frontend: FrontendAddress) => Promise<HeldFrontend | undefined>
   /** Counts the flows of a frontend that exist now, by endpoint. Undefined: they cannot be seen. */
   readonly flows?: (frontend: FrontendAddress) => Promise<FrontendAnswer['flows']>
+  /** Whether TCP sockets of this node's pods connect to the endpoint itself: see `BackendFeatures`. Default false. */
+  readonly connectsSockets?: boolean
   /** Whose data plane `held` reads. Default: kpng's. */
   readonly heldBy?: string
   /** All addresses of this machine. Default: those of the Node object. */
@@ -89,13 +91,13 @@ function frontendsFor(question: Question, table: FrontendTable): readonly Fronte
 }
 
 async function frontendAnswer(frontend: Frontend, options: ExplainOptions): Promise<FrontendAnswer> {
-  const { table, client, held, heldBy, flows } = options
+  const { client, held, heldBy, flows } = options
   const clients = client ? [client] : clientsOf(frontend)
   const { id, kind, service, portName } = frontend
   return {
     ...{ id, service, portName },
     kind: kindTexts[kind],
-    routes: clients.map((each) => routeAnswer(routeThrough(frontend, { client: each }), each, table)),
+    routes: clients.map((each) => routeAnswer(routeThrough(frontend, { client: each }), each, options)),
     notes: notesOn(frontend),
     ...(held ? { held: heldAnswer(frontend, await held(frontend), heldBy) } : {}),
     ...given('flows', await flows?.(frontend)),
@@ -116,13 +118,21 @@ const kindTexts: Readonly<Record<FrontendKind, string>> = {
 const clientsOf = ({ kind }: Frontend): Client[] =>
   kind === 'clusterIP' ? [{ kind: 'pod' }] : [{ kind: 'pod' }, { kind: 'outside' }]
 
-function routeAnswer(route: Route, client: Client, { node }: FrontendTable): RouteAnswer {
+/** A pod that is not named is one of this node. */
+const isPodHere = ({ kind, ip }: Client, { node }: FrontendTable): boolean =>
+  kind === 'pod' && (ip === undefined || node.onNode.has(ip))
+
+function routeAnswer(route: Route, client: Client, { table, connectsSockets }: ExplainOptions): RouteAnswer {
   const { frontend, endpoints, outcome } = route
   const from = client.ip ?? clientTexts[client.kind]
   if (!frontend || outcome !== 'endpoint') {
     return { from, outcome, endpoints: [], sentence: failureOf(route, from) }
   }
-  const masqueraded = endpoints.filter((endpoint) => isMasqueraded(frontend, client, endpoint, node)).length
+  const isDirect =
+    connectsSockets && frontend.protocol === 'tcp' && !frontend.allowedSources && isPodHere(client, table)
+  const masqueraded = isDirect
+    ? 0
+    : endpoints.filter((endpoint) => isMasqueraded(frontend, client, endpoint, table.node)).length
   const sees =
     masqueraded === endpoints.length
       ? "the node's address"

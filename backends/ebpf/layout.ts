@@ -29,7 +29,7 @@ export const TCP = 6
 /** The key of an address and port of TCP. */
 export function frontendKeyOf(address: string, port: number): Buffer {
   const key = Buffer.alloc(frontendKey.bytes)
-  key.set(mappedBytes(address))
+  writeAddress(key, frontendKey.address, address)
   key.writeUInt16BE(port, frontendKey.portAndProtocol)
   key.writeUInt8(TCP, frontendKey.portAndProtocol + 2)
   return key
@@ -37,13 +37,17 @@ export function frontendKeyOf(address: string, port: number): Buffer {
 
 /** The 16 bytes of an address of either family. */
 export function mappedBytes(address: string): Buffer {
+  const bytes = Buffer.alloc(16)
+  writeAddress(bytes, 0, address)
+  return bytes
+}
+
+/** Writes the 16 bytes of an address of either family. */
+export function writeAddress(to: Buffer, at: number, address: string): void {
   const bytes = bytesOfIp(address)
   if (!bytes) throw new KpngError('invalid', `"${address}" is not an IP address, so no socket can be sent there.`)
-  if (bytes.length === 16) return Buffer.from(bytes)
-  const mapped = Buffer.alloc(16)
-  mapped.writeUInt16BE(0xffff, 10)
-  mapped.set(bytes, 12)
-  return mapped
+  if (bytes.length === 4) to.fill(0, at, at + 10).fill(0xff, at + 10, at + 12)
+  to.set(bytes, at + 16 - bytes.length)
 }
 
 const mappedPrefix = mappedBytes('0.0.0.0').subarray(0, 12)

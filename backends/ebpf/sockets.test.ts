@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type BpfSyscalls, loadBpf } from '@kpng/linux/bpf'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Attachment } from './kernel/attachment.js'
-import { type Maps, openMaps, tableMaps } from './kernel/maps.js'
+import { type Maps, PinnedMaps, tableMaps } from './kernel/maps.js'
 import { frontendKeyOf, mappedBytes, sizesFor } from './layout.js'
 import type { Entry } from './tables/entry.js'
 import { keyText } from './tables/hash-table.js'
@@ -29,7 +29,7 @@ describe.skipIf(whyNoEbpf() !== undefined)('sockets in the cgroup', () => {
   const start = (hostNamespace: bigint, options: TablesOptions = { balancing: 'random' }) => {
     const folder = join(sandbox.bpffs, 'kpng')
     mkdirSync(folder, { recursive: true })
-    const open = openMaps(sys, folder, sizes)
+    const open = new PinnedMaps(sys, folder, sizes)
     maps = open.maps
     tables = new Tables(tableMaps(sys, maps, sizes), options)
     attachment = Attachment.load(sys, { folder, cgroup: sandbox.cgroup, maps, hostNamespace, counts: true })

@@ -1,5 +1,5 @@
 import { KpngError, type Log, silentLog } from '@kpng/api'
-import { type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from '@kpng/dataplane'
+import { type DataplaneOptions, type DataplaneSettings, dataplaneSettings, type FrontendChanges } from '@kpng/dataplane'
 import { defaultTableName, isForeignTable } from './rules/names.js'
 import type { RuleSettings } from './rules/skeleton.js'
 
@@ -27,6 +27,8 @@ export interface NftOptions extends DataplaneOptions {
   readonly counters?: boolean
   /** The nft program. Default `nft`, found through PATH. */
   readonly nftCommand?: string
+  /** Is told what a sync changes before it is written, for a data plane on top of this one. Default: nobody is told. */
+  readonly onFrontends?: (changes: FrontendChanges) => void
   /** Default: logs nothing. */
   readonly log?: Log
 }
@@ -46,6 +48,7 @@ export function settingsOf(options: NftOptions = {}): Settings {
     deleteStaleFlows = true,
     counters = false,
     nftCommand = 'nft',
+    onFrontends = () => {},
     log = silentLog,
   } = options
   if (!Number.isInteger(masqueradeBit) || masqueradeBit < 0 || masqueradeBit > 31) {
@@ -65,6 +68,6 @@ export function settingsOf(options: NftOptions = {}): Settings {
   const { masqueradeAll, detectLocal } = dataplane
   return {
     ...{ dataplane, tableName, masqueradeAll, masqueradeBit, detectLocal, dropInvalid, ipv6 },
-    ...{ driftCheckIntervalMs, deleteStaleFlows, counters, nftCommand, log },
+    ...{ driftCheckIntervalMs, deleteStaleFlows, counters, nftCommand, onFrontends, log },
   }
 }

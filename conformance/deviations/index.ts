@@ -1,5 +1,6 @@
 import { KpngError } from '@kpng/api'
 import type { Deviations } from './deviation.js'
+import { ebpf } from './ebpf.js'
 import { iptables } from './iptables.js'
 import { kubeProxyIptables, kubeProxyNftables } from './kube-proxy.js'
 import { userspace, userspaceIptables } from './userspace.js'
@@ -8,6 +9,7 @@ const byBackend: Readonly<Record<string, Deviations>> = {
   // It follows kube-proxy's nftables mode in every cell.
   nft: [],
   iptables,
+  ebpf,
   userspace,
   'userspace-iptables': userspaceIptables,
   'kube-proxy-nftables': kubeProxyNftables,
@@ -16,7 +18,7 @@ const byBackend: Readonly<Record<string, Deviations>> = {
 
 /** Whether a backend is one of kpng's own, which can be asked for kpng's extensions. */
 export const isKpng = (backend: string | undefined): boolean =>
-  backend !== undefined && ['nft', 'iptables', 'userspace', 'userspace-iptables'].includes(backend)
+  backend !== undefined && ['nft', 'iptables', 'ebpf', 'userspace', 'userspace-iptables'].includes(backend)
 
 /** The backends whose deviations are named. */
 export const backendNames: readonly string[] = Object.keys(byBackend)

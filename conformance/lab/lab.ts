@@ -1,5 +1,6 @@
 import { type Agent, Lab as NamespaceLab, type Place } from '@kpng/linux/testing'
 import { addressOf, type Host, hosts, podPorts } from '../addresses.js'
+import type { LabCgroups } from './cgroups.js'
 import { topology } from './topology.js'
 
 /** A running lab: namespaces that are connected, and an agent in each of them. */
@@ -10,12 +11,14 @@ export interface Lab extends Pick<NamespaceLab<Host>, 'namespaceOf' | 'ip' | 'cl
 /**
  * Makes the lab of the kit. Needs root and `ip`; what is missing is in the error. A lab that could not be finished is removed again.
  * @param agentCommand runs the agent. Default: the one of @kpng/linux.
+ * @param cgroups where the agents run. Default: in the cgroup of this process.
  */
-export async function startLab(agentCommand?: readonly string[]): Promise<Lab> {
+export async function startLab(agentCommand?: readonly string[], cgroups?: LabCgroups): Promise<Lab> {
   const lab = await NamespaceLab.start(topology)
   try {
     const starting = hosts.map(async (host) => {
       const agent = await lab.startAgent(host, agentCommand)
+      cgroups?.add(host, agent.pid)
       await agent.call('serve', servedBy(host))
       return [host, agent] as const
     })

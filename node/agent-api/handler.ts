@@ -94,11 +94,13 @@ function explanation(options: AgentApiOptions, query: URLSearchParams): Promise<
     )
   }
   const from = query.get('from')
+  const features = backend?.features?.()
   return explain(parseQuestion(what, query.get('namespace') ?? 'default'), {
     ...{ table, nodeName, serviceAnswer },
     client: from ? parseClient(from, (ip) => clientOf(table.node, ip)) : undefined,
     // A process that carries the traffic itself has no flows in conntrack that lead to endpoints.
-    ...(backend?.features?.().keepsSourceAddress ? { flows: flowsOf } : {}),
+    ...(features?.keepsSourceAddress ? { flows: flowsOf } : {}),
+    ...(features?.connectsSockets ? { connectsSockets: true } : {}),
     ...(backend?.held ? { held: (frontend) => backend.held?.(frontend) ?? Promise.resolve(undefined) } : {}),
   })
 }

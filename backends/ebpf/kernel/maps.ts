@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { BpfMap, type BpfSyscalls, type MapShape, openPinned, pin, socketStorageTypes } from '@kpng/linux/bpf'
@@ -7,40 +7,69 @@ import type { TableMaps } from '../tables/memory.js'
 
 export type Maps = Readonly<Record<MapName, BpfMap>>
 
-/** The maps of this process, and where they are pinned. */
-export interface OpenMaps {
-  readonly maps: Maps
-  /** Whether an earlier process made them. */
-  readonly areAdopted: boolean
-  /** Call it when the programs use these maps: those of another layout or size are removed. */
-  settle(): void
-}
-
 const folderName = `maps-${layoutVersion}`
 const isMapFolder = (name: string): boolean => /^maps-\d+(-new)?$/.test(name)
 
 /**
- * Opens the maps that are pinned in a folder. If there are none, or none of this layout and size, it makes new ones beside them: the programs of the
- * earlier process go on with the old ones until they are replaced.
+ * The maps that are pinned in a folder. If there are none of this layout and size, new ones are made: the programs of an earlier process go on
+ * with the old ones until they are replaced.
  */
-export function openMaps(sys: BpfSyscalls, folder: string, sizes: Sizes): OpenMaps {
-  const shapes = shapesFor(sizes)
-  const current = join(folder, folderName)
-  const adopted = openAll(sys, current, shapes)
-  if (adopted) return { maps: adopted, areAdopted: true, settle: () => removeOthers(folder) }
-  const fresh = `${current}-new`
-  rmSync(fresh, { recursive: true, force: true })
-  mkdirSync(fresh, { recursive: true, mode: 0o700 })
-  const maps = createMaps(sys, shapes, openPeers(sys, folder, shapes.peers))
-  for (const map of Object.values(maps)) pin(sys, map.fd, join(fresh, map.name))
-  return {
-    maps,
-    areAdopted: false,
-    settle() {
-      rmSync(current, { recursive: true, force: true })
-      renameSync(fresh, current)
-      removeOthers(folder)
-    },
+export class PinnedMaps {
+  readonly maps: Maps
+  /** Whether an earlier process made them. */
+  readonly areAdopted: boolean
+  readonly #sys: BpfSyscalls
+  readonly #folder: string
+  #isSettled: boolean
+
+  constructor(sys: BpfSyscalls, folder: string, sizes: Sizes) {
+    this.#sys = sys
+    this.#folder = folder
+    const shapes = shapesFor(sizes)
+    const adopted = openAll(sys, this.#current, shapes)
+    this.areAdopted = this.#isSettled = adopted !== undefined
+    this.maps = adopted ?? createMaps(sys, shapes, openPeers(sys, folder, shapes.peers))
+  }
+
+  /**
+   * Call it when the programs use these maps: they are pinned, and those of another layout or size are removed. May be called again: pins
+   * that are gone are made again.
+   */
+  settle(): void {
+    if (!this.#isSettled) {
+      // All or none: a process that is killed here leaves no folder with maps of two kinds.
+      const fresh = `${this.#current}-new`
+      rmSync(fresh, { recursive: true, force: true })
+      this.#pinIn(fresh)
+      rmSync(this.#current, { recursive: true, force: true })
+      renameSync(fresh, this.#current)
+      this.#isSettled = true
+    }
+    this.#pinIn(this.#current)
+    for (const name of readdirSync(this.#folder)) {
+      if (isMapFolder(name) && name !== folderName) rmSync(join(this.#folder, name), { recursive: true, force: true })
+    }
+  }
+
+  /** A sentence if pins are gone. */
+  drift(): string | undefined {
+    const missing = Object.keys(this.maps).find((name) => !existsSync(join(this.#current, name)))
+    return missing === undefined ? undefined : `the pin of the map ${missing} is gone`
+  }
+
+  close(): void {
+    for (const map of Object.values(this.maps)) map.close()
+  }
+
+  get #current(): string {
+    return join(this.#folder, folderName)
+  }
+
+  #pinIn(folder: string): void {
+    if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 })
+    for (const { name, fd } of Object.values(this.maps)) {
+      if (!existsSync(join(folder, name))) pin(this.#sys, fd, join(folder, name))
+    }
   }
 }
 
@@ -97,12 +126,6 @@ function openPeers(sys: BpfSyscalls, folder: string, shape: MapShape): BpfMap | 
     if (map) return map
   }
   return undefined
-}
-
-function removeOthers(folder: string): void {
-  for (const name of readdirSync(folder)) {
-    if (isMapFolder(name) && name !== folderName) rmSync(join(folder, name), { recursive: true, force: true })
-  }
 }
 
 /** If membarrier(2) is refused, as on kernels with nohz_full. Program runs take microseconds. */

@@ -1,5 +1,5 @@
 import { hostPort } from '@kpng/api'
-import { addressText, endpoint, mappedBytes, type Sizes, set, slot } from '../layout.js'
+import { addressText, endpoint, type Sizes, set, slot, writeAddress } from '../layout.js'
 import type { HashMap } from './hash-table.js'
 
 /** Where the tables are: maps of the kernel that are mapped into this process. In tests, plain memory. */
@@ -69,7 +69,7 @@ export class TableMemory {
 
   writeEndpoint(number: number, { ip, port }: { ip: string; port: number }, setNumber: number): void {
     const at = number * endpoint.bytes
-    this.#endpoints.set(mappedBytes(ip), at + endpoint.address)
+    writeAddress(this.#endpoints, at + endpoint.address, ip)
     this.#endpoints.writeUInt16BE(port, at + endpoint.port)
     this.#endpointWords[(at + endpoint.set) / 4] = setNumber
   }

@@ -5,22 +5,11 @@ import { GracePeriods } from './grace-periods.js'
 import { HashTable } from './hash-table.js'
 import { maglevSlots, maglevTable } from './maglev.js'
 import { type TableMaps, TableMemory } from './memory.js'
-import { MapFull, Runs } from './runs.js'
+import { type KnownSet, Numbers, readBack } from './read-back.js'
+import { MapFull } from './runs.js'
 
 /** How many of the frontends that did not fit are tried again with each change. */
 const retriedAtOnce = 100
-
-/** What is known of the set of one frontend. */
-interface KnownSet {
-  readonly number: number
-  base: number
-  count: number
-  affinitySeconds: number
-  /** The numbers of its endpoints, by address and port. */
-  endpoints: ReadonlyMap<string, number>
-  /** Nothing of what it holds is used again. */
-  isDamaged: boolean
-}
 
 export interface TablesOptions {
   /** How an endpoint is chosen. `maglev`: by the client's network namespace. */
@@ -43,11 +32,9 @@ export class Tables {
   readonly #frontends: HashTable
   readonly #nodeAddresses: HashTable
   readonly #isMaglev: boolean
-  readonly #known = new Map<string, KnownSet>()
+  #known = new Map<string, KnownSet>()
   readonly #leftOut = new Map<string, { readonly entry: Entry; readonly map: string }>()
-  #setNumbers: Runs
-  #slotRuns: Runs
-  #endpointNumbers: Runs
+  #numbers: Numbers
   #checked: Iterator<readonly [string, KnownSet]> | undefined
 
   constructor(maps: TableMaps, { balancing }: TablesOptions) {
@@ -57,7 +44,7 @@ export class Tables {
     this.#frontends = new HashTable(maps.frontends, this.#graces)
     this.#nodeAddresses = new HashTable(maps.nodeAddresses, this.#graces)
     this.#isMaglev = balancing === 'maglev'
-    ;[this.#setNumbers, this.#slotRuns, this.#endpointNumbers] = this.#newRuns()
+    this.#numbers = new Numbers(maps.sizes)
   }
 
   /** The maps that were too small, each with the number of frontends that are left out because of it. */
@@ -76,7 +63,11 @@ export class Tables {
   async load(wanted: ReadonlyMap<string, Entry>): Promise<number> {
     // A process that was killed, or this one, may have freed something a moment ago.
     await this.#graces.whenOver()
-    this.#readBack()
+    const { known, numbers } = readBack(this.#frontends, this.#memory, this.#sizes)
+    this.#known = known
+    this.#numbers = numbers
+    this.#leftOut.clear()
+    this.#checked = undefined
     const changes: EntryChange[] = []
     for (const key of this.#known.keys()) if (!wanted.has(key)) changes.push([key, undefined])
     for (const [key, entry] of wanted) if (!this.#holds(entry)) changes.push([key, entry])
@@ -196,38 +187,6 @@ export class Tables {
     return count === this.#known.size ? undefined : 'another program removed something from the maps of kpng'
   }
 
-  #newRuns(): [Runs, Runs, Runs] {
-    const { frontends, slots, endpoints } = this.#sizes
-    return [new Runs('sets', frontends), new Runs('slots', slots), new Runs('endpoints', endpoints)]
-  }
-
-  /** Forgets what is known and reads it from the maps. What cannot be reached from a frontend is free. */
-  #readBack(): void {
-    this.#known.clear()
-    this.#leftOut.clear()
-    this.#checked = undefined
-    ;[this.#setNumbers, this.#slotRuns, this.#endpointNumbers] = this.#newRuns()
-    const used = new Set<number>()
-    for (const [key, number] of [...this.#frontends.entries()]) {
-      if (number >= this.#sizes.frontends || !this.#setNumbers.reserve(number, 1)) {
-        // Not a set of its own.
-        this.#frontends.delete(key)
-        continue
-      }
-      const read = this.#memory.readSet(number)
-      let isDamaged = read.isDamaged || (read.count > 0 && !this.#slotRuns.reserve(read.base, read.count))
-      const endpoints = new Map<string, number>()
-      for (const [text, endpointNumber] of read.endpoints) {
-        if (!this.#endpointNumbers.reserve(endpointNumber, 1)) isDamaged = true
-        else endpoints.set(text, endpointNumber)
-        used.add(endpointNumber)
-      }
-      const { base, count, affinitySeconds } = read
-      this.#known.set(key, { ...{ number, affinitySeconds, endpoints, isDamaged }, base, count: isDamaged ? 0 : count })
-    }
-    this.#memory.retireAllBut(used)
-  }
-
   /** Whether the set of an entry is as it should be. The order of its slots does not matter. */
   #holds({ key, endpoints, affinitySeconds }: Entry): boolean {
     const known = this.#known.get(key)
@@ -243,37 +202,43 @@ export class Tables {
   }
 
   /** Writes a set, and returns its number. If something is full, nothing is changed. */
-  #write(entry: Entry, known: KnownSet | undefined): number {
-    const taken: (() => void)[] = []
+  #write({ key, endpoints, affinitySeconds }: Entry, known: KnownSet | undefined): number {
+    const number = known?.number ?? this.#numbers.sets.take(1)
+    const kept = known && !known.isDamaged ? known.endpoints : undefined
+    const numbers = new Map<string, number>()
+    const fresh: number[] = []
+    let base: number
+    let slots: readonly string[]
     try {
-      const number = known?.number ?? take(this.#setNumbers, 1, taken)
-      const kept = known && !known.isDamaged ? known.endpoints : undefined
-      const endpoints = new Map<string, number>()
-      for (const { ip, port } of entry.endpoints) {
-        const text = hostPort(ip, port)
-        const before = kept?.get(text)
-        endpoints.set(text, before ?? take(this.#endpointNumbers, 1, taken))
-        if (before === undefined) this.#memory.writeEndpoint(endpoints.get(text) as number, { ip, port }, number)
+      for (const each of endpoints) {
+        const text = hostPort(each.ip, each.port)
+        let endpointNumber = kept?.get(text)
+        if (endpointNumber === undefined) {
+          endpointNumber = this.#numbers.endpoints.take(1)
+          fresh.push(endpointNumber)
+          this.#memory.writeEndpoint(endpointNumber, each, number)
+        }
+        numbers.set(text, endpointNumber)
       }
-      const slots = this.#isMaglev ? maglevTable([...endpoints.keys()]) : [...endpoints.keys()]
-      const base = take(this.#slotRuns, slots.length, taken)
-      for (const [index, text] of slots.entries()) this.#memory.setSlot(base + index, endpoints.get(text) as number)
-      this.#memory.setOptions(number, entry.affinitySeconds, this.#isMaglev ? setFlags.hash : 0)
-      if (!known) this.#memory.resetConnections(number)
-      this.#memory.flip(number, base, slots.length)
-      if (known) this.#release(known, endpoints)
-      const { affinitySeconds } = entry
-      this.#known.set(entry.key, {
-        ...{ number, base, affinitySeconds, endpoints },
-        count: slots.length,
-        isDamaged: false,
-      })
-      return number
+      slots = this.#isMaglev ? maglevTable([...numbers.keys()]) : [...numbers.keys()]
+      base = this.#numbers.slots.take(slots.length)
     } catch (error) {
       // No program has seen them.
-      for (const giveBack of taken) giveBack()
+      for (const each of fresh) this.#numbers.endpoints.give(each, 1)
+      if (!known) this.#numbers.sets.give(number, 1)
       throw error
     }
+    for (const [index, text] of slots.entries()) this.#memory.setSlot(base + index, numbers.get(text) as number)
+    this.#memory.setOptions(number, affinitySeconds, this.#isMaglev ? setFlags.hash : 0)
+    if (!known) this.#memory.resetConnections(number)
+    this.#memory.flip(number, base, slots.length)
+    if (known) this.#release(known, numbers)
+    this.#known.set(key, {
+      ...{ number, base, affinitySeconds, isDamaged: false },
+      count: slots.length,
+      endpoints: numbers,
+    })
+    return number
   }
 
   #remove(key: string): void {
@@ -284,8 +249,8 @@ export class Tables {
     this.#memory.flip(known.number, 0, 0)
     this.#frontends.delete(key)
     this.#release(known, new Map())
-    const setNumbers = this.#setNumbers
-    this.#graces.after(() => setNumbers.give(known.number, 1))
+    const { sets } = this.#numbers
+    this.#graces.after(() => sets.give(known.number, 1))
   }
 
   /** The run of a set and the endpoints that it no longer has rest, and are free then. */
@@ -293,16 +258,10 @@ export class Tables {
     const gone: number[] = []
     for (const [text, number] of endpoints) if (kept.get(text) !== number) gone.push(number)
     for (const number of gone) this.#memory.retireEndpoint(number)
-    const [slotRuns, endpointNumbers] = [this.#slotRuns, this.#endpointNumbers]
+    const { slots, endpoints: numbers } = this.#numbers
     this.#graces.after(() => {
-      if (count > 0) slotRuns.give(base, count)
-      for (const number of gone) endpointNumbers.give(number, 1)
+      if (count > 0) slots.give(base, count)
+      for (const number of gone) numbers.give(number, 1)
     })
   }
-}
-
-function take(runs: Runs, count: number, taken: (() => void)[]): number {
-  const start = runs.take(count)
-  taken.push(() => runs.give(start, count))
-  return start
 }
