@@ -1,12 +1,11 @@
 import { closeSync } from 'node:fs'
-import { BpfError, type BpfSyscalls, type Field } from './syscalls.js'
+import { BpfError, type BpfSyscalls } from './syscalls.js'
 
 /** linux/bpf.h */
 export const mapTypes = { hash: 1, array: 2, lruHash: 9, socketStorage: 24 } as const
 
 const BPF_F_NO_PREALLOC = 1
 const BPF_F_MMAPABLE = 1 << 10
-const BPF_NOEXIST = 1n
 
 /** What a map looks like. Two maps of one shape are interchangeable. */
 export interface MapShape {
@@ -19,13 +18,6 @@ export interface MapShape {
 
 const flagsOf = ({ type }: MapShape): number =>
   ({ hash: BPF_F_NO_PREALLOC, array: BPF_F_MMAPABLE, lruHash: 0, socketStorage: BPF_F_NO_PREALLOC })[type]
-
-/** The kernel cuts names off after 15 characters. */
-export function nameField(attributes: readonly Field[], offset: number, name: string): Field[] {
-  const bytes = Buffer.alloc(16)
-  bytes.write(name.slice(0, 15), 'latin1')
-  return [...attributes, [offset, bytes.readBigUInt64LE(0)], [offset + 8, bytes.readBigUInt64LE(8)]]
-}
 
 /** An open map. */
 export class BpfMap {
@@ -43,30 +35,23 @@ export class BpfMap {
 
   /** @param btf for socket storage: the descriptor of `socketStorageTypes` */
   static create(sys: BpfSyscalls, name: string, shape: MapShape, btf?: number): BpfMap {
-    const fields: Field[] = [
-      [0, mapTypes[shape.type]],
-      [4, shape.keyBytes],
-      [8, shape.valueBytes],
-      [12, shape.maxEntries],
-      [16, flagsOf(shape)],
-      ...(btf === undefined ? [] : ([[48, btf], [52, keyTypeId], [56, valueTypeId]] as const)), // biome-ignore format: one line per field
-    ]
-    const { result } = sys.bpf('BPF_MAP_CREATE', nameField(fields, 28, `kpng_${name}`), `make the map ${name}`)
-    return new BpfMap(sys, result, name, shape)
+    const fields = {
+      map_type: mapTypes[shape.type],
+      key_size: shape.keyBytes,
+      value_size: shape.valueBytes,
+      max_entries: shape.maxEntries,
+      map_flags: flagsOf(shape),
+      map_name: `kpng_${name}`,
+      ...(btf === undefined ? {} : { btf_fd: btf, btf_key_type_id: keyTypeId, btf_value_type_id: valueTypeId }),
+    }
+    return new BpfMap(sys, sys.bpf('BPF_MAP_CREATE', fields, `make the map ${name}`), name, shape)
   }
 
   /** Whether the open map has the shape that it is taken for. */
   hasItsShape(): boolean {
     const info = Buffer.alloc(80)
-    this.#sys.bpf(
-      'BPF_OBJ_GET_INFO_BY_FD',
-      [
-        [0, this.fd],
-        [4, info.length],
-        [8, info],
-      ],
-      `describe the map ${this.name}`,
-    )
+    const fields = { bpf_fd: this.fd, info_len: info.length, info }
+    this.#sys.bpf('BPF_OBJ_GET_INFO_BY_FD', fields, `describe the map ${this.name}`)
     const [type, , keyBytes, valueBytes, maxEntries, flags] = new Uint32Array(info.buffer, info.byteOffset, 6)
     const { shape } = this
     return (
@@ -85,28 +70,16 @@ export class BpfMap {
 
   lookup(key: Uint8Array): Buffer | undefined {
     const value = Buffer.alloc(this.shape.valueBytes)
-    return this.#found('BPF_MAP_LOOKUP_ELEM', [...this.#element(key), [16, value]], 'read') ? value : undefined
-  }
-
-  /** Adds an entry. Returns false if the key is there already; its value stays. */
-  insert(key: Uint8Array, value: Uint8Array): boolean {
-    try {
-      const fields: Field[] = [...this.#element(key), [16, value], [24, BPF_NOEXIST]]
-      this.#sys.bpf('BPF_MAP_UPDATE_ELEM', fields, `add to the map ${this.name}`)
-      return true
-    } catch (error) {
-      if (error instanceof BpfError && error.errno === 'EEXIST') return false
-      throw error
-    }
+    return this.#find('BPF_MAP_LOOKUP_ELEM', { key, value }, 'read') ? value : undefined
   }
 
   set(key: Uint8Array, value: Uint8Array): void {
-    this.#sys.bpf('BPF_MAP_UPDATE_ELEM', [...this.#element(key), [16, value]], `write to the map ${this.name}`)
+    this.#sys.bpf('BPF_MAP_UPDATE_ELEM', { map_fd: this.fd, key, value }, `write to the map ${this.name}`)
   }
 
   /** Returns whether the key was there. */
   delete(key: Uint8Array): boolean {
-    return this.#found('BPF_MAP_DELETE_ELEM', this.#element(key), 'delete from')
+    return this.#find('BPF_MAP_DELETE_ELEM', { key }, 'delete from')
   }
 
   /**
@@ -116,17 +89,14 @@ export class BpfMap {
   setMany(keys: Uint8Array, values: Uint8Array): number {
     const count = keys.length / this.shape.keyBytes
     if (count === 0) return 0
-    const fields: Field[] = [
-      [16, keys],
-      [24, values],
-      [32, count],
-      [36, this.fd],
-    ]
     try {
-      return this.#sys.bpf('BPF_MAP_UPDATE_BATCH', fields, `write to the map ${this.name}`).attributes.readUInt32LE(32)
+      return this.#sys.bpf(
+        'BPF_MAP_UPDATE_BATCH',
+        { keys, values, count, map_fd: this.fd },
+        `write to the map ${this.name}`,
+      )
     } catch (error) {
-      const written = attributesOf(error)?.readUInt32LE(32)
-      if (written !== undefined && error instanceof BpfError && isFull(error)) return written
+      if (error instanceof BpfError && isFull(error)) return error.count
       throw error
     }
   }
@@ -139,16 +109,16 @@ export class BpfMap {
     for (let isFirst = true, isLast = false; !isLast; isFirst = false) {
       const keys = Buffer.alloc(keyBytes * chunk)
       const values = Buffer.alloc(valueBytes * chunk)
-      const fields: Field[] = [[8, to], [16, keys], [24, values], [32, chunk], [36, this.fd]] // biome-ignore format: one line
-      if (!isFirst) fields.push([0, from])
+      const place = isFirst ? { out_batch: to } : { in_batch: from, out_batch: to }
+      const fields = { ...place, keys, values, count: chunk, map_fd: this.fd }
       let count: number
       try {
-        count = this.#sys.bpf('BPF_MAP_LOOKUP_BATCH', fields, `read the map ${this.name}`).attributes.readUInt32LE(32)
+        count = this.#sys.bpf('BPF_MAP_LOOKUP_BATCH', fields, `read the map ${this.name}`)
       } catch (error) {
         // This is how the kernel says that it was the last part.
         if (!(error instanceof BpfError) || error.errno !== 'ENOENT') throw error
         isLast = true
-        count = attributesOf(error)?.readUInt32LE(32) ?? 0
+        count = error.count
       }
       for (let at = 0; at < count; at++) {
         yield [
@@ -164,16 +134,13 @@ export class BpfMap {
     closeSync(this.fd)
   }
 
-  #element(key: Uint8Array): Field[] {
-    return [
-      [0, this.fd],
-      [8, key],
-    ]
-  }
-
-  #found(command: 'BPF_MAP_LOOKUP_ELEM' | 'BPF_MAP_DELETE_ELEM', fields: readonly Field[], verb: string): boolean {
+  #find(
+    command: 'BPF_MAP_LOOKUP_ELEM' | 'BPF_MAP_DELETE_ELEM',
+    fields: { key: Uint8Array; value?: Uint8Array },
+    verb: string,
+  ): boolean {
     try {
-      this.#sys.bpf(command, fields, `${verb} the map ${this.name}`)
+      this.#sys.bpf(command, { map_fd: this.fd, ...fields }, `${verb} the map ${this.name}`)
       return true
     } catch (error) {
       if (error instanceof BpfError && error.errno === 'ENOENT') return false
@@ -183,9 +150,7 @@ export class BpfMap {
 }
 
 /** Whether a map has no room for another entry. */
-export const isFull = ({ errno }: BpfError): boolean => ['E2BIG', 'ENOSPC', 'ENOMEM'].includes(errno)
-
-const attributesOf = (error: unknown): Buffer | undefined => (error as { attributes?: Buffer }).attributes
+const isFull = ({ errno }: BpfError): boolean => ['E2BIG', 'ENOSPC', 'ENOMEM'].includes(errno)
 
 const keyTypeId = 1
 const valueTypeId = 4
@@ -196,11 +161,7 @@ const valueTypeId = 4
  */
 export function socketStorageTypes(sys: BpfSyscalls, valueBytes: number): number {
   const blob = btfBlob(valueBytes)
-  const fields: Field[] = [
-    [0, blob],
-    [16, blob.length],
-  ]
-  return sys.bpf('BPF_BTF_LOAD', fields, 'take the types of a map').result
+  return sys.bpf('BPF_BTF_LOAD', { btf: blob, btf_size: blob.length }, 'take the types of a map')
 }
 
 const BTF_INT = 1

@@ -1,5 +1,5 @@
 import { statfsSync } from 'node:fs'
-import { BpfError, type BpfSyscalls, type Field } from './syscalls.js'
+import { BpfError, type BpfSyscalls } from './syscalls.js'
 
 /** linux/magic.h */
 const BPF_FS_MAGIC = 0xcafe4a11
@@ -17,17 +17,13 @@ const pathBytes = (path: string): Buffer => Buffer.from(`${path}\0`)
 
 /** Gives a map or link a name in a bpf file system: it lives as long as the file. */
 export function pin(sys: BpfSyscalls, fd: number, path: string): void {
-  const fields: Field[] = [
-    [0, pathBytes(path)],
-    [8, fd],
-  ]
-  sys.bpf('BPF_OBJ_PIN', fields, `pin ${path}`)
+  sys.bpf('BPF_OBJ_PIN', { pathname: pathBytes(path), bpf_fd: fd }, `pin ${path}`)
 }
 
 /** Opens what is pinned. Returns its descriptor; undefined if there is no such file. */
 export function openPinned(sys: BpfSyscalls, path: string): number | undefined {
   try {
-    return sys.bpf('BPF_OBJ_GET', [[0, pathBytes(path)]], `open ${path}`).result
+    return sys.bpf('BPF_OBJ_GET', { pathname: pathBytes(path) }, `open ${path}`)
   } catch (error) {
     if (error instanceof BpfError && error.errno === 'ENOENT') return undefined
     throw error

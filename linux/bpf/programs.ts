@@ -1,6 +1,5 @@
 import { closeSync } from 'node:fs'
-import { nameField } from './maps.js'
-import { BpfError, type BpfSyscalls, type Field } from './syscalls.js'
+import { BpfError, type BpfSyscalls, type Fields } from './syscalls.js'
 
 /** The moments of a socket's life at which a program can change its address (linux/bpf.h). */
 export const hooks = { connect4: 10, connect6: 11, getpeername4: 29, getpeername6: 30 } as const
@@ -14,33 +13,30 @@ const logKept = 1500
 
 /** Loads a program for a hook. Returns its descriptor. The error has what the verifier says. */
 export function loadProgram(sys: BpfSyscalls, hook: Hook, code: Uint8Array): number {
-  const license = Buffer.from('GPL\0')
   const what = `load the program ${hook}`
-  const fields = nameField(
-    [
-      [0, BPF_PROG_TYPE_CGROUP_SOCK_ADDR],
-      [4, code.length / 8],
-      [8, code],
-      [16, license],
-      [68, hooks[hook]],
-    ],
-    48,
+  const fields = {
+    prog_type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR,
+    insn_cnt: code.length / 8,
+    insns: code,
+    license: Buffer.from('GPL\0'),
+    expected_attach_type: hooks[hook],
     // Its first 15 characters are different for each hook.
-    `kpng_${hook.replace('getpeername', 'getpeer')}`,
-  )
+    prog_name: `kpng_${hook.replace('getpeername', 'getpeer')}`,
+  }
   try {
-    return sys.bpf('BPF_PROG_LOAD', fields, what).result
+    return sys.bpf('BPF_PROG_LOAD', fields, what)
   } catch (error) {
-    throw error instanceof BpfError ? new BpfError(what, error.errno, verifierLog(sys, fields, what)) : error
+    if (!(error instanceof BpfError)) throw error
+    throw new BpfError(what, error.errno, { said: verifierLog(sys, fields, what) })
   }
 }
 
 /** Loads again, with a buffer for the log. */
-function verifierLog(sys: BpfSyscalls, fields: readonly Field[], what: string): string {
+function verifierLog(sys: BpfSyscalls, fields: Fields<'BPF_PROG_LOAD'>, what: string): string {
   const log = Buffer.alloc(logBytes)
-  const level = 1
+  const withLog = { ...fields, log_level: 1, log_size: log.length, log_buf: log }
   try {
-    closeSync(sys.bpf('BPF_PROG_LOAD', [...fields, [24, level], [28, log.length], [32, log]], what).result)
+    closeSync(sys.bpf('BPF_PROG_LOAD', withLog, what))
   } catch {
     // The same error as before.
   }
@@ -66,21 +62,13 @@ export class BpfLink {
 
   /** Attaches a program. Programs that others attached to the cgroup or below it stay. */
   static create(sys: BpfSyscalls, hook: Hook, program: number, cgroup: number): BpfLink {
-    const fields: Field[] = [
-      [0, program],
-      [4, cgroup],
-      [8, hooks[hook]],
-    ]
-    return new BpfLink(sys, sys.bpf('BPF_LINK_CREATE', fields, `attach the program ${hook}`).result)
+    const fields = { prog_fd: program, target_fd: cgroup, attach_type: hooks[hook] }
+    return new BpfLink(sys, sys.bpf('BPF_LINK_CREATE', fields, `attach the program ${hook}`))
   }
 
   /** Puts another program in the place of this link's. No socket misses both. */
   replaceProgram(program: number): void {
-    const fields: Field[] = [
-      [0, this.fd],
-      [4, program],
-    ]
-    this.#sys.bpf('BPF_LINK_UPDATE', fields, 'replace a program')
+    this.#sys.bpf('BPF_LINK_UPDATE', { link_fd: this.fd, new_prog_fd: program }, 'replace a program')
   }
 
   info(): LinkInfo {
@@ -98,11 +86,6 @@ export const programId = (sys: BpfSyscalls, fd: number): number => describe(sys,
 
 function describe(sys: BpfSyscalls, fd: number, kind: string): Buffer {
   const info = Buffer.alloc(64)
-  const fields: Field[] = [
-    [0, fd],
-    [4, info.length],
-    [8, info],
-  ]
-  sys.bpf('BPF_OBJ_GET_INFO_BY_FD', fields, `describe a ${kind}`)
+  sys.bpf('BPF_OBJ_GET_INFO_BY_FD', { bpf_fd: fd, info_len: info.length, info }, `describe a ${kind}`)
   return info
 }

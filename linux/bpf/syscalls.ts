@@ -11,27 +11,49 @@ const callNumbers: Readonly<Record<string, { readonly bpf: number; readonly memb
   arm64: { bpf: 280, membarrier: 283 },
 }
 
-/** The commands of bpf(2) that kpng uses (linux/bpf.h). */
-export const commands = {
-  BPF_MAP_CREATE: 0,
-  BPF_MAP_LOOKUP_ELEM: 1,
-  BPF_MAP_UPDATE_ELEM: 2,
-  BPF_MAP_DELETE_ELEM: 3,
-  BPF_PROG_LOAD: 5,
-  BPF_OBJ_PIN: 6,
-  BPF_OBJ_GET: 7,
-  BPF_OBJ_GET_INFO_BY_FD: 15,
-  BPF_BTF_LOAD: 18,
-  BPF_MAP_LOOKUP_BATCH: 24,
-  BPF_MAP_UPDATE_BATCH: 26,
-  BPF_LINK_CREATE: 28,
-  BPF_LINK_UPDATE: 29,
+const element = { map_fd: 0, key: 8, value: 16, flags: 24 } as const
+
+/** The commands of bpf(2) that kpng uses, and where `union bpf_attr` has their fields (linux/bpf.h). */
+const commands = {
+  BPF_MAP_CREATE: {
+    number: 0,
+    fields: {
+      ...{ map_type: 0, key_size: 4, value_size: 8, max_entries: 12, map_flags: 16, map_name: 28 },
+      ...{ btf_fd: 48, btf_key_type_id: 52, btf_value_type_id: 56 },
+    },
+  },
+  BPF_MAP_LOOKUP_ELEM: { number: 1, fields: element },
+  BPF_MAP_UPDATE_ELEM: { number: 2, fields: element },
+  BPF_MAP_DELETE_ELEM: { number: 3, fields: element },
+  BPF_PROG_LOAD: {
+    number: 5,
+    fields: {
+      ...{ prog_type: 0, insn_cnt: 4, insns: 8, license: 16, log_level: 24, log_size: 28, log_buf: 32 },
+      ...{ prog_name: 48, expected_attach_type: 68 },
+    },
+  },
+  BPF_OBJ_PIN: { number: 6, fields: { pathname: 0, bpf_fd: 8 } },
+  BPF_OBJ_GET: { number: 7, fields: { pathname: 0 } },
+  BPF_OBJ_GET_INFO_BY_FD: { number: 15, fields: { bpf_fd: 0, info_len: 4, info: 8 } },
+  BPF_BTF_LOAD: { number: 18, fields: { btf: 0, btf_size: 16 } },
+  BPF_MAP_LOOKUP_BATCH: {
+    number: 24,
+    fields: { in_batch: 0, out_batch: 8, keys: 16, values: 24, count: 32, map_fd: 36 },
+  },
+  BPF_MAP_UPDATE_BATCH: { number: 26, fields: { keys: 16, values: 24, count: 32, map_fd: 36 } },
+  BPF_LINK_CREATE: { number: 28, fields: { prog_fd: 0, target_fd: 4, attach_type: 8 } },
+  BPF_LINK_UPDATE: { number: 29, fields: { link_fd: 0, new_prog_fd: 4 } },
 } as const
 
-/** A field of `union bpf_attr`: a number is 32 bits, a bigint 64 bits, bytes are a pointer to them. */
-export type Field = readonly [offset: number, value: number | bigint | Uint8Array]
+export type Command = keyof typeof commands
+
+/** The fields of a command. A number is 32 bits, bytes are a pointer to them, and a text is a name of up to 15 characters. */
+export type Fields<C extends Command> = {
+  readonly [Name in keyof (typeof commands)[C]['fields']]?: number | string | Uint8Array
+}
 
 const attributeBytes = 128
+const nameLength = 15
 const SOL_SOCKET = 1
 const SO_NETNS_COOKIE = 71
 const AF_INET = 2
@@ -45,20 +67,23 @@ const LOCK_EX_NB = 2 | 4
 export class BpfError extends KpngError {
   /** `EPERM`, `ENOENT` … */
   readonly errno: string
+  /** Of commands for many entries: how many the kernel took or gave. */
+  readonly count: number
 
-  constructor(what: string, errno: string, said = '') {
+  constructor(what: string, errno: string, { said = '', count = 0 }: { said?: string; count?: number } = {}) {
     super('refused', `The kernel refuses to ${what}: ${errno}.${said === '' ? '' : ` It says:\n${said}`}`)
     this.errno = errno
+    this.count = count
   }
 }
 
 /** The system calls, with their errors as `BpfError`. */
 export interface BpfSyscalls {
   /**
-   * One command of bpf(2). Returns what the kernel returns, and the attributes, into which it may have written.
+   * One command of bpf(2). Returns what the kernel returns; for commands for many entries, how many it took or gave.
    * @param what continues "The kernel refuses to …"
    */
-  bpf(command: keyof typeof commands, fields: readonly Field[], what: string): { result: number; attributes: Buffer }
+  bpf<C extends Command>(command: C, fields: Fields<C>, what: string): number
   /** The memory of an array map. It stays mapped until the process ends. */
   mapMemory(fd: number, bytes: number): ArrayBuffer
   /** Resolves when every program run that began before the call has ended, which is what synchronize_rcu waits for. */
@@ -96,18 +121,25 @@ async function load(): Promise<BpfSyscalls> {
   const getsockopt = library.func('int getsockopt(int, int, int, void *, void *)')
   const mount = library.func('int mount(const char *, const char *, const char *, unsigned long, const void *)')
   const flock = library.func('int flock(int, int)')
+  const inUse: { fields?: unknown } = {}
   const failure = (what: string) => new BpfError(what, errnoText(koffi.errno()))
 
   return {
     bpf(command, fields, what) {
+      const { number, fields: offsets } = commands[command] as { number: number; fields: Record<string, number> }
       const attributes = Buffer.alloc(attributeBytes)
-      for (const [offset, value] of fields) {
+      for (const [name, value] of Object.entries(fields) as [string, number | string | Uint8Array][]) {
+        const offset = offsets[name] as number
         if (typeof value === 'number') attributes.writeUInt32LE(value >>> 0, offset)
-        else attributes.writeBigUInt64LE(typeof value === 'bigint' ? value : BigInt(koffi.address(value)), offset)
+        else if (typeof value === 'string') attributes.write(value.slice(0, nameLength), offset, 'latin1')
+        else attributes.writeBigUInt64LE(BigInt(koffi.address(value)), offset)
       }
-      const result = Number(bpf(numbers.bpf, commands[command], attributes, attributes.length))
-      if (result < 0) throw Object.assign(failure(what), { attributes })
-      return { result, attributes }
+      // The attributes have addresses only: what they point to must not be collected before the kernel has read it.
+      inUse.fields = fields
+      const result = Number(bpf(numbers.bpf, number, attributes, attributes.length))
+      const count = offsets.count === undefined ? undefined : attributes.readUInt32LE(offsets.count)
+      if (result < 0) throw new BpfError(what, errnoText(koffi.errno()), count === undefined ? {} : { count })
+      return count ?? result
     },
 
     mapMemory(fd, bytes) {

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '@kpng/api'
-import { BpfLink, type BpfSyscalls, type Hook, hooks, loadProgram, openPinned, pin, programId } from '@kpng/linux/bpf'
+import { BpfLink, type BpfSyscalls, type Hook, loadProgram, openPinned, pin, programId } from '@kpng/linux/bpf'
 import { type ProgramOptions, programFor } from '../programs.js'
 
 export interface AttachmentOptions extends Omit<ProgramOptions, 'keepsPeers'> {
@@ -130,6 +130,3 @@ export class Attachment {
 
 /** The kernel names a cgroup by the inode of its folder. Undefined if it is gone. */
 const inodeOf = (path: string): bigint | undefined => statSync(path, { bigint: true, throwIfNoEntry: false })?.ino
-
-/** The names of the links' pins. */
-export const linkNames: readonly string[] = Object.keys(hooks)

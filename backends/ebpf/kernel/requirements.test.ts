@@ -9,7 +9,9 @@ test('what the kernel refuses says what to do', () => {
   expect(String(refused)).toMatch(
     /^KpngError: The kernel refuses to make the map frontends: EPERM\. eBPF needs CAP_BPF and CAP_NET_ADMIN \(or CAP_SYS_ADMIN\), and kpng has .*Or use to-nft\.$/,
   )
-  const old = explained(new BpfError('load the program connect4', 'EINVAL', 'unknown func bpf_ktime_get_coarse_ns#160'))
+  const old = explained(
+    new BpfError('load the program connect4', 'EINVAL', { said: 'unknown func bpf_ktime_get_coarse_ns#160' }),
+  )
   expect(String(old)).toMatch(
     /It says:\nunknown func bpf_ktime_get_coarse_ns#160 The kernel is .* needs 5\.14 or newer/,
   )

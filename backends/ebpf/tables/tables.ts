@@ -35,6 +35,7 @@ export class Tables {
   #known = new Map<string, KnownSet>()
   readonly #leftOut = new Map<string, { readonly entry: Entry; readonly map: string }>()
   #numbers: Numbers
+  #last: Promise<void> = Promise.resolve()
   #checked: Iterator<readonly [string, KnownSet]> | undefined
 
   constructor(maps: TableMaps, { balancing }: TablesOptions) {
@@ -60,7 +61,25 @@ export class Tables {
   }
 
   /** Makes the maps hold exactly these frontends, whatever they held before. Returns how many had to be written or removed. */
-  async load(wanted: ReadonlyMap<string, Entry>): Promise<number> {
+  load(wanted: ReadonlyMap<string, Entry>): Promise<number> {
+    return this.#inTurn(() => this.#load(wanted))
+  }
+
+  /** Changes that are given at the same time are made one after the other. */
+  change(changes: readonly EntryChange[]): Promise<void> {
+    return this.#inTurn(() => this.#change(changes))
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work)
+    this.#last = result.then(
+      () => {},
+      () => {},
+    )
+    return result
+  }
+
+  async #load(wanted: ReadonlyMap<string, Entry>): Promise<number> {
     // A process that was killed, or this one, may have freed something a moment ago.
     await this.#graces.whenOver()
     const { known, numbers } = readBack(this.#frontends, this.#memory, this.#sizes)
@@ -71,11 +90,11 @@ export class Tables {
     const changes: EntryChange[] = []
     for (const key of this.#known.keys()) if (!wanted.has(key)) changes.push([key, undefined])
     for (const [key, entry] of wanted) if (!this.#holds(entry)) changes.push([key, entry])
-    await this.change(changes)
+    await this.#change(changes)
     return changes.length
   }
 
-  async change(changes: readonly EntryChange[]): Promise<void> {
+  async #change(changes: readonly EntryChange[]): Promise<void> {
     await this.#apply(changes)
     if (this.#leftOut.size === 0) return
     // What rests now may be room for them.
