@@ -111,9 +111,14 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
         specialised: specialisedProxyNamed('ebpf', kpng, 'manifests'),
         feed: 'manifests',
         backend: 'ebpf',
+        // What sockets of the node ask for; nftables serves the rest, as above.
+        only: [
+          ...['cluster-ip*', 'hairpin', 'node-port', 'external-*', 'load-balancer-vip', 'affinity', 'endpoint-moved'],
+          ...['specialised-headless', 'specialised-slices-by-hand', 'specialised-affinity'],
+        ],
       })
       expect(unexpected(report)).toBe('')
-      expect(report.summary.right).toBeGreaterThan(1000)
+      expect(report.summary.right).toBeGreaterThan(200)
       // If eBPF served nothing, nftables would serve these cells as everywhere else.
       expect(report.summary['unexpectedly-right']).toBe(0)
       expect(report.summary.deviates).toBe(22)

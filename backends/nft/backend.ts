@@ -100,7 +100,7 @@ class NftBackend implements FrontendBackend {
     this.#syncing = true
     try {
       const changed = this.frontends.apply(view, changes, machineOf(kernel))
-      this.#settings.onFrontends(changed)
+      this.#settings.onFrontends?.(changed)
       if (wasInStep) await this.#syncChange(kernel, changed, steps)
       else await this.#syncAll(kernel, steps)
       if (this.#releaseFailed) this.#clients?.retry()

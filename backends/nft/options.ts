@@ -34,7 +34,10 @@ export interface NftOptions extends DataplaneOptions {
 }
 
 /** The options as the backend uses them: checked, and with their defaults. */
-export interface Settings extends RuleSettings, Required<Omit<NftOptions, keyof DataplaneOptions>> {
+export interface Settings
+  extends RuleSettings,
+    Required<Omit<NftOptions, keyof DataplaneOptions | 'onFrontends'>>,
+    Pick<NftOptions, 'onFrontends'> {
   readonly dataplane: DataplaneSettings
 }
 
@@ -48,7 +51,7 @@ export function settingsOf(options: NftOptions = {}): Settings {
     deleteStaleFlows = true,
     counters = false,
     nftCommand = 'nft',
-    onFrontends = () => {},
+    onFrontends,
     log = silentLog,
   } = options
   if (!Number.isInteger(masqueradeBit) || masqueradeBit < 0 || masqueradeBit > 31) {
@@ -68,6 +71,7 @@ export function settingsOf(options: NftOptions = {}): Settings {
   const { masqueradeAll, detectLocal } = dataplane
   return {
     ...{ dataplane, tableName, masqueradeAll, masqueradeBit, detectLocal, dropInvalid, ipv6 },
-    ...{ driftCheckIntervalMs, deleteStaleFlows, counters, nftCommand, onFrontends, log },
+    ...{ driftCheckIntervalMs, deleteStaleFlows, counters, nftCommand, log },
+    ...(onFrontends ? { onFrontends } : {}),
   }
 }
