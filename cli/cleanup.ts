@@ -3,18 +3,21 @@ import type { Backend } from '@kpng/client'
 import { type Context, type Flags, textFlag } from './context.js'
 
 /** Everything that kpng may have left on this machine, by backend. */
-async function backends({ log }: Context, stateFile: string | undefined): Promise<Map<string, Backend>> {
+async function backends({ log }: Context, flags: Flags): Promise<Map<string, Backend>> {
   const { nftBackend } = await import('@kpng/backend-nft')
   const { iptablesBackend } = await import('@kpng/backend-iptables')
   const { ipvsBackend } = await import('@kpng/backend-ipvs')
+  const { ebpfBackend } = await import('@kpng/backend-ebpf')
   const { defaultStateFile, iptablesCapture, netshCapture, nftCapture, userspaceBackend } = await import(
     '@kpng/backend-userspace'
   )
   if (process.platform === 'win32') {
-    const capture = netshCapture({ log, stateFile: stateFile ?? defaultStateFile() })
+    const capture = netshCapture({ log, stateFile: textFlag(flags, 'stateFile') ?? defaultStateFile() })
     return new Map([['winuserspace', userspaceBackend({ log, capture })]])
   }
   return new Map<string, Backend>([
+    // Its cleanup removes the tables of nftables too.
+    ['ebpf', ebpfBackend({ log, bpffs: textFlag(flags, 'bpffs') ?? '/sys/fs/bpf' })],
     ['nft', nftBackend({ log })],
     ['iptables', iptablesBackend({ log })],
     ['ipvs', ipvsBackend({ log })],
@@ -39,7 +42,7 @@ export async function cleanUp(flags: Flags, context: Context): Promise<void> {
   }
   failed.push(...(await cleanUpBackends(chosen, context)))
   // The other backends change no sysctls.
-  if (['nft', 'iptables', 'ipvs'].some((name) => chosen.has(name)) && !(await isUsed(chosen, context)))
+  if (['nft', 'iptables', 'ipvs', 'ebpf'].some((name) => chosen.has(name)) && !(await isUsed(chosen, context)))
     failed.push(...(await (await import('@kpng/node')).restoreSysctls(context)))
   if (failed.length > 0) throw new KpngError('unavailable', `Not everything could be removed. ${failed.join(' ')}`)
 }
@@ -87,7 +90,7 @@ async function cleanUpAfterKubeProxy(flags: Flags, { log }: Context): Promise<vo
 /** All backends, or the one that `--backend` names. */
 async function chosenBackends(flags: Flags, context: Context): Promise<Map<string, Backend>> {
   const only = textFlag(flags, 'backend')
-  const all = await backends(context, textFlag(flags, 'stateFile'))
+  const all = await backends(context, flags)
   if (only !== undefined && !all.has(only)) {
     throw new KpngError('usage', `--backend is "${only}". Give one of ${[...all.keys()].join(', ')}.`)
   }

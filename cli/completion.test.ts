@@ -43,7 +43,7 @@ describe('what may stand next', () => {
     ['file -i x to-api --listen-tls-key ', [':files']],
     [
       'kube to-local to-',
-      ['to-nft', 'to-iptables', 'to-ipvs', 'to-userspacelin', 'to-winuserspace', 'to-json', 'to-callout'],
+      ['to-nft', 'to-iptables', 'to-ipvs', 'to-ebpf', 'to-userspacelin', 'to-winuserspace', 'to-json', 'to-callout'],
     ],
     ['kube to-local to-nft --kubec', ['--kubeconfig']],
     ['kube to-local to-nft --nod', ['--nodeport-addresses', '--node-name']],
@@ -51,7 +51,7 @@ describe('what may stand next', () => {
     ['--log-format=', ['--log-format=text', '--log-format=json']],
     ['kube to-local to-userspacelin --capture=i', ['--capture=iptables']],
     ['playground --demo=', ['--demo=true', '--demo=false']],
-    ['cleanup --b', ['--backend']],
+    ['cleanup --b', ['--backend', '--bpffs']],
     ['nonsense --x', []],
   ])('kpng %s', (line, expected) => expect(complete(line)).toEqual(expected))
 })

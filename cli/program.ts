@@ -6,6 +6,7 @@ import { KubeRequests } from './agent/kube-requests.js'
 import { addStateCacheFlag, originOf } from './agent/state-cache.js'
 import type { BackendCommand } from './backends/backend.js'
 import { calloutCommand } from './backends/callout.js'
+import { ebpfCommand } from './backends/ebpf.js'
 import { iptablesCommand } from './backends/iptables.js'
 import { ipvsCommand } from './backends/ipvs.js'
 import { jsonCommand } from './backends/json.js'
@@ -33,6 +34,7 @@ const backends: readonly BackendCommand[] = [
   nftCommand,
   iptablesCommand,
   ipvsCommand,
+  ebpfCommand,
   userspaceLinuxCommand,
   userspaceWindowsCommand,
   jsonCommand,
@@ -193,9 +195,12 @@ function addConformance(program: Command, makeContext: MakeContext): void {
     .optionsGroup('Proxy:')
     .option(
       '--backend <name>',
-      'test this backend of kpng: nft, iptables, ipvs, userspace or userspace-iptables; with --proxy: whose known deviations to accept',
+      'test this backend of kpng: nft, iptables, ipvs, ebpf, userspace or userspace-iptables; with --proxy: whose known deviations to accept',
     )
-    .option('--proxy <command>', 'test this command; placeholders: {manifests} {node} {clusterCidr} {kubeconfig}')
+    .option(
+      '--proxy <command>',
+      'test this command; placeholders: {manifests} {node} {clusterCidr} {kubeconfig} {cgroup} {bpffs}',
+    )
     .option('--specialised-proxy <command>', 'a second proxy, for Services with the proxy name {serviceProxyName}')
     .option('--kubeconfig <path>', 'feed the proxy through this API server (default: manifests in a folder)')
     .optionsGroup('Run:')
@@ -232,8 +237,9 @@ function addCleanup(program: Command, makeContext: MakeContext): void {
     .optionsGroup('Cleanup:')
     .option(
       '--backend <name>',
-      'only of this backend: nft, iptables, ipvs, userspacelin, userspacelin-iptables; on Windows: winuserspace',
+      'only of this backend: nft, iptables, ipvs, ebpf, userspacelin, userspacelin-iptables; on Windows: winuserspace',
     )
+    .option('--bpffs <path>', 'the --bpffs that to-ebpf was given', '/sys/fs/bpf')
     .option('--state-file <path>', 'on Windows: the --state-file that to-winuserspace was given')
     .option('--kube-proxy', 'remove what kube-proxy left, in all its modes; kpng stays, except what --backend names')
     .option('--dry-run', 'with --kube-proxy: print the commands instead of running them')

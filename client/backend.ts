@@ -166,6 +166,11 @@ export interface BackendFeatures {
   readonly counters: boolean
   /** Answers go to the client without passing the node that took the request. */
   readonly directServerReturn: boolean
+  /**
+   * TCP sockets of this node and of its pods connect to the endpoint itself, so endpoints see the address of the pod. Where source ranges are
+   * set, they do not. Missing: false.
+   */
+  readonly connectsSockets?: boolean
 }
 
 /** New connections of one service port. */

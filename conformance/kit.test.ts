@@ -1,9 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { cgroupTree } from '@kpng/linux/bpf'
 import { makerOf, whyNoLab } from '@kpng/linux/testing'
 import { startPlayground } from '@kpng/playground'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -35,6 +37,8 @@ const whyNoNft = whyNot ?? (knows('to-nft') ? undefined : 'this kpng has no to-n
 const whyNoIptables =
   whyNot ?? (knows('to-iptables') ? await whyNoLab('iptables-nft', 'iptables-legacy') : 'this kpng has no to-iptables')
 if (whyNoIptables !== undefined) console.warn(`The kit is not tried on iptables: ${whyNoIptables}`)
+const whyNoEbpf = whyNoNft ?? (cgroupTree() === undefined ? 'no cgroup tree of version 2 is mounted' : undefined)
+if (whyNot === undefined && whyNoEbpf !== undefined) console.warn(`The kit is not tried on ebpf: ${whyNoEbpf}`)
 if (whyNot === undefined && whyNoNft !== undefined) console.warn(`The kit is not tried on nft: ${whyNoNft}`)
 
 /** Only a run that hangs takes so long: how long it may take depends on the machine. */
@@ -115,6 +119,32 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       expect(report.summary.right).toBeGreaterThan(1000)
       expect(report.summary['unexpectedly-right']).toBe(0)
       expect(skipReasons(report).filter((reason) => !reason.includes('SCTP'))).toEqual([])
+    },
+  )
+
+  it.skipIf(whyNoEbpf !== undefined)(
+    'finds kpng ebpf right but for the addresses that endpoints see',
+    { timeout: fullRunMs },
+    async () => {
+      const report = await run({
+        proxy: proxyNamed('ebpf', kpng, 'manifests'),
+        specialised: specialisedProxyNamed('ebpf', kpng, 'manifests'),
+        feed: 'manifests',
+        backend: 'ebpf',
+        // What sockets of the node ask for; nftables serves the rest, as above.
+        only: [
+          ...['cluster-ip*', 'hairpin', 'node-port', 'external-*', 'load-balancer-vip', 'affinity', 'endpoint-moved'],
+          ...['specialised-headless', 'specialised-slices-by-hand', 'specialised-affinity'],
+        ],
+      })
+      expect(unexpected(report)).toBe('')
+      expect(report.summary.right).toBeGreaterThan(200)
+      // If eBPF served nothing, nftables would serve these cells as everywhere else.
+      expect(report.summary['unexpectedly-right']).toBe(0)
+      expect(report.summary.deviates).toBe(22)
+      expect(skipReasons(report).filter((reason) => !reason.includes('SCTP'))).toEqual([])
+      const left = readdirSync(cgroupTree()?.path ?? '/').filter((name) => name.startsWith(`kpng-lab-${process.pid}-`))
+      expect(left).toEqual([])
     },
   )
 

@@ -8,7 +8,8 @@ import { casesIn, casesNamed } from './runner/rounds.js'
 export interface ConformanceOptions {
   /**
    * The command of the proxy under test, run in the namespace of the lab's node-a. Placeholders: `{node}` its node name,
-   * `{clusterCidr}` the ranges of pods, `{manifests}` the folder of manifests, `{kubeconfig}` a kubeconfig that works there.
+   * `{clusterCidr}` the ranges of pods, `{manifests}` the folder of manifests, `{kubeconfig}` a kubeconfig that works there,
+   * `{cgroup}` the cgroup of the node's processes and pods, `{bpffs}` a folder for a bpf file system.
    */
   readonly proxy: readonly string[]
   /**

@@ -6,6 +6,7 @@ const kpngBackends: Readonly<Record<string, readonly string[]>> = {
   nft: ['to-nft', '--cluster-cidr', '{clusterCidr}'],
   iptables: ['to-iptables', '--cluster-cidr', '{clusterCidr}'],
   ipvs: ['to-ipvs', '--cluster-cidr', '{clusterCidr}'],
+  ebpf: ['to-ebpf', '--cluster-cidr', '{clusterCidr}', '--cgroup', '{cgroup}', '--bpffs', '{bpffs}'],
   userspace: ['to-userspacelin', '--capture', 'nft', '--cluster-cidr', '{clusterCidr}'],
   'userspace-iptables': ['to-userspacelin', '--capture', 'iptables', '--cluster-cidr', '{clusterCidr}'],
 }
@@ -61,7 +62,7 @@ export function specialisedProxyNamed(
   feed: ConformanceOptions['feed'],
 ): string[] | undefined {
   const words = kpngBackends[backend]
-  if (!words || !['nft', 'iptables', 'ipvs'].includes(backend)) return undefined
+  if (!words || !['nft', 'iptables', 'ipvs', 'ebpf'].includes(backend)) return undefined
   const named = [...kpngSource(feed), '--service-proxy-name', '{serviceProxyName}']
   return [...kpng, ...named, 'to-local', '--node-name', '{node}', ...words, ...kpngState(feed), ...otherPorts]
 }

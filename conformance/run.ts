@@ -12,6 +12,7 @@ import type { Feed } from './feed/feed.js'
 import { copyKubeconfig } from './feed/kubeconfig.js'
 import { kubectlFeed } from './feed/kubectl.js'
 import { manifestsFeed } from './feed/manifests.js'
+import { LabCgroups } from './lab/cgroups.js'
 import { type Lab, startLab } from './lab/lab.js'
 import { type ConformanceOptions, type Settings, settingsOf } from './options.js'
 import { fillPlaceholders } from './proxies.js'
@@ -62,7 +63,9 @@ async function inLab(settings: Settings, signal: AbortSignal) {
     const asksSctp = cellsOf(settings).some(({ to }) => to.protocol === 'SCTP')
     const noSctp = asksSctp ? await whyNoSctp() : undefined
     const protocols: Protocol[] = asksSctp && noSctp === undefined ? ['TCP', 'UDP', 'SCTP'] : ['TCP', 'UDP']
-    const lab = await startLab(settings.agentCommand, protocols)
+    const cgroups = wantsCgroups(settings) ? new LabCgroups() : undefined
+    if (cgroups) closers.push(() => cgroups.remove())
+    const lab = await startLab(settings.agentCommand, protocols, cgroups)
     closers.push(() => lab.close())
     await serveAtGateway(lab, settings, protocols)
     const feed = await startFeed(lab, settings, folder, closers)
@@ -71,6 +74,8 @@ async function inLab(settings: Settings, signal: AbortSignal) {
         node: 'node-a',
         clusterCidr: ipsOf(clusterCidr).join(','),
         serviceProxyName,
+        cgroup: cgroups?.ofNode,
+        bpffs: join(folder, 'bpf'),
         manifests: undefined,
         kubeconfig: undefined,
         ...feed.placeholders,
@@ -83,6 +88,10 @@ async function inLab(settings: Settings, signal: AbortSignal) {
     await closeAll(closers.reverse())
   }
 }
+
+/** Whether a proxy attaches programs to a cgroup. */
+const wantsCgroups = ({ proxy, specialised = [] }: Settings): boolean =>
+  [...proxy, ...specialised].some((part) => part.includes('{cgroup}'))
 
 /** Each of them, whatever becomes of the others; the first failure is told once all have had their turn. */
 async function closeAll(closers: readonly (() => unknown)[]): Promise<void> {

@@ -25,13 +25,14 @@ const slice = (ip: string, more: Partial<EndpointAnswer> = {}): EndpointAnswer =
 function ask(
   text: string,
   services: readonly TestService[],
-  { from, answer }: { from?: string; answer?: Partial<ServiceAnswer> } = {},
+  { from, answer, connectsSockets }: { from?: string; answer?: Partial<ServiceAnswer>; connectsSockets?: boolean } = {},
 ) {
   const detectLocal = { mode: 'ClusterCIDR', cidrs: ['10.244.0.0/16'] } as const
   const table = FrontendTable.of(view(services, ['10.96.0.0/16']), { detectLocal })
   return explain(parseQuestion(text, 'default'), {
     table,
     nodeName: 'a',
+    ...(connectsSockets === undefined ? {} : { features: { ...allFeatures, connectsSockets } }),
     client: from === undefined ? undefined : parseClient(from, (ip) => clientOf(table.node, ip)),
     serviceAnswer: async (service) => ({ service, isKnown: true, nearest: [], endpoints: [], ...answer }),
   })
@@ -69,6 +70,19 @@ Endpoints: this node uses 2 of 3
   10.244.2.8:8080  web-8  b              z     not ready  no: it is not ready
 `)
 })
+
+test.each([
+  ['a pod of this node', true, undefined, "the client's address"],
+  ['a pod of another node', true, '10.244.9.9', "the node's address"],
+  ['without sockets', false, undefined, "the node's address"],
+])(
+  'the address that an endpoint sees, if sockets connect to it: %s',
+  async (_title, connectsSockets, from, address) => {
+    const given = from === undefined ? {} : { from }
+    const { frontends } = await ask('192.0.2.10:80', [web], { connectsSockets, ...given })
+    expect(frontends[0]?.routes[0]?.sentence).toContain(`The endpoint sees ${address}`)
+  },
+)
 
 describe('why nobody answers', () => {
   test('no endpoint is ready', async () => {

@@ -68,6 +68,7 @@ export type RouteFeatures = Pick<
   | 'localhostNodePorts'
   | 'guardsClusterIps'
   | 'hasServiceAddresses'
+  | 'connectsSockets'
   | 'drops'
 >
 
@@ -153,13 +154,14 @@ export function routeThrough(
 
 /** Whether an endpoint sees the address of this node instead of the client's. */
 export function isMasqueraded(
-  { masquerade }: Frontend,
+  { masquerade, protocol, allowedSources }: Frontend,
   client: Client,
   endpoint: FrontendEndpoint,
   node: NodeFacts,
-  { keepsSourceAddress }: Pick<RouteFeatures, 'keepsSourceAddress'> = allFeatures,
+  { keepsSourceAddress, connectsSockets }: Pick<RouteFeatures, 'keepsSourceAddress' | 'connectsSockets'> = allFeatures,
 ): boolean {
   if (!keepsSourceAddress) return true
+  if (connectsSockets && protocol === 'tcp' && !allowedSources && isPodHere(client, node)) return false
   // Otherwise the endpoint would answer itself directly, from an address that it did not ask.
   if (client.ip === endpoint.ip) return true
   switch (masquerade) {
@@ -172,6 +174,10 @@ export function isMasqueraded(
       return client.kind !== 'pod' && node.pods.cidrs.some(({ family }) => family === familyOf(endpoint.ip))
   }
 }
+
+/** A pod that is not named is one of this node. */
+const isPodHere = ({ kind, ip }: Client, node: NodeFacts): boolean =>
+  kind === 'pod' && (ip === undefined || node.onNode.has(ip))
 
 const nowhere = (outcome: Route['outcome'], why: Route['why']): Route => ({ outcome, why, endpoints: [] })
 

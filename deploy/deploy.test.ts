@@ -47,6 +47,7 @@ const renderings: readonly (readonly [string, () => Manifest[]])[] = [
         () => renderWith(overlay(name), ['pod-monitor', 'alerts'].map(component)),
       ] as const,
   ),
+  ['one-process with ebpf', () => renderWith(overlay('one-process'), ['ebpf', 'metrics'].map(component))],
   ['specialised with labelled-nodes', () => renderWith(overlay('specialised'), [component('labelled-nodes')])],
   ['central with cert-manager', () => renderWith(overlay('central'), [component('cert-manager')])],
   ['central with core-in-pod-network', () => renderWith(overlay('central'), [component('core-in-pod-network')])],
@@ -73,6 +74,9 @@ const everyContainer = ({ spec }: Workload) => [
   ...(spec.template.spec.initContainers ?? []),
   ...spec.template.spec.containers,
 ]
+
+/** Whether these are the words of a backend in the kernel. */
+const writesRulesWith = (args: readonly string[]) => args.includes('to-nft') || args.includes('to-ebpf')
 
 const commandLinesOf = (workload: Workload): CommandLine[] =>
   everyContainer(workload).map((container) => {
@@ -108,7 +112,7 @@ describe.skipIf(!hasKubectl)('manifests', () => {
 
     test('has a folder for the socket that kpng status, get and explain ask', () => {
       for (const { name: container, args = [], volumeMounts = [] } of workloads.flatMap(everyContainer)) {
-        if (!args.includes('to-nft') || args.includes('--init-only')) continue
+        if (!writesRulesWith(args) || args.includes('--init-only')) continue
         expect(volumeMounts, container).toContainEqual({ name: 'socket', mountPath: '/run/kpng' })
       }
     })
@@ -128,11 +132,12 @@ describe.skipIf(!hasKubectl)('manifests', () => {
         if (pod.securityContext?.windowsOptions?.hostProcess) continue
         expect(pod.securityContext?.seccompProfile?.type).toBe('RuntimeDefault')
         for (const { args = [], securityContext } of pod.containers) {
-          const writesRules = args.includes('to-nft')
+          const writesRules = writesRulesWith(args)
+          const rights = args.includes('to-ebpf') ? ['NET_ADMIN', 'BPF'] : ['NET_ADMIN']
           expect(securityContext).toMatchObject({ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true })
           expect(securityContext?.capabilities).toEqual({
             drop: ['ALL'],
-            ...(writesRules ? { add: ['NET_ADMIN'] } : {}),
+            ...(writesRules ? { add: rights } : {}),
           })
           if (!writesRules) expect(securityContext?.runAsNonRoot ?? pod.securityContext?.runAsNonRoot).toBe(true)
         }
@@ -170,7 +175,9 @@ describe.skipIf(!hasKubectl)('manifests', () => {
         }
       }
       if (name.startsWith('the base')) return
-      const backends = containers.filter(({ args = [] }) => args.some((word) => /^to-(nft|winuserspace)$/.test(word)))
+      const backends = containers.filter(({ args = [] }) =>
+        args.some((word) => /^to-(nft|ebpf|winuserspace)$/.test(word)),
+      )
       expect(backends).toHaveLength(1)
       expect(backends[0]).toMatchObject({
         startupProbe: { httpGet: { path: '/livez' } },

@@ -13,6 +13,8 @@ export const mayImport = {
   dataplane: ['@kpng/api', '@kpng/client'],
   linux: ['@kpng/api'],
   backends: ['@kpng/api', '@kpng/client', '@kpng/dataplane', '@kpng/linux'],
+  // It runs on top of the nftables backend.
+  'backends/ebpf': ['@kpng/api', '@kpng/client', '@kpng/dataplane', '@kpng/linux', '@kpng/backend-nft'],
   node: ['@kpng/api', '@kpng/client', '@kpng/dataplane', '@kpng/linux'],
   dashboard: ['@kpng/api'],
   playground: ['@kpng/api'],
@@ -47,7 +49,7 @@ const packageOf = (file) => {
 /** Why `file` (a path relative to the root) may not import `specifier`, or undefined if it may. */
 export function violation(file, specifier) {
   const folder = packageOf(file)
-  const allowed = mayImport[folder.split('/')[0]]
+  const allowed = mayImport[folder] ?? mayImport[folder.split('/')[0]]
   if (!allowed) return undefined
   if (specifier.startsWith('.')) return relativeViolation(file, folder, specifier)
   if (!specifier.startsWith('@kpng/') && specifier !== 'kpng' && !specifier.startsWith('kpng/')) return undefined

@@ -29,6 +29,7 @@ describe('the architecture', () => {
 
   test.each([
     ['client/run.ts', '@kpng/api'],
+    ['backends/ebpf/backend.ts', '@kpng/backend-nft'],
     ['core/sinks/local/index.ts', '@kpng/client'],
     ['core/view/node-watch.ts', '../store/index.js'],
     ['core/sinks/api/index.ts', '../../view/index.js'],

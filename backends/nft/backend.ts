@@ -104,6 +104,7 @@ class NftBackend implements FrontendBackend {
     this.#syncing = true
     try {
       const changed = this.frontends.apply(view, changes, machineOf(this.#families))
+      this.#settings.onFrontends?.(changed)
       if (wasInStep) await this.#syncChange(kernel, changed, steps)
       else await this.#syncAll(kernel, changes, steps)
       if (this.#releaseFailed) this.#clients?.retry()

@@ -1,5 +1,11 @@
 import { KpngError, type Log, silentLog } from '@kpng/api'
-import { checkedMasqueradeBit, type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from '@kpng/dataplane'
+import {
+  checkedMasqueradeBit,
+  type DataplaneOptions,
+  type DataplaneSettings,
+  dataplaneSettings,
+  type FrontendChanges,
+} from '@kpng/dataplane'
 import { defaultTableName, isForeignTable } from './rules/names.js'
 import type { RuleSettings } from './rules/skeleton.js'
 
@@ -27,12 +33,17 @@ export interface NftOptions extends DataplaneOptions {
   readonly counters?: boolean
   /** The nft program. Default `nft`, found through PATH. */
   readonly nftCommand?: string
+  /** Is told what a sync changes before it is written, for a data plane on top of this one. Default: nobody is told. */
+  readonly onFrontends?: (changes: FrontendChanges) => void
   /** Default: logs nothing. */
   readonly log?: Log
 }
 
 /** The options as the backend uses them: checked, and with their defaults. */
-export interface Settings extends RuleSettings, Required<Omit<NftOptions, keyof DataplaneOptions>> {
+export interface Settings
+  extends RuleSettings,
+    Required<Omit<NftOptions, keyof DataplaneOptions | 'onFrontends'>>,
+    Pick<NftOptions, 'onFrontends'> {
   readonly dataplane: DataplaneSettings
 }
 
@@ -46,6 +57,7 @@ export function settingsOf(options: NftOptions = {}): Settings {
     deleteStaleFlows = true,
     counters = false,
     nftCommand = 'nft',
+    onFrontends,
     log = silentLog,
   } = options
   checkedMasqueradeBit(masqueradeBit)
@@ -61,5 +73,6 @@ export function settingsOf(options: NftOptions = {}): Settings {
   return {
     ...{ dataplane, tableName, masqueradeAll, masqueradeBit, detectLocal, dropInvalid, ipv6 },
     ...{ driftCheckIntervalMs, deleteStaleFlows, counters, nftCommand, log },
+    ...(onFrontends ? { onFrontends } : {}),
   }
 }

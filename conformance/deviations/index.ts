@@ -1,5 +1,6 @@
 import { KpngError } from '@kpng/api'
 import type { Deviations } from './deviation.js'
+import { ebpf } from './ebpf.js'
 import { iptables } from './iptables.js'
 import { ipvs } from './ipvs.js'
 import { kubeProxyIptables, kubeProxyNftables } from './kube-proxy.js'
@@ -10,6 +11,7 @@ const byBackend: Readonly<Record<string, Deviations>> = {
   nft: [],
   iptables,
   ipvs,
+  ebpf,
   userspace,
   'userspace-iptables': userspaceIptables,
   'kube-proxy-nftables': kubeProxyNftables,
@@ -18,7 +20,7 @@ const byBackend: Readonly<Record<string, Deviations>> = {
 
 /** Whether a backend is one of kpng's own, which can be asked for kpng's extensions. */
 export const isKpng = (backend: string | undefined): boolean =>
-  backend !== undefined && ['nft', 'iptables', 'ipvs', 'userspace', 'userspace-iptables'].includes(backend)
+  backend !== undefined && ['nft', 'iptables', 'ipvs', 'ebpf', 'userspace', 'userspace-iptables'].includes(backend)
 
 /** The backends whose deviations are named. */
 export const backendNames: readonly string[] = Object.keys(byBackend)

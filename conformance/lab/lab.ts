@@ -1,5 +1,6 @@
 import { type Agent, Lab as NamespaceLab, type Place, type Protocol } from '@kpng/linux/testing'
 import { addressOf, type Host, hosts, podPorts } from '../addresses.js'
+import type { LabCgroups } from './cgroups.js'
 import { topology } from './topology.js'
 
 /** A running lab: namespaces that are connected, and an agent in each of them. */
@@ -11,15 +12,18 @@ export interface Lab extends Pick<NamespaceLab<Host>, 'namespaceOf' | 'ip' | 'cl
  * Makes the lab of the kit. Needs root and `ip`; what is missing is in the error. A lab that could not be finished is removed again.
  * @param agentCommand runs the agent. Default: the one of @kpng/linux.
  * @param protocols what the servers answer
+ * @param cgroups where the agents run. Default: in the cgroup of this process.
  */
 export async function startLab(
   agentCommand?: readonly string[],
   protocols: readonly Protocol[] = ['TCP', 'UDP'],
+  cgroups?: LabCgroups,
 ): Promise<Lab> {
   const lab = await NamespaceLab.start(topology)
   try {
     const starting = hosts.map(async (host) => {
       const agent = await lab.startAgent(host, agentCommand)
+      cgroups?.add(host, agent.pid)
       await agent.call('serve', servedBy(host, protocols))
       return [host, agent] as const
     })

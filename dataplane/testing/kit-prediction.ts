@@ -1,6 +1,7 @@
 import { type Explanation, isLoopback, parseIp, silentLog } from '@kpng/api'
 import type { BackendFeatures, Protocol } from '@kpng/client'
 import { dump } from 'js-yaml'
+import { ebpfBackend } from '../../backends/ebpf/index.js'
 import { iptablesBackend } from '../../backends/iptables/index.js'
 import { ipvsBackend } from '../../backends/ipvs/index.js'
 import { nftBackend } from '../../backends/nft/index.js'
@@ -43,6 +44,7 @@ export const kitBackends: Readonly<Record<string, KitBackend>> = {
     options: { nodePortAddresses: ['all'] },
   },
   ipvs: { features: featuresOf(ipvsBackend()), options: { nodePortAddresses: ['all'] } },
+  ebpf: { features: featuresOf(ebpfBackend()), options: {} },
   userspace: { features: userspaceBackend({ capture: nftCapture(portals) }).features(), options: {} },
   'userspace-iptables': { features: userspaceBackend({ capture: iptablesCapture(portals) }).features(), options: {} },
 }

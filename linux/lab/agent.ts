@@ -39,6 +39,11 @@ export class Agent<M extends Methods = AgentMethods> {
     return new Agent<M>(name, child).#whenReady()
   }
 
+  /** Its process. */
+  get pid(): number {
+    return this.#child.pid as number
+  }
+
   /** Sends one request. Several may be in progress at once. */
   call<Name extends keyof M>(method: Name, ...args: Parameters<M[Name]>): Promise<Awaited<ReturnType<M[Name]>>> {
     if (this.#hasEnded) return Promise.reject(this.#gone())

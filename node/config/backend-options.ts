@@ -48,7 +48,11 @@ export interface KernelBackendSettings {
   readonly warnings: readonly string[]
 }
 
-export function kernelBackendOptions(settings: Settings, mode: KernelMode = 'nftables'): KernelBackendSettings {
+/** @param mode `ebpf`: nftables, with sockets of the node on top of it */
+export function kernelBackendOptions(
+  settings: Settings,
+  mode: KernelMode | 'ebpf' = 'nftables',
+): KernelBackendSettings {
   const { nodePortAddresses, masqueradeAll, masqueradeBit, conntrackTcpBeLiberal, detectLocalMode, clusterCidrs } =
     settings
   const warnings: string[] = []

@@ -1,0 +1,2 @@
+export { ebpfBackend } from './backend.js'
+export type { EbpfOptions } from './options.js'

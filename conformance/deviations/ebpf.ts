@@ -1,0 +1,29 @@
+import type { Deviations } from './deviation.js'
+
+/**
+ * Everything but the sockets of the proxy's node is served by nftables, which follows kube-proxy in every cell. Those sockets connect to
+ * the endpoint itself: no packet of theirs is rewritten, so endpoints see the address of the pod.
+ */
+export const ebpf: Deviations = [
+  {
+    cells: ['hairpin/itself.*'],
+    reason: 'a pod that reaches itself does so without leaving its network namespace, with its own address',
+    instead: { source: 'kept' },
+  },
+  {
+    cells: [
+      'external-cluster/pod-a-load-balancer.*',
+      'external-cluster/pod-a-external-ip.*',
+      'external-cluster/pod-a-node-port.*',
+      'node-port/pod-a.*',
+      'external-ip/pod-a.*',
+      'external-ip-of-the-node/pod-a.*',
+      'load-balancer-vip/pod-a.*',
+      'specialised-headless/pod-a.*',
+      'specialised-slices-by-hand/pod-a.*',
+      'specialised-affinity/pod-a.*',
+    ],
+    reason: 'a pod of this node that asks for an address from outside the cluster is not masqueraded',
+    instead: { source: 'kept' },
+  },
+]
