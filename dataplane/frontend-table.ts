@@ -74,10 +74,12 @@ export class FrontendTable {
 
   /** Which parts of a Service are not served, as sentences. */
   problemsOf(service: string): readonly string[] {
-    const problems = [...(this.#services.get(service)?.problems ?? none)]
-    for (const frontend of this.wantedBy(service)) {
+    const served = this.#services.get(service)
+    if (!served) return none
+    let problems = served.problems
+    for (const frontend of served.frontends) {
       const owner = this.#claims.owner(frontend.id)
-      if (owner !== frontend) problems.push(conflictOf(frontend, owner))
+      if (owner !== frontend) problems = [...problems, conflictOf(frontend, owner)]
     }
     return problems
   }
@@ -121,6 +123,7 @@ export class FrontendTable {
   }
 
   #replace(wanted: ReadonlyMap<string, ServedItem | undefined>): FrontendChange[] {
+    if (this.#services.size === 0) return this.#fill(wanted)
     const before = new Map<string, Frontend | undefined>()
     const touch = ({ id, kind, address }: Frontend) => {
       before.set(id, this.#claims.owner(id))
@@ -146,6 +149,19 @@ export class FrontendTable {
       for (const { service } of this.#claims.claimants(id)) services.add(service)
     }
     for (const service of services) this.#logProblems(service)
+    return changed
+  }
+
+  /** `#replace` for an empty table, as at the start: everything is new. */
+  #fill(wanted: ReadonlyMap<string, ServedItem | undefined>): FrontendChange[] {
+    for (const [path, item] of wanted) {
+      if (!item) continue
+      this.#services.set(path, item)
+      for (const frontend of item.frontends) this.#claims.add(frontend)
+    }
+    for (const service of wanted.keys()) this.#logProblems(service)
+    const changed: FrontendChange[] = []
+    for (const after of this.#claims.owners()) changed.push({ before: undefined, after })
     return changed
   }
 
