@@ -23,7 +23,10 @@ export async function bundle(root) {
     minifySyntax: true,
     legalComments: 'none',
     charset: 'ascii',
-    alias: { koffi: join(root, 'scripts', 'package', 'koffi-library.js') },
+    alias: {
+      koffi: join(root, 'scripts', 'package', 'koffi-library.js'),
+      undici: join(root, 'scripts', 'package', 'undici-client.js'),
+    },
     plugins: [nodeModulesByRequire, bakedFiles(root)],
     logLevel: 'warning',
   })
