@@ -174,11 +174,23 @@ function startsWith(bytes: Uint8Array, network: Uint8Array, bits: number): boole
 const masked = (bytes: Uint8Array, bits: number): Uint8Array =>
   bytes.map((byte, index) => byte & (0xff00 >> Math.min(8, Math.max(0, bits - index * 8))))
 
+let lastText = ''
+let lastNumber: number | undefined
+
 /**
- * An IPv4 address as a number; undefined if the text is not one. In one pass and without allocations, because a large view has
- * hundreds of thousands of them.
+ * An IPv4 address as a number; undefined if the text is not one. A large view has hundreds of thousands of them, and each is asked about
+ * several times in a row: is it an address, is it safe, is it in a range? So the last answer is remembered.
  */
 export function ipv4Number(text: string): number | undefined {
+  if (text !== lastText) {
+    lastNumber = readIpv4(text)
+    lastText = text
+  }
+  return lastNumber
+}
+
+/** In one pass and without allocations. */
+function readIpv4(text: string): number | undefined {
   if (text.length < 7 || text.length > 15) return undefined
   let value = 0
   let count = 0

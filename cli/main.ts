@@ -1,90 +1,16 @@
 import { readFileSync } from 'node:fs'
-import { completionWord } from './completion.js'
-import { type Context, type Flags, textFlag } from './context.js'
-import { surviveClosedPipes } from './exit.js'
+import { programName } from './self.js'
 
-/** Exit codes: 0 done, 1 failed, 2 wrong usage. */
-export async function main(args: readonly string[], name = 'kpng'): Promise<number> {
+/** Exit codes: 0 done, 1 failed, 2 wrong usage. What only some commands need is loaded by those. */
+export async function main(args: readonly string[], name = programName()): Promise<number> {
+  if (name === 'kubectl-kpng') return await (await import('./kubectl-plugin.js')).kubectlPlugin(args)
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     version: string
   }
-  if (args.length === 1 && args[0] === '--version') {
+  if (args.length === 1 && (args[0] === '--version' || (args[0] === 'version' && name === 'kpng'))) {
     console.log(version)
     return 0
   }
-  surviveClosedPipes()
-  const { buildProgram, CommanderError } = await import('./program.js')
-  const { hintFor } = await import('./help.js')
-  const program = buildProgram(name, version, (flags) => contextFrom(flags, version))
-  if (args[0] === completionWord) return await complete(program, args.slice(1))
-  let running = program
-  program.hook('preAction', (_, command) => {
-    running = command
-  })
-  try {
-    await program.parseAsync(args, { from: 'user' })
-    // A command that answered its question may still say that something is wrong.
-    return Number(process.exitCode ?? 0)
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    return await report(error, name, hintFor(running))
-  }
-}
-
-async function complete(program: import('commander').Command, words: readonly string[]): Promise<number> {
-  const { candidates } = await import('./completion.js')
-  // PowerShell cannot pass an empty word, and passes two quotes.
-  for (const line of candidates(
-    program,
-    words.map((word) => (word === '""' ? '' : word)),
-  ))
-    console.log(line)
-  return 0
-}
-
-async function contextFrom(flags: Flags, version: string): Promise<Context> {
-  const { logFrom } = await import('./log.js')
-  const { defaultNodeName, SourceStatus, stopOnSignals } = await import('@kpng/client')
-  const { EventCounts } = await import('./events.js')
-  const warnings: string[] = []
-  const resolved = flags.agent
-    ? await (await import('./agent/settings.js')).settingsFrom(flags, (message) => warnings.push(message))
-    : undefined
-  const { log, verbosity } = await logFrom(withLogging(flags, resolved))
-  for (const message of warnings) log.warn(message)
-  const ended = new AbortController()
-  const signal = AbortSignal.any([stopOnSignals(log), ended.signal])
-  const events = new EventCounts()
-  events.report(log, signal)
-  const nodeName = textFlag(flags, 'nodeName') ?? (resolved?.settings.hostnameOverride || defaultNodeName())
-  return {
-    log,
-    verbosity,
-    nodeName,
-    signal,
-    events,
-    version,
-    resolved,
-    kube: undefined,
-    source: new SourceStatus(),
-    stop: (reason) => ended.abort(reason),
-  }
-}
-
-/** The flags, with what the configuration file says about the log. */
-function withLogging(flags: Flags, resolved: Context['resolved']): Flags {
-  if (!resolved) return flags
-  const { verbosity, logFormat } = resolved.settings
-  return { ...flags, v: String(verbosity), logFormat }
-}
-
-async function report(error: unknown, name: string, hint: string): Promise<number> {
-  const { KpngError, messageOf } = await import('@kpng/api')
-  console.error(`${name}: ${messageOf(error)}`)
-  const usage = error instanceof KpngError && error.code === 'usage'
-  if (usage) console.error(hint)
-  // An error of the system (a file, a port) says enough. Any other is a bug, and a report of it needs the stack.
-  const expected = error instanceof KpngError || (error instanceof Error && 'syscall' in error)
-  if (!expected && error instanceof Error && error.stack) console.error(error.stack)
-  return usage ? 2 : 1
+  const { runCommandLine } = await import('./command-line.js')
+  return await runCommandLine(args, name, version)
 }

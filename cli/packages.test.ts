@@ -78,6 +78,10 @@ test('the ten-line example compiles and runs in an empty TypeScript project, and
 
   const kpng = (...args: string[]) => execFileSync(join(project, 'node_modules/.bin/kpng'), args, { encoding: 'utf8' })
   expect(kpng('--version')).toMatch(/^\d+\.\d+\.\d+\n$/)
+  // It runs from one file, and leaves V8's code cache beside it for the next time.
+  expect(kpng('file', '-i', join(root, 'examples/state.yaml'), 'to-local', '--once', 'to-json')).toContain('"web"')
+  const files = readdirSync(join(project, 'node_modules/kpng/bin'))
+  expect(files).toContainEqual(expect.stringMatching(/^kpng-bundle\..*\.agent\.cache$/))
 
   const socket = `unix://${join(folder, 'kpng.sock')}`
   const server = commands.start('kpng', 'file', '-i', join(root, 'examples/state.yaml'), 'to-api', '--listen', socket)

@@ -17,10 +17,13 @@ export class Claims {
 
   add(frontend: Frontend): void {
     const { id } = frontend
-    this.#claimants.set(id, [...this.claimants(id), frontend])
+    const others = this.#claimants.get(id)
+    this.#claimants.set(id, others ? [...others, frontend] : [frontend])
     const { kind, address, service } = frontend
-    if (kind === 'clusterIP') this.#clusterIps.set(address, [...this.#ownersOf(address, service), service])
-    else if (kind !== 'nodePort') put(this.#otherIds, address, id)
+    if (kind === 'clusterIP') {
+      const owners = this.#clusterIps.get(address)
+      if (!owners?.includes(service)) this.#clusterIps.set(address, owners ? [...owners, service] : [service])
+    } else if (kind !== 'nodePort') put(this.#otherIds, address, id)
   }
 
   /** All frontends of a Service must be removed together, so that its cluster IPs are consistent. */

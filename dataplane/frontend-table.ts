@@ -81,10 +81,12 @@ export class FrontendTable {
 
   /** Which parts of a Service are not served. */
   problemsOf(service: string): readonly ServiceProblem[] {
-    const problems = [...(this.#services.get(service)?.problems ?? none)]
-    for (const frontend of this.wantedBy(service)) {
+    const served = this.#services.get(service)
+    if (!served) return none
+    let problems = served.problems
+    for (const frontend of served.frontends) {
       const owner = this.#claims.owner(frontend.id)
-      if (owner !== frontend) problems.push({ kind: 'conflict', sentence: conflictOf(frontend, owner) })
+      if (owner !== frontend) problems = [...problems, { kind: 'conflict', sentence: conflictOf(frontend, owner) }]
     }
     return problems
   }
@@ -128,6 +130,7 @@ export class FrontendTable {
   }
 
   #replace(wanted: ReadonlyMap<string, ServedItem | undefined>): FrontendChange[] {
+    if (this.#services.size === 0) return this.#fill(wanted)
     const before = new Map<string, Frontend | undefined>()
     const touch = ({ id, kind, address }: Frontend) => {
       before.set(id, this.#claims.owner(id))
@@ -154,6 +157,20 @@ export class FrontendTable {
       for (const { service } of this.#claims.claimants(id)) services.add(service)
     }
     for (const service of services) this.#logProblems(service)
+    return changed
+  }
+
+  /** `#replace` for an empty table, as at the start: everything is new. */
+  #fill(wanted: ReadonlyMap<string, ServedItem | undefined>): FrontendChange[] {
+    for (const [path, item] of wanted) {
+      if (!item) continue
+      this.#services.set(path, item)
+      for (const frontend of item.frontends) this.#claims.add(frontend)
+    }
+    for (const service of wanted.keys()) this.#logProblems(service)
+    const changed: FrontendChange[] = []
+    for (const after of this.#claims.owners()) changed.push({ before: undefined, after })
+    this.#size = changed.length
     return changed
   }
 

@@ -70,9 +70,9 @@ export function portEndpoints(
       found.add({ ip: ip.text, port: serving.port, isLocal }, serving.scopes)
     }
   }
-  const internal = found.with(({ internal }) => internal)
-  const external = found.with(({ external }) => external)
-  const clusterOnly = found.with(({ cluster }) => cluster)
+  const internal = found.with('internal')
+  const external = found.with('external')
+  const clusterOnly = found.with('cluster')
   // A Go server does not send the cluster scope. Ours never leaves it empty while there are endpoints for outside traffic.
   const cluster = clusterOnly.length > 0 ? clusterOnly : external
   const anywhere = isServed(port, family) ?? internal.length + cluster.length > 0
@@ -83,7 +83,7 @@ export function portEndpoints(
     external: externalTrafficToLocal
       ? { endpoints: external, otherwise: anywhere ? 'drop' : 'refuse' }
       : clusterAudience,
-    draining: found.with(({ internal, cluster, external }) => !internal && !cluster && !external),
+    draining: found.draining(),
   }
 }
 
@@ -97,18 +97,34 @@ class Found {
   #keys: Set<string> | undefined
   /** The same address and port may be in two slices, with different scopes. */
   #hasRepeats = false
+  /** How many have each scope, and how many have none. */
+  readonly #counts = { internal: 0, external: 0, cluster: 0, none: 0 }
 
   add(endpoint: FrontendEndpoint, scopes: Scopes): void {
     this.#hasRepeats ||= this.#isKnown(endpoint)
     this.#endpoints.push(endpoint)
     this.#scopes.push(scopes)
+    const counts = this.#counts
+    if (scopes.internal) counts.internal++
+    if (scopes.external) counts.external++
+    if (scopes.cluster) counts.cluster++
+    if (isDraining(scopes)) counts.none++
   }
 
-  /** Those with some scope, each address and port once. */
-  with(isWanted: (scopes: Scopes) => boolean): readonly FrontendEndpoint[] {
-    if (!this.#hasRepeats && this.#scopes.every(isWanted)) return this.#endpoints
+  /** Those with a scope, each address and port once. */
+  with(scope: keyof Scopes): readonly FrontendEndpoint[] {
+    return this.#list(this.#counts[scope], (scopes) => scopes[scope])
+  }
+
+  /** Those without any scope, each address and port once. */
+  draining(): readonly FrontendEndpoint[] {
+    return this.#list(this.#counts.none, isDraining)
+  }
+
+  #list(count: number, isWanted: (scopes: Scopes) => boolean): readonly FrontendEndpoint[] {
+    if (!this.#hasRepeats && count === this.#endpoints.length) return this.#endpoints
+    if (count === 0) return none
     const list = this.#endpoints.filter((_, index) => isWanted(this.#scopes[index] as Scopes))
-    if (list.length === 0) return none
     return this.#hasRepeats ? [...new Map(list.map((endpoint) => [endpointKey(endpoint), endpoint])).values()] : list
   }
 
@@ -124,6 +140,8 @@ class Found {
 }
 
 const none: readonly FrontendEndpoint[] = []
+
+const isDraining = ({ internal, external, cluster }: Scopes): boolean => !internal && !external && !cluster
 
 export const isPort = (number: number): boolean => Number.isInteger(number) && number > 0 && number < 65_536
 

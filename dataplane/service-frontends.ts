@@ -126,21 +126,25 @@ class Builder {
   /** Load-balancer IPs come before external IPs: the source ranges must apply to an address that is both. */
   #addresses(family: Family): Pick<FrontendAddress, 'kind' | 'address'>[] {
     const { ips } = this.#item.service
-    // Most Services have one family, and this runs for each Service and family of a large cluster.
-    if (![ips?.clusterIps, ips?.loadBalancerIps, ips?.externalIps].some((set) => ipsOf(set, family).length > 0))
-      return []
-    const found = new Map<string, FrontendKind>()
-    const add = (kind: FrontendKind, set: localv1.IPSet | undefined) => {
-      for (const text of ipsOf(set, family)) {
-        const ip = parseIp(text)
-        if (ip?.family !== family) this.#report('unusable-address', `"${text}" is not an ${family} address`)
-        else if (!found.has(ip.text) && (kind === 'clusterIP' || this.#mayServe(ip.text))) found.set(ip.text, kind)
-      }
+    const found: Pick<FrontendAddress, 'kind' | 'address'>[] = []
+    this.#addAddresses(found, 'clusterIP', ipsOf(ips?.clusterIps, family), family)
+    this.#addAddresses(found, 'loadBalancerIP', ipsOf(ips?.loadBalancerIps, family), family)
+    if (this.#settings.externalIps) this.#addAddresses(found, 'externalIP', ipsOf(ips?.externalIps, family), family)
+    return found
+  }
+
+  #addAddresses(
+    found: Pick<FrontendAddress, 'kind' | 'address'>[],
+    kind: FrontendKind,
+    texts: readonly string[],
+    family: Family,
+  ): void {
+    for (const text of texts) {
+      const ip = parseIp(text)
+      if (ip?.family !== family) this.#report('unusable-address', `"${text}" is not an ${family} address`)
+      else if (found.some(({ address }) => address === ip.text)) continue
+      else if (kind === 'clusterIP' || this.#mayServe(ip.text)) found.push({ kind, address: ip.text })
     }
-    add('clusterIP', ips?.clusterIps)
-    add('loadBalancerIP', ips?.loadBalancerIps)
-    if (this.#settings.externalIps) add('externalIP', ips?.externalIps)
-    return [...found].map(([address, kind]) => ({ kind, address }))
   }
 
   /** The API server allocates cluster IPs. Other addresses can be anything that a user wrote into the Service or its status. */

@@ -2,6 +2,7 @@ export { type NodeAgent, type NodeAgentOptions, startNodeAgent } from './agent.j
 export * from './config/index.js'
 export { type CoreAgent, type CoreAgentOptions, startCoreAgent } from './core-agent.js'
 export * from './health/index.js'
+export { type IdleMemoryOptions, releaseMemoryWhenIdle } from './idle-memory.js'
 export * from './metrics/index.js'
 export { NodeObserver, type NodeObserverOptions } from './observer.js'
 export * from './server/index.js'

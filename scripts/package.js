@@ -1,11 +1,22 @@
 // npm run package [-- --target linux-x64,win-x64] [--out release] [--cache <folder>]: kpng as one file for each platform, Node
 // included.
 // npm run package -- --bundle <folder>: only the bundle, for a Node that is there already; the container image is made of it.
+// npm run package -- --bundle-only <folder>: only the script of the bundle. `npm pack` and `npm publish` do this for the command.
 import { createHash } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { bundle } from './package/bundle.js'
+import { bundle, forNode } from './package/bundle.js'
+import { makeCodeCache } from './package/code-cache.js'
 import { postject, writeExecutable } from './package/executable.js'
 import { hiddenInputs, licensesOf } from './package/licenses.js'
 import { fileOf } from './package/npm-files.js'
@@ -22,6 +33,7 @@ function options() {
       out: { type: 'string', default: join(root, 'release') },
       cache: { type: 'string', default: join(root, 'node_modules', '.cache', 'kpng-package') },
       bundle: { type: 'string' },
+      'bundle-only': { type: 'string' },
     },
   })
   const names = values.target.split(',')
@@ -29,8 +41,8 @@ function options() {
   if (unknown !== undefined) {
     throw new Error(`There is no target "${unknown}". Give some of ${Object.keys(targets).join(', ')}.`)
   }
-  const { out, cache, bundle: bundleFolder } = values
-  return { names, out: resolve(out), cache: resolve(cache), bundleFolder: bundleFolder && resolve(bundleFolder) }
+  const { out, cache, bundle: bundleFolder, 'bundle-only': scriptFolder } = values
+  return { names, out: resolve(out), cache: resolve(cache), bundleFolder, scriptFolder }
 }
 
 /** koffi's library for a target, or undefined where koffi is not part of the checkout. */
@@ -75,10 +87,21 @@ function hostNode(cache) {
   return program
 }
 
-async function writeBundle(folder, cache) {
+/** Writes the script that cli/bin/start.js runs, in one step: a kpng that starts meanwhile sees all of it or nothing. */
+async function writeScript(folder) {
   const { text, inputs } = await bundle(root)
+  const file = join(folder, 'kpng-bundle.cjs')
+  const { version } = JSON.parse(readFileSync(join(root, 'cli', 'package.json'), 'utf8'))
+  writeFileSync(`${file}.new`, forNode(text, version))
+  renameSync(`${file}.new`, file)
+  return inputs
+}
+
+async function writeBundle(folder, cache) {
   mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'kpng.cjs'), `#!/usr/bin/env node\n${text}`, { mode: 0o755 })
+  const inputs = await writeScript(folder)
+  copyFileSync(join(root, 'cli', 'bin', 'start.js'), join(folder, 'kpng.cjs'))
+  chmodSync(join(folder, 'kpng.cjs'), 0o755)
   writeFileSync(join(folder, 'LICENSES.txt'), licensesOf([...inputs, ...hiddenInputs(root)], root))
   const host = hostTarget()
   const koffi = host && koffiFor(host, cache)
@@ -86,6 +109,7 @@ async function writeBundle(folder, cache) {
   const shipped = { inputs: [...inputs, ...hiddenInputs(root)], binaries: host ? binariesOf(host) : [] }
   writeFileSync(join(folder, 'kpng.cdx.json'), sbomOf(shipped, root))
   if (koffi) writeFileSync(join(folder, 'koffi.node'), koffi)
+  await makeCodeCache(folder)
 }
 
 async function writeExecutables(names, out, cache) {
@@ -118,8 +142,9 @@ async function writeExecutables(names, out, cache) {
 }
 
 try {
-  const { names, out, cache, bundleFolder } = options()
-  if (bundleFolder) await writeBundle(bundleFolder, cache)
+  const { names, out, cache, bundleFolder, scriptFolder } = options()
+  if (bundleFolder) await writeBundle(resolve(bundleFolder), cache)
+  else if (scriptFolder) await writeScript(resolve(scriptFolder))
   else await writeExecutables(names, out, cache)
 } catch (error) {
   console.error(`npm run package: ${error instanceof Error ? error.message : error}`)

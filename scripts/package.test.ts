@@ -3,11 +3,14 @@ import { once } from 'node:events'
 import {
   closeSync,
   copyFileSync,
+  cpSync,
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -104,6 +107,48 @@ describe('the bundle', () => {
 
   // By way of links, as in the image.
   behaves((name, args) => spawnSync(process.execPath, [join(folder, name), ...args], { encoding: 'utf8' }))
+
+  describe('its code cache', () => {
+    /** A copy of the bundle, whose cache may be changed. */
+    function copied(name: string) {
+      const copy = join(folder, name)
+      cpSync(bundle, copy, { recursive: true })
+      const caches = () => readdirSync(copy).filter((file) => file.endsWith('.cache'))
+      const run = (...args: string[]) => spawnSync(process.execPath, [join(copy, 'kpng.cjs'), ...args]).status
+      return { copy, caches, run }
+    }
+
+    test('is there for questions and for agents, and a run leaves it as it is', () => {
+      const { copy, caches, run } = copied('same')
+      expect(caches().map((file) => file.split('.').at(-2))).toEqual(['agent', 'command'])
+      const before = caches().map((file) => statSync(join(copy, file)).ino)
+      expect(run('--help')).toBe(0)
+      expect(caches().map((file) => statSync(join(copy, file)).ino)).toEqual(before)
+    })
+
+    test('is not trusted when it is damaged, and is made again', () => {
+      const { copy, caches, run } = copied('damaged')
+      const good = statSync(join(copy, caches().at(-1) as string)).size
+      for (const file of caches()) writeFileSync(join(copy, file), 'x'.repeat(1000))
+      expect(run('--help')).toBe(0)
+      expect(statSync(join(copy, caches().at(-1) as string)).size).toBeGreaterThan(good / 2)
+    })
+
+    test('is not used for another bundle, even of the same length', () => {
+      const { copy, run } = copied('other')
+      const file = join(copy, 'kpng-bundle.cjs')
+      const text = readFileSync(file, 'utf8')
+      const other = text.replace(
+        'Kubernetes Service proxy, next generation',
+        'Kubernetes Service proxy, next generatioN',
+      )
+      expect(other).not.toBe(text)
+      writeFileSync(file, other.replace(/^.{19}/, '// 0123456789abcdef'))
+      const { stdout } = spawnSync(process.execPath, [join(copy, 'kpng.cjs'), '--help'], { encoding: 'utf8' })
+      expect(stdout).toContain('next generatioN')
+      expect(run('--help')).toBe(0)
+    })
+  })
 
   test('names the licences of what is in it', () => {
     const text = readFileSync(join(bundle, 'LICENSES.txt'), 'utf8')

@@ -10,6 +10,7 @@ const { values } = parseArgs({
     endpoints: { type: 'string', default: '10' },
     changes: { type: 'string', default: '30' },
     gap: { type: 'string', default: '40' },
+    rest: { type: 'string', default: '1500' },
     flood: { type: 'string', default: '0' },
     kpng: { type: 'string' },
     backend: { type: 'string', default: 'to-nft' },
@@ -91,7 +92,7 @@ async function measure(proxy, services) {
     const { synced } = await message(server, 'synced')
     const monitor = values.backend === 'to-nft' ? new Monitor(namespace) : new SyncTimes(server)
     if (monitor.child) children.push(monitor.child)
-    await sleep(1500)
+    await sleep(Number(values.rest))
     const latencies = []
     let cpu = 0
     for (let change = 0; change < Number(values.changes) + 3; change++) {

@@ -2,7 +2,8 @@
 // Needs root, nft, and a build (`npm run build`).
 //   node bench/nft/index.js [--sizes 100,1000,5000,10000] [--endpoints 10] [--runs 3] [--base <checkout>] [--json]
 import { spawnSync } from 'node:child_process'
-import { resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
@@ -17,21 +18,27 @@ const { values } = parseArgs({
 })
 
 const script = fileURLToPath(new URL('measure.js', import.meta.url))
+const here = fileURLToPath(new URL('../..', import.meta.url))
+/** The V8 flag that the command sets for agents if it runs on Node 20. */
+const [, agentFlags] = /setFlagsFromString\('([^']+)'\)/.exec(readFileSync(join(here, 'cli/bin/start.js'), 'utf8'))
 const checkouts = {
-  this: fileURLToPath(new URL('../..', import.meta.url)),
-  ...(values.base && { base: resolve(values.base) }),
+  this: [here],
+  ...(process.version.startsWith('v20.') && { 'this, V8 as the command sets it': [here, agentFlags] }),
+  ...(values.base && { base: [resolve(values.base)] }),
 }
 const changes = 600
 
 /** Runs a measurement where no rule of the machine's own is touched. */
-function measure(checkout, services) {
-  const args = ['--net', process.execPath, script, checkout, String(services), values.endpoints, String(changes)]
+function measure([checkout, ...flags], services) {
+  const node = ['--net', process.execPath, ...flags]
+  const args = [...node, script, checkout, String(services), values.endpoints, String(changes)]
   const { status, stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8' })
   if (status !== 0) throw new Error(`The measurement of ${services} services failed:\n${stderr}`)
   return JSON.parse(stdout)
 }
 
 const fields = {
+  setupMs: 'setup ms',
   loadMs: 'load ms',
   loadCpuMs: 'load CPU ms',
   adoptMs: 'adopt ms',
@@ -64,10 +71,10 @@ else {
         name,
         Object.keys(fields).map((field) => short(of(name, field))),
       )
-    if (values.base)
+    for (const name of Object.keys(checkouts).filter((each) => values.base && each !== 'base'))
       row(
-        'this / base',
-        Object.keys(fields).map((field) => `${(of('this', field) / of('base', field)).toFixed(2)} ×`),
+        `${name} / base`,
+        Object.keys(fields).map((field) => `${(of(name, field) / of('base', field)).toFixed(2)} ×`),
       )
   }
 }

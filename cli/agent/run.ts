@@ -38,6 +38,9 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
     observations.listener = { ...observations.listener, connectionEnded: tracing.recordConnection }
   }
   await followConfig(flags, context)
+  const { releaseMemoryWhenIdle } = await import('@kpng/node')
+  // A userspace proxy makes many new objects as long as it runs: one for each connection.
+  const releaseMemory = mode === 'userspace' ? () => {} : releaseMemoryWhenIdle(context)
   return {
     runner: {
       minSyncIntervalMs: resolved.settings.minSyncPeriodMs,
@@ -50,6 +53,7 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
         agent.observer.onSync(report)
         cache?.onSync(report)
         tracing?.recordSync(report)
+        if (report.error === undefined) releaseMemory()
       },
     },
     changeSets: (source) => cache?.changeSets(source) ?? source,

@@ -1,4 +1,2 @@
 #!/usr/bin/env node
-import { kubectlPlugin } from '../dist/kubectl-plugin.js'
-
-process.exitCode = await kubectlPlugin(process.argv.slice(2))
+require('./start.js')

@@ -128,13 +128,16 @@ export class EndpointItem implements SetItem, SelectedEndpoint {
     return localv1.Set.ENDPOINTS
   }
 
-  /** Written out rather than made by `create`: this is the one message there are tens of thousands of at the start. */
+  /**
+   * Written out rather than made by `create`: this is the one message there are tens of thousands of at the start. For the same
+   * reason it shares its lists with the record.
+   */
   get message(): localv1.Endpoint {
     const { hostname, v4, v6, conditions } = this.endpoint
     const message: localv1.Endpoint = {
       $typeName: 'localv1.Endpoint',
       hostname,
-      ips: { $typeName: 'localv1.IPSet', v4: [...v4], v6: [...v6] },
+      ips: { $typeName: 'localv1.IPSet', v4: v4 as string[], v6: v6 as string[] },
       local: this.local,
       portOverrides: this.#overrides.of(this),
       scopes: scopesMessages[this.scopes] as localv1.EndpointScopes,

@@ -1,6 +1,7 @@
-// Stands in for the koffi package in a bundle, which has no node_modules to look in. The native library is an asset of the
-// executable, or, for a bundle that Node runs, a file beside it.
+// Stands in for the koffi package in a bundle. The native library is an asset of the executable; in the container image it is a file
+// beside the bundle; in the npm package it comes from the koffi package that @kpng/linux depends on.
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import sea from 'node:sea'
@@ -10,7 +11,7 @@ const prefix = 'kpng-koffi-'
 function loadLibrary() {
   const beside = join(__dirname, 'koffi.node')
   if (!sea.isSea() && existsSync(beside)) return open(beside)
-  if (!sea.isSea()) throw new Error(`${beside} is missing`)
+  if (!sea.isSea()) return createRequire(createRequire(__filename).resolve('@kpng/linux'))('koffi')
   if (process.platform === 'win32') sweep()
   // A folder that only this user can write to: nobody may put a library of their own in its place.
   const folder = mkdtempSync(join(tmpdir(), prefix))

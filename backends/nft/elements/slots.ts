@@ -40,7 +40,7 @@ export const pathOf = ({ family, kind }: Where): SetPath => setPath(family, kind
 /** The elements of a list in these slots. */
 export function putSlots(elements: Elements, where: Where, slots: readonly string[]): void {
   const map = mapAt(elements, pathOf(where))
-  for (const [slot, endpoint] of slots.entries()) map.set(where.key + slotBytes(slot), endpoint)
+  for (let slot = 0; slot < slots.length; slot++) map.set(where.key + slotBytes(slot), slots[slot] as string)
   putSizes(elements, where, slots.length)
 }
 
