@@ -1,0 +1,87 @@
+// node scripts/conformance-results.js <name>=<report.json> ...: keeps the results of `kpng conformance --json` in conformance/results, and writes the table of
+// docs/conformance.md from all that is kept there. Without arguments: only the table.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { release } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { root } from './steps.js'
+
+const folder = join(root, 'conformance', 'results')
+const page = join(root, 'docs', 'conformance.md')
+const [begin, end] = ['<!-- results -->\n', '<!-- end of results -->\n']
+
+/** What is kept of a report: how many cells of each case are right, deviate, were skipped or are wrong, and why. */
+export function resultOf(report, { date, kernel, version }) {
+  const cases = {}
+  for (const { case: id, status, reason } of report.results) {
+    cases[id] ??= { right: 0 }
+    cases[id][status] = (cases[id][status] ?? 0) + 1
+    if (reason !== undefined && status !== 'right')
+      cases[id].reasons = [...new Set([...(cases[id].reasons ?? []), reason])]
+  }
+  return { date, kernel, version, proxy: report.proxy, summary: report.summary, cases }
+}
+
+/** All that is kept, by name. */
+export const results = () =>
+  new Map(
+    readdirSync(folder)
+      .filter((file) => file.endsWith('.json'))
+      .sort()
+      .map((file) => [file.slice(0, -5), JSON.parse(readFileSync(join(folder, file), 'utf8'))]),
+  )
+
+/** @param kept by name */
+export function tablesOf(kept) {
+  const names = [...kept.keys()]
+  const row = (cells) => `| ${cells.join(' | ')} |`
+  const all = [...new Set([...kept.values()].flatMap(({ cases }) => Object.keys(cases)))]
+  const reasons = new Map()
+  const noteOf = (reason) => {
+    if (!reasons.has(reason)) reasons.set(reason, reasons.size + 1)
+    return reasons.get(reason)
+  }
+  const cell = (found) => {
+    if (!found) return '–'
+    const notes = (found.reasons ?? []).map(noteOf)
+    const marks = [
+      ...(found.wrong ? [`✗ ${found.wrong}`] : []),
+      ...(found.right || found['unexpectedly-right'] ? [`✓ ${found.right + (found['unexpectedly-right'] ?? 0)}`] : []),
+      ...(found.deviates ? [`~ ${found.deviates}`] : []),
+      ...(found.skipped ? [`- ${found.skipped}`] : []),
+    ]
+    return `${marks.join(', ')}${notes.length > 0 ? ` (${notes.join(', ')})` : ''}`
+  }
+  const summary = [
+    row(['proxy', 'right', 'named deviations', 'skipped', 'wrong', 'seen', 'kernel', 'kpng']),
+    row(Array(8).fill('---')),
+    ...[...kept].map(([name, { summary: sum, date, kernel, version }]) =>
+      row([name, sum.right + sum['unexpectedly-right'], sum.deviates, sum.skipped, sum.wrong, date, kernel, version]),
+    ),
+  ]
+  const table = [
+    row(['case', ...names]),
+    row(['---', ...names.map(() => '---')]),
+    ...all.map((id) => row([`\`${id}\``, ...names.map((name) => cell(kept.get(name).cases[id]))])),
+  ]
+  const notes = [...reasons].map(([reason, number]) => `${number}. ${reason}`)
+  return `${[...summary, '', ...table, '', 'Why cells deviate or were skipped:', '', ...notes].join('\n')}\n`
+}
+
+/** The page with the tables of what is kept. */
+export function pageWith(text, kept) {
+  const [before, rest] = text.split(begin)
+  const after = rest.slice(rest.indexOf(end))
+  return `${before}${begin}\n${tablesOf(kept)}\n${after}`
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const { version } = JSON.parse(readFileSync(join(root, 'cli', 'package.json'), 'utf8'))
+  for (const argument of process.argv.slice(2)) {
+    const [name, file] = argument.split('=')
+    const report = JSON.parse(readFileSync(file, 'utf8'))
+    const about = { date: new Date().toISOString().slice(0, 10), kernel: process.env.KERNEL ?? release(), version }
+    writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(resultOf(report, about), undefined, 1)}\n`)
+  }
+  writeFileSync(page, pageWith(readFileSync(page, 'utf8'), results()))
+}

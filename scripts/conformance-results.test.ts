@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+// @ts-expect-error: plain JavaScript, as all scripts
+import { pageWith, resultOf, results, tablesOf } from './conformance-results.js'
+
+const page = readFileSync(join(import.meta.dirname, '..', 'docs', 'conformance.md'), 'utf8')
+
+test('the tables of docs/conformance.md are those of the kept results', () => {
+  expect(results().size).toBeGreaterThan(0)
+  expect(pageWith(page, results())).toBe(page)
+})
+
+test('no kept result has a wrong cell', () => {
+  for (const [name, { summary }] of results()) expect([name, summary.wrong]).toEqual([name, 0])
+})
+
+test('a report is counted by case, with the reasons', () => {
+  const cell = (id: string, status: string, reason?: string) => ({ case: id, status, ...(reason && { reason }) })
+  const summary = { cells: 3, right: 1, wrong: 0, deviates: 1, 'unexpectedly-right': 0, skipped: 1 }
+  const report = {
+    proxy: ['kpng'],
+    summary,
+    results: [cell('a', 'right'), cell('a', 'deviates', 'it differs'), cell('b', 'skipped', 'it is not there')],
+  }
+  const kept = resultOf(report, { date: '2026-11-16', kernel: '6.18', version: '0.1.0' })
+  expect(
+    tablesOf(new Map([['nft', kept]])),
+  ).toBe(`| proxy | right | named deviations | skipped | wrong | seen | kernel | kpng |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+| nft | 1 | 1 | 1 | 0 | 2026-11-16 | 6.18 | 0.1.0 |
+
+| case | nft |
+| --- | --- |
+| \`a\` | ✓ 1, ~ 1 (1) |
+| \`b\` | - 1 (2) |
+
+Why cells deviate or were skipped:
+
+1. it differs
+2. it is not there
+`)
+})
