@@ -51,7 +51,7 @@ describe('what may stand next', () => {
     ['--log-format=', ['--log-format=text', '--log-format=json']],
     ['kube to-local to-userspacelin --capture=i', ['--capture=iptables']],
     ['playground --demo=', ['--demo=true', '--demo=false']],
-    ['cleanup --b', ['--backend']],
+    ['cleanup --b', ['--backend', '--bpffs']],
     ['nonsense --x', []],
   ])('kpng %s', (line, expected) => expect(complete(line)).toEqual(expected))
 })
