@@ -155,7 +155,7 @@ const checks: Record<string, () => Promise<void>> = {
 
   'what others change is noticed and repaired': async () => {
     const { backend, state, reasons } = await serving({ driftCheckIntervalMs: 50 })
-    const [server] = await ipvs.servers()
+    const server = (await ipvs.servers()).find(({ key }) => key === '10.96.0.1:80/tcp')
     assert.ok(server)
     const [destination] = await ipvs.destinations(server)
     assert.ok(destination)
