@@ -6,7 +6,7 @@ import { DummyInterface, errnoText } from '@kpng/linux'
 import type { FailedOperation, KernelDestination, KernelServer, Operation } from './ipvs-messages.js'
 import { Ipvs } from './ipvs-netlink.js'
 import { isOwnTable, markPrefix, type Names } from './names.js'
-import { applyRules, readTable } from './nft.js'
+import { applyRules, readRules, readTable } from './nft.js'
 import { type KnownServer, knownAfter, operationsFor } from './operations.js'
 import { Retirement } from './retirement.js'
 import { changeText, type Place, tableText } from './rules.js'
@@ -229,7 +229,7 @@ export class Kernel {
     const text = places.map((place) => tableText(place, state.elements(place.family), settings)).join('')
     await asStep(steps, 'nft', { 'kpng.bytes': text.length }, () => applyRules(text))
     for (const { family } of places) {
-      this.#rules.set(family, (await readTable(family, names.tableName))?.rules ?? '')
+      this.#rules.set(family, (await readRules(family, names.tableName)) ?? '')
     }
   }
 

@@ -40,9 +40,17 @@ export interface ReadTable {
   readonly sets: ReadonlyMap<string, ReadonlyMap<string, string>>
 }
 
+/** The rules of a table, as `readTable` has them. Does not read the elements of sets, which takes long in large clusters. */
+export const readRules = async (family: Family, name: string): Promise<string | undefined> =>
+  (await readTable(family, name, ['-t']))?.rules
+
 /** Undefined: there is no such table. */
-export async function readTable(family: Family, name: string): Promise<ReadTable | undefined> {
-  const args = ['-j', 'list', 'table', tableFamily[family], name]
+export async function readTable(
+  family: Family,
+  name: string,
+  flags: readonly string[] = [],
+): Promise<ReadTable | undefined> {
+  const args = ['-j', ...flags, 'list', 'table', tableFamily[family], name]
   const { code, output, errors } = await runProgram('nft', args, { limitMs: limitMsFor('') })
   if (code !== 0) {
     if (/No such file or directory/.test(errors)) return undefined
