@@ -12,29 +12,48 @@ function makeObjects(): void {
   for (let count = 0; count < 2_000_000; count++) kept[count % 100_000] = { count, list: [count] }
 }
 
-test('after the first sync, once nothing is synced, the space for new objects is small and stays so', async () => {
+/** With times that are short, and what was logged. */
+function releasing({ signal = new AbortController().signal, afterMs = 1 } = {}) {
   const said: string[] = []
   const log: Log = { ...silentLog, detail: (_, message) => void said.push(message) }
+  return { said, synced: releaseMemoryWhenIdle({ log, signal, afterMs, quietMs: 1 }) }
+}
+
+const released = 'Unused memory was given back'
+
+test('after the first sync, once nothing is synced, the space for new objects is small again', async () => {
   makeObjects()
   const large = newSpaceBytes()
   expect(large).toBeGreaterThan(4e6)
-  const synced = releaseMemoryWhenIdle({ log, signal: new AbortController().signal, afterMs: 1, quietMs: 1 })
+  const { said, synced } = releasing()
   synced()
-  await expect.poll(() => said, { timeout: 30_000 }).toEqual(['Memory of the start was given back'])
-  expect(newSpaceBytes()).toBeLessThan(large / 2)
-  makeObjects()
+  await expect.poll(() => said, { timeout: 30_000 }).toEqual([released])
   expect(newSpaceBytes()).toBeLessThan(large / 2)
 })
 
-test('nothing happens before the first sync, or after the end', async () => {
-  const said: string[] = []
-  const log: Log = { ...silentLog, detail: (_, message) => void said.push(message) }
+test('again only if much memory was taken since', async () => {
+  const { said, synced } = releasing()
+  synced()
+  await expect.poll(() => said, { timeout: 30_000 }).toEqual([released])
+  synced()
+  // Another one, which does release memory, ends after everything that the first could do.
+  const other = releasing({ afterMs: 50 })
+  other.synced()
+  await expect.poll(() => other.said, { timeout: 30_000 }).toEqual([released])
+  expect(said).toEqual([released])
+  const taken = Buffer.alloc(100e6, 1)
+  synced()
+  await expect.poll(() => said, { timeout: 30_000 }).toEqual([released, released])
+  expect(taken.length).toBe(100e6)
+})
+
+test('nothing happens after the end', async () => {
   const ended = new AbortController()
-  const options = { log, signal: ended.signal, afterMs: 1, quietMs: 1 }
-  const synced = releaseMemoryWhenIdle(options)
+  const { said, synced } = releasing({ signal: ended.signal })
   ended.abort()
   synced()
-  // A second one, which does give memory back, comes after everything that the first could do.
-  releaseMemoryWhenIdle({ ...options, signal: new AbortController().signal, afterMs: 20 })()
-  await expect.poll(() => said.length, { timeout: 30_000 }).toBe(1)
+  const other = releasing({ afterMs: 50 })
+  other.synced()
+  await expect.poll(() => other.said, { timeout: 30_000 }).toEqual([released])
+  expect(said).toEqual([])
 })

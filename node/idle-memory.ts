@@ -4,34 +4,38 @@ export interface IdleMemoryOptions {
   readonly log: Log
   /** Ends the wait. */
   readonly signal: AbortSignal
-  /** How long after the first sync memory is given back at the earliest, in milliseconds. Default 15,000. */
+  /** How long after a sync memory is given back at the earliest, in milliseconds. Default 15,000. */
   readonly afterMs?: number
   /** How long no sync must have happened then, in milliseconds. Default 1000. */
   readonly quietMs?: number
 }
 
+/** By how many bytes the resident set must have grown since the last time. Less is not worth a pause. */
+const worthwhile = 32e6
+
 /**
- * Gives back the memory that only the start needed: V8 keeps 32 MB and more of it for new objects, because reading the first list
- * made many. It collects everything once, and lets V8's space for new objects stay small, which also keeps later collections short.
- * The collection takes up to 0.3 s with 5,000 Services, so it waits until nothing is synced.
+ * Gives back memory that only the start needed, or a burst of changes: V8 keeps the space in which it made many objects. A collection of
+ * everything takes up to 0.3 s with 5,000 Services, so it waits until nothing is synced.
  * @returns to be called after each sync
  */
 export function releaseMemoryWhenIdle(options: IdleMemoryOptions): () => void {
   const { log, signal, afterMs = 15_000, quietMs = 1000 } = options
   let lastSync = 0
   let timer: NodeJS.Timeout | undefined
-  const stop = () => clearTimeout(timer)
-  signal.addEventListener('abort', stop, { once: true })
+  /** The resident set after the last time. */
+  let level = Number.NEGATIVE_INFINITY
+  signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
   const look = () => {
     const quietFor = performance.now() - lastSync
-    if (quietFor < quietMs) {
-      timer = setTimeout(look, quietMs - quietFor).unref()
-      return
-    }
-    signal.removeEventListener('abort', stop)
-    release().then(
-      (freed) => log.detail(2, 'Memory of the start was given back', { megabytes: Math.round(freed / 1e6) }),
-      (error) => log.detail(1, 'Memory of the start cannot be given back', { error: messageOf(error) }),
+    timer = quietFor < quietMs ? setTimeout(look, quietMs - quietFor).unref() : undefined
+    const before = process.memoryUsage.rss()
+    if (timer || before < level + worthwhile) return
+    collect().then(
+      () => {
+        level = process.memoryUsage.rss()
+        log.detail(2, 'Unused memory was given back', { megabytes: Math.round((before - level) / 1e6) })
+      },
+      (error) => log.detail(1, 'Unused memory cannot be given back', { error: messageOf(error) }),
     )
   }
   return () => {
@@ -40,11 +44,9 @@ export function releaseMemoryWhenIdle(options: IdleMemoryOptions): () => void {
   }
 }
 
-/** Returns by how many bytes the resident set shrank. */
-async function release(): Promise<number> {
-  const before = process.memoryUsage.rss()
+/** Collects everything, and shrinks the heap. */
+async function collect(): Promise<void> {
   const { Session } = await import('node:inspector')
-  const { setFlagsFromString } = await import('node:v8')
   const session = new Session()
   session.connect()
   const error = await new Promise<Error | null>((resolve) => session.post('HeapProfiler.collectGarbage', resolve))
@@ -52,8 +54,4 @@ async function release(): Promise<number> {
   await new Promise((resolve) => setImmediate(resolve))
   session.disconnect()
   if (error) throw error
-  // The space for new objects is at its smallest, and no longer doubles when many of them survive. V8 prints an error if it does not
-  // know a flag, so this is for versions of Node that were tried.
-  if (Number.parseInt(process.versions.node, 10) <= 24) setFlagsFromString('--semi-space-growth-factor=1')
-  return before - process.memoryUsage.rss()
 }

@@ -49,5 +49,10 @@ describe.skipIf(whyNoKernel() !== undefined)('a run that ends', () => {
     const third = await started()
     expect(await third.hasRules?.()).toBe(false)
     await third.close()
+    // It made the tables, and ended before it wrote anything into them.
+    expect(nft('list', 'tables')).toContain('table ip kpng')
+    const fourth = await started()
+    expect(await fourth.hasRules?.()).toBe(false)
+    await fourth.close()
   })
 })

@@ -39,7 +39,7 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
   }
   await followConfig(flags, context)
   const { releaseMemoryWhenIdle } = await import('@kpng/node')
-  // A userspace proxy makes many new objects as long as it runs: one for each connection.
+  // The connections of a userspace proxy would wait for it.
   const releaseMemory = mode === 'userspace' ? () => {} : releaseMemoryWhenIdle(context)
   return {
     runner: {

@@ -1,3 +1,4 @@
+import { type Log, messageOf } from '@kpng/api'
 import { asStep, type SyncStep } from '@kpng/client'
 import { type Libc, loadLibc } from '@kpng/linux'
 import {
@@ -15,7 +16,7 @@ import { names, type SetPath, setPath, shapesWith } from '../rules/names.js'
 import { Drift, type OwnWork } from './drift.js'
 import { NetlinkWriter, type TimedElements } from './netlink-writer.js'
 import { NftCommand } from './nft-command.js'
-import { checkRequirements, usableFamilies } from './requirements.js'
+import { checkRequirements, checkRights, usableFamilies } from './requirements.js'
 import { elementsToReplace, Tables, transactionsToMake } from './tables.js'
 
 /** Our tables in this machine's kernel. Rules are made by the nft program, elements go through netlink. */
@@ -30,6 +31,10 @@ export class Kernel {
   readonly #drift: Drift
   /** Chains beyond the skeleton that exist. */
   #chains = new Set<ChainPath>()
+  /** Whether the tables were made by `prepare`, and so are not of an earlier run. */
+  #areNew = false
+  /** Whether nothing was written into the tables that `prepare` made. */
+  #areEmpty = false
 
   private constructor(libc: Libc, nft: NftCommand, families: readonly TableFamily[], settings: Settings) {
     const { tableName } = settings
@@ -41,19 +46,62 @@ export class Kernel {
     this.#drift = new Drift(libc, tableName, [this.#writer.port, this.#sideWriter.port])
   }
 
-  /** Checks the machine and opens what is needed. The error says what is missing. */
+  /**
+   * Checks the machine, opens what is needed, and makes the tables if there are none, while the source still reads its list. The
+   * error says what is missing.
+   */
   static async open(settings: Settings): Promise<Kernel> {
+    checkRights()
     const nft = new NftCommand(settings.nftCommand)
     const families = usableFamilies(settings, settings.log)
-    const [libc] = await Promise.all([loadLibc(), checkRequirements(nft, families, settings)])
+    const kernel = new Kernel(await loadLibc(), nft, families, settings)
+    try {
+      // Tables that could be made, or that are as we make them, prove more than any check.
+      if (!(await kernel.#prepare(settings.log))) await checkRequirements(nft, families, settings)
+    } catch (error) {
+      kernel.close()
+      throw error
+    }
     settings.log.info('nftables is ready', { table: settings.tableName, families: families.join(' ') })
-    return new Kernel(libc, nft, families, settings)
+    return kernel
   }
 
-  /** Whether an earlier run left tables of ours, of whatever version. */
+  /** Makes the tables if there are none. Returns whether there are tables of this version then; `adopt` handles all other cases. */
+  async #prepare(log: Log): Promise<boolean> {
+    try {
+      this.#drift.restart()
+      const { states } = await this.#tables.inspect(this.#writer)
+      const all = [...states.values()]
+      if (all.every((state) => state === 'ours')) return true
+      if (!all.every((state) => state === 'missing')) return false
+      await this.#makeByCommand(0, undefined, () => this.#tables.make(this.families, this.#writer))
+      this.#areNew = true
+      this.#areEmpty = true
+      return true
+    } catch (error) {
+      log.detail(1, 'The tables could not be made at once; checking why', { error: messageOf(error) })
+      return false
+    }
+  }
+
+  /** Whether an earlier run left tables of ours, of whatever version, that are not empty. */
   async hasTables(): Promise<boolean> {
-    for (const family of this.families) if (await this.#sideWriter.outline(family)) return true
+    if (this.#areNew) return false
+    for (const family of this.families) if (await this.#isFilled(family)) return true
     return false
+  }
+
+  /** An earlier run may have ended after it made the table and before its first sync. */
+  async #isFilled(family: TableFamily): Promise<boolean> {
+    if (!(await this.#sideWriter.outline(family))) return false
+    try {
+      // Nearly always this one set says enough.
+      if ((await this.#sideWriter.read(setPath(family, names.clusterIps))).size > 0) return true
+      return countElements(await this.#sideWriter.readAll(family)) > 0
+    } catch {
+      // A table of another version, with other sets. Only a table of this version can be empty.
+      return true
+    }
   }
 
   /**
@@ -65,6 +113,9 @@ export class Kernel {
     wanted: (known: Elements) => Elements,
     steps?: SyncStep[],
   ): Promise<{ known: Elements; wanted: Elements } | undefined> {
+    const areEmpty = this.#areEmpty
+    this.#areEmpty = false
+    if (areEmpty && this.#drift.take() === undefined) return undefined
     // Before anything is read, so that no later change by others is missed.
     this.#drift.restart()
     const { states, extraChains } = await this.#tables.inspect(this.#writer)

@@ -9,12 +9,8 @@ import { NftCommand } from './nft-command.js'
 /** The first nft version that supports `typeof` and maps to an address and a port. */
 const lowestNftVersion = [0, 9, 4]
 
-/** Throws if this machine lacks something; the message says what. */
-export async function checkRequirements(
-  nft: NftCommand,
-  families: readonly TableFamily[],
-  settings: Settings,
-): Promise<void> {
+/** Throws if this process may not change nftables here; the message says why. */
+export function checkRights(): void {
   if (process.platform !== 'linux') {
     throw new KpngError(
       'unsupported',
@@ -25,6 +21,15 @@ export async function checkRequirements(
   if (hasCapability('CAP_NET_ADMIN') === false) {
     throw new KpngError('unsupported', `kpng may not change the network here. ${rightsAdvice('CAP_NET_ADMIN')}`)
   }
+}
+
+/** Throws if this machine lacks something; the message says what. */
+export async function checkRequirements(
+  nft: NftCommand,
+  families: readonly TableFamily[],
+  settings: Settings,
+): Promise<void> {
+  checkRights()
   // In parallel: each check is a process, and the node waits for its rules.
   const check = (family: TableFamily) => nft.check(skeletonText(family, { ...settings, tableName: 'kpng-check' }))
   const [version, ...problems] = await Promise.all([nft.version(), ...families.map(check)])
