@@ -32,7 +32,7 @@ export function ChangesPage({ number }: { readonly number: number | undefined })
       <h1 class="sr">Changes</h1>
       <section class="panel" aria-label="Changes over time">
         <header class="bar">
-          <h2>Event to data plane</h2>
+          <h2>{status.value?.role === 'core' ? 'Event to store' : 'Event to data plane'}</h2>
           <span class="soft">a dot for each sync; a cross failed</span>
         </header>
         <Scatter syncs={syncs} chosen={chosen?.number} />

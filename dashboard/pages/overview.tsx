@@ -1,5 +1,5 @@
 import type { LiveSample } from '@kpng/api'
-import { allRows, samples, shape, stateCounts } from '../data/cluster.js'
+import { allRows, samples, shape, stateCounts, status } from '../data/cluster.js'
 import { shownRows, shownStates, toggleState } from '../data/shown.js'
 import { Chart, type ChartLine } from '../draw/chart.js'
 import { Glyph } from '../draw/glyph.js'
@@ -130,7 +130,7 @@ function Charts() {
   return (
     <div class={hasConnections ? 'charts four' : 'charts'}>
       <Chart title="Changes" line={changes} hasArea />
-      <Chart title="Change to data plane" line={latency} />
+      {status.value?.role !== 'core' && <Chart title="Change to data plane" line={latency} />}
       {hasConnections && <Chart title="Connections" line={connections} hasArea />}
       <Chart title="This kpng" line={processor} also={memory} hasArea />
     </div>

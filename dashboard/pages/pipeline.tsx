@@ -11,7 +11,7 @@ import { nodeName } from '../route.js'
 /** Times between stations are the median of this many syncs: those of the last one alone would flicker. */
 const averaged = 100
 
-/** source → store → view → data plane: what each knows, and how long a change takes from one to the next. */
+/** source → store → view → data plane: what each knows, and how long a change takes from one to the next. A core has no data plane. */
 export function Pipeline() {
   const now = status.value
   if (!now) return null
@@ -22,8 +22,12 @@ export function Pipeline() {
         <Hop span="source" delay={0} />
         <Store status={now} />
         <Hop span="store" delay={1} />
-        {now.role === 'core' && nodeName === '' ? (
-          <Nodes />
+        {now.role === 'core' ? (
+          nodeName === '' ? (
+            <Nodes />
+          ) : (
+            <View status={now} />
+          )
         ) : (
           <>
             <View status={now} />
@@ -127,8 +131,16 @@ function Store({ status: { core, services, skippedObjects } }: { readonly status
 }
 
 function View({ status: { node, endpoints, lastSync, role } }: { readonly status: AgentStatus }) {
+  if (role === 'core') {
+    return (
+      <Station name="view" title={nodeName}>
+        <span>{counted(endpoints, 'endpoint')} used there</span>
+        <span>its own kpng knows its data plane</span>
+      </Station>
+    )
+  }
   return (
-    <Station name="view" title={role === 'core' ? nodeName : node}>
+    <Station name="view" title={node}>
       <span>{counted(endpoints, 'endpoint')} used here</span>
       <span>{lastSync ? `last change ${ago(agentClock.value - Date.parse(lastSync.at))}` : 'no change yet'}</span>
     </Station>
