@@ -54,12 +54,16 @@ export class Kernel {
     checkRights()
     const nft = new NftCommand(settings.nftCommand)
     const families = usableFamilies(settings, settings.log)
-    const kernel = new Kernel(await loadLibc(), nft, families, settings)
+    const libc = await loadLibc()
+    let kernel: Kernel | undefined
     try {
+      kernel = new Kernel(libc, nft, families, settings)
       // Tables that could be made, or that are as we make them, prove more than any check.
       if (!(await kernel.#prepare(settings.log))) await checkRequirements(nft, families, settings)
     } catch (error) {
-      kernel.close()
+      kernel?.close()
+      // Without a socket, the check says what the kernel lacks.
+      if (!kernel) await checkRequirements(nft, families, settings)
       throw error
     }
     settings.log.info('nftables is ready', { table: settings.tableName, families: families.join(' ') })
