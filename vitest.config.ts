@@ -10,12 +10,13 @@ const besideOthers = 'bad-input|completion|core-questions|help|kubectl-plugin|pa
 const commands = [
   `cli/!(${besideOthers}).test.ts`,
   'cli/*/**/*.test.ts',
+  'conformance/vm.test.ts',
   'dashboard/{browser,e2e}.test.ts',
   'examples/**/*.test.ts',
   'linux/**/*.test.ts',
 ]
 /** Suites of data planes: in the kernel and on the machine's own addresses. */
-const dataPlanes = ['backends/**/*.test.ts', 'conformance/**/*.test.ts']
+const dataPlanes = ['backends/**/*.test.ts', 'conformance/!(vm).test.ts', 'conformance/*/**/*.test.ts']
 const never = ['**/node_modules/**', '**/dist/**']
 
 /** The parts of `npm test` (scripts/test.js). Without a name: everything, one file at a time. */
