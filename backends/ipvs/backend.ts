@@ -34,6 +34,7 @@ import {
   sysctlPath,
 } from '@kpng/linux'
 import { DriftWatch } from './drift-watch.js'
+import { asRedirected } from './flows.js'
 import { heldIn } from './held.js'
 import { Kernel } from './kernel.js'
 import { checkRules, readTable } from './nft.js'
@@ -84,7 +85,8 @@ class IpvsBackend implements FrontendBackend {
     this.frontends = new FrontendTable(settings.dataplane, log)
     this.#state = new IpvsState(this.frontends)
     this.#flows = new StaleFlowRemoval({
-      ...{ table: this.frontends, deleteFlows, log },
+      ...{ table: this.frontends, log },
+      deleteFlows: (selection, isStale) => deleteFlows(selection, (flow) => isStale(asRedirected(flow))),
       onRemoved: (...seen) => this.observations.listener.staleFlows?.(...seen),
     })
   }
