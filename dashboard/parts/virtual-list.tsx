@@ -89,7 +89,8 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
         if (step === undefined || event.ctrlKey || event.metaKey || event.altKey) return
         event.preventDefault()
         event.stopPropagation()
-        moveTo(indexOf(event.target) + step)
+        // A key may come before the focus has followed the one before.
+        moveTo((wanted.current < 0 ? indexOf(event.target) : wanted.current) + step)
       }}
     >
       {head}
