@@ -378,7 +378,7 @@ describe.skipIf(!hasBrowser)('in a browser', { timeout: 60_000 }, () => {
         found.push(...(await violations(page)).map((each) => `${colorScheme} ${each}`))
       }
       expect(found).toEqual([])
-      expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0)
+      await until(() => page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0)
     })
 
     test('forced colours: shapes and borders remain', async () => {

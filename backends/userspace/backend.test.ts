@@ -360,6 +360,8 @@ describe('what others may ask', () => {
     })
     expect(await backend.held({ ...address, port: 8081 })).toBeUndefined()
     expect(backend.frontends.get('127.11.2.3:8080/tcp')?.service).toBe('default/web')
+    await cluster.set('web', { ips: both, externalTrafficToLocal: true, sessionAffinity }, [])
+    expect(await backend.held(address)).toEqual({ inside: [], outside: [], otherwise: 'refuse' })
   })
 })
 

@@ -126,7 +126,13 @@ class Proxier implements UserspaceBackend {
   }
 
   async held(frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
-    return this.#portals.openAt(frontendId(frontend))?.held()
+    const id = frontendId(frontend)
+    const open = this.#portals.openAt(id)
+    if (open) return open.held()
+    // Where nobody serves, nothing listens: connections are refused.
+    const wanted = this.frontends.get(id)
+    const isUnserved = wanted?.inside.endpoints.length === 0 && wanted.outside.endpoints.length === 0
+    return isUnserved ? { inside: [], outside: [], otherwise: 'refuse' } : undefined
   }
 
   /** Takes the newest state. Returns whether addresses of this node have changed. */
