@@ -116,12 +116,12 @@ describe.skipIf(!hasBrowser)('in a browser', { timeout: 60_000 }, () => {
   })
 
   test('works without a mouse', async () => {
-    const { page } = await open()
+    const { page } = await open({ services: 300 })
     await page.locator('.service-row').first().waitFor()
     await page.keyboard.press('/')
     await until(() => focused(page)).toBe('search')
     await page.keyboard.type('pay')
-    await until(() => text(page, '.list h2')).toMatch(/ of 120$/)
+    await until(() => text(page, '.list h2')).toMatch(/ of 300$/)
     await page.keyboard.press('ArrowDown')
     await until(() => focused(page)).toBe('0')
     for (const key of ['j', 'j', 'k']) await page.keyboard.press(key)
@@ -133,7 +133,7 @@ describe.skipIf(!hasBrowser)('in a browser', { timeout: 60_000 }, () => {
     await page.keyboard.press('Escape')
     await until(() => hashOf(page)).toBe('#/')
     await page.keyboard.press('Escape')
-    await until(() => text(page, '.list h2')).toBe('120 Services')
+    await until(() => text(page, '.list h2')).toBe('300 Services')
     await page.keyboard.press('g')
     await page.keyboard.press('c')
     await page.locator('.change-row').first().waitFor()
