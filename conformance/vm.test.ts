@@ -13,7 +13,8 @@ import { tableText } from './report/table.js'
 /** What is run, one after the other. A backend that needs this kernel is one line more. */
 const runs: readonly { backend: string; flags: readonly string[]; only: readonly string[] }[] = [
   { backend: 'nft', flags: [], only: ['sctp', 'sctp-*'] },
-  { backend: 'iptables', flags: ['--iptables-flavour', 'nft'], only: ['sctp', 'sctp-*'] },
+  { backend: 'iptables', flags: ['--iptables-flavour', 'nft'], only: ['sctp', 'sctp-local'] },
+  { backend: 'ipvs', flags: [], only: ['cluster-ip', 'external-local', 'endpoint-moved'] },
 ]
 
 /** Only a VM that hangs takes so long. */
