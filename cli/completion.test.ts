@@ -41,7 +41,10 @@ describe('what may stand next', () => {
     ['file -i ', [':files']],
     ['file -i x to-api --listen-tls-k', ['--listen-tls-key']],
     ['file -i x to-api --listen-tls-key ', [':files']],
-    ['kube to-local to-', ['to-nft', 'to-iptables', 'to-userspacelin', 'to-winuserspace', 'to-json', 'to-callout']],
+    [
+      'kube to-local to-',
+      ['to-nft', 'to-iptables', 'to-userspacelin', 'to-winkernel', 'to-winuserspace', 'to-json', 'to-callout'],
+    ],
     ['kube to-local to-nft --kubec', ['--kubeconfig']],
     ['kube to-local to-nft --nod', ['--nodeport-addresses', '--node-name']],
     ['--log-format ', ['text', 'json']],

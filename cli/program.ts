@@ -10,6 +10,7 @@ import { iptablesCommand } from './backends/iptables.js'
 import { jsonCommand } from './backends/json.js'
 import { nftCommand } from './backends/nft.js'
 import { userspaceLinuxCommand, userspaceWindowsCommand } from './backends/userspace.js'
+import { winkernelCommand } from './backends/winkernel.js'
 import { addClientFlags, clientOptions } from './client-flags.js'
 import type { Context, MakeContext } from './context.js'
 import { addExamples, booleanOption, groups, hintFor, useLayout } from './help.js'
@@ -32,6 +33,7 @@ const backends: readonly BackendCommand[] = [
   nftCommand,
   iptablesCommand,
   userspaceLinuxCommand,
+  winkernelCommand,
   userspaceWindowsCommand,
   jsonCommand,
   calloutCommand,
@@ -230,7 +232,7 @@ function addCleanup(program: Command, makeContext: MakeContext): void {
     .optionsGroup('Cleanup:')
     .option(
       '--backend <name>',
-      'only of this backend: nft, iptables, userspacelin, userspacelin-iptables; on Windows: winuserspace',
+      'only of this backend: nft, iptables, userspacelin, userspacelin-iptables; on Windows: winuserspace, winkernel (all HNS load balancers)',
     )
     .option('--state-file <path>', 'on Windows: the --state-file that to-winuserspace was given')
     .option('--kube-proxy', 'remove what kube-proxy left, in all its modes; kpng stays, except what --backend names')

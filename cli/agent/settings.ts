@@ -10,8 +10,9 @@ export async function settingsFrom(flags: Flags, warn: (message: string) => void
   )
   const path = textFlag(flags, 'config')
   const { mode, uses } = agentOf(flags)
-  // As in kube-proxy, a file without a mode is one for iptables, if that is what runs.
-  const file = path === undefined ? undefined : await readConfigFile(path, mode === 'iptables' ? mode : '')
+  // As in kube-proxy, a file without a mode is one for iptables or, on Windows, kernelspace, if that is what runs.
+  const isDefault = mode === 'iptables' || mode === 'kernelspace'
+  const file = path === undefined ? undefined : await readConfigFile(path, isDefault ? mode : '')
   // kube-proxy called both userspace modes by one name.
   const isOwnMode = file?.settings.mode === 'userspace' && mode.endsWith('userspace')
   const known = [...(uses ?? []), ...(isOwnMode ? (['mode'] as const) : [])]

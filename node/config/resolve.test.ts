@@ -100,7 +100,12 @@ describe('modes', () => {
     expect(() => checkMode('ipvs', 'iptables')).toThrow(/no backend for/)
   })
 
-  test.each(['ipvs', 'kernelspace'])('%s is an error that names those that are there', (mode) => {
+  test('kernelspace has a backend on Windows', () => {
+    expect(() => checkMode('kernelspace', 'kernelspace')).not.toThrow()
+    expect(() => checkMode('kernelspace', 'nftables')).toThrow(/mode is "kernelspace".*to-winkernel/)
+  })
+
+  test.each(['ipvs'])('%s is an error that names those that are there', (mode) => {
     expect(() => backendOfMode(mode)).toThrow(
       expect.objectContaining({
         code: 'unsupported',
