@@ -179,6 +179,17 @@ describe('known faults', () => {
     expect(hcn.writes()).toEqual([])
   })
 
+  test('139519: HNS that goes down in a sync is not asked again until the next one', async () => {
+    await core.set(web('10.244.1.5')).sync()
+    hcn.calls = []
+    hcn.faults = [{ call: '*', code: 0x800706b5, after: 4 }]
+    await expect(core.set(web('10.244.1.6', '10.244.2.7')).sync()).rejects.toThrow('0x800706b5')
+    expect(hcn.calls).toHaveLength(5)
+    hcn.faults = []
+    await core.sync()
+    expect(servedIps()).toEqual(['10.244.1.6 10.244.2.7', '10.244.1.6 10.244.2.7'])
+  })
+
   test('141489: a load balancer without port mappings is removed', async () => {
     hcn.leavesHalf = true
     hcn.faults = [{ call: 'createLoadBalancer', code: 0x803b0007, times: 1 }]
@@ -220,6 +231,15 @@ describe('known faults', () => {
     await core.set(web('10.244.1.5')).sync()
     expect(hcn.endpoints.size).toBe(podEndpoints)
     expect(endpointCounts()).toEqual([1, 1])
+  })
+
+  test('138000: also if the remote endpoint is older than the pod', async () => {
+    hcn.allowsDuplicateIps = true
+    await hcn.createEndpoint(network.ID, remoteEndpoint('10.244.1.9'))
+    const pod = await hcn.createEndpoint(network.ID, { IpConfigurations: [{ IpAddress: '10.244.1.9' }] })
+    await core.set(web('10.244.1.9')).sync()
+    expect([...hcn.balancers.values()].map((each) => each.HostComputeEndpoints)).toEqual([[pod.ID], [pod.ID]])
+    expect(hcn.endpoints.size).toBe(podEndpoints + 1)
   })
 
   test('130963: a remote endpoint does not keep the IP of a pod that is on this node now', async () => {
