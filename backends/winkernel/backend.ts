@@ -112,7 +112,8 @@ class WinkernelBackend implements FrontendBackend {
     await this.close()
     this.#hcn ??= await this.#settings.openHcn()
     const { hcn, reconciler } = await this.#connect()
-    const network = await hcn.networkNamed(this.#settings.networkName)
+    const { networkName } = this.#settings
+    const network = networkName === '' ? undefined : await hcn.networkNamed(networkName)
     if (!network) {
       for (const id of await hcn.loadBalancerIds()) await hcn.deleteLoadBalancer(id)
       return
@@ -183,7 +184,8 @@ class WinkernelBackend implements FrontendBackend {
     if (enableDsr && !features.directServerReturn) {
       throw new KpngError('unsupported', `HNS ${text} has no direct server return. Leave out --enable-dsr (enableDSR).`)
     }
-    log.info('Serving with HNS load balancers; this backend is experimental', { version: text, network: networkName })
+    if (!this.#closed)
+      log.info('Serving with HNS load balancers; this backend is experimental', { version: text, network: networkName })
     this.#connected = { hcn, features, reconciler: new Reconciler(hcn, { canModify: features.modifyLoadBalancer }) }
     return this.#connected
   }

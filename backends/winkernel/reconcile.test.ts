@@ -358,6 +358,14 @@ describe('the backend', () => {
     expect([hcn.balancers.size, hcn.endpoints.size, hcn.networks.size]).toEqual([0, podEndpoints, 1])
   })
 
+  test('cleanup without a network name removes the load balancers, and asks for no network', async () => {
+    await core.set(web('10.244.1.5', '10.244.2.7')).sync()
+    hcn.calls = []
+    await winkernelBackend({ ...options(hcn, 'l2bridge'), networkName: '' }).cleanup()
+    expect([hcn.balancers.size, hcn.endpoints.size]).toEqual([0, podEndpoints + 1])
+    expect(hcn.calls).not.toContain('networkNamed')
+  })
+
   test.each([
     [{ Major: 9, Minor: 1 }, {}, 'HNS 9.1 is too old'],
     [{ Major: 10, Minor: 1 }, { enableDsr: true }, 'HNS 10.1 has no direct server return'],
