@@ -2,6 +2,9 @@ import { KpngError, messageOf } from '@kpng/api'
 import type { Backend } from '@kpng/client'
 import { type Context, type Flags, textFlag } from './context.js'
 
+/** HNS does not know whose load balancers are whose: those of kube-proxy would go too, so it is cleaned only by name. */
+const winkernel = 'winkernel'
+
 /** Everything that kpng may have left on this machine, by backend. */
 async function backends({ log }: Context, flags: Flags): Promise<Map<string, Backend>> {
   const { nftBackend } = await import('@kpng/backend-nft')
@@ -13,7 +16,11 @@ async function backends({ log }: Context, flags: Flags): Promise<Map<string, Bac
   )
   if (process.platform === 'win32') {
     const capture = netshCapture({ log, stateFile: textFlag(flags, 'stateFile') ?? defaultStateFile() })
-    return new Map([['winuserspace', userspaceBackend({ log, capture })]])
+    const { winkernelBackend } = await import('@kpng/backend-winkernel')
+    return new Map<string, Backend>([
+      ['winuserspace', userspaceBackend({ log, capture })],
+      [winkernel, winkernelBackend({ log })],
+    ])
   }
   return new Map<string, Backend>([
     // Its cleanup removes the tables of nftables too.
@@ -94,5 +101,5 @@ async function chosenBackends(flags: Flags, context: Context): Promise<Map<strin
   if (only !== undefined && !all.has(only)) {
     throw new KpngError('usage', `--backend is "${only}". Give one of ${[...all.keys()].join(', ')}.`)
   }
-  return only === undefined ? all : new Map([...all].filter(([name]) => name === only))
+  return new Map([...all].filter(([name]) => (only === undefined ? name !== winkernel : name === only)))
 }

@@ -43,7 +43,17 @@ describe('what may stand next', () => {
     ['file -i x to-api --listen-tls-key ', [':files']],
     [
       'kube to-local to-',
-      ['to-nft', 'to-iptables', 'to-ipvs', 'to-ebpf', 'to-userspacelin', 'to-winuserspace', 'to-json', 'to-callout'],
+      [
+        'to-nft',
+        'to-iptables',
+        'to-ipvs',
+        'to-ebpf',
+        'to-userspacelin',
+        'to-winkernel',
+        'to-winuserspace',
+        'to-json',
+        'to-callout',
+      ],
     ],
     ['kube to-local to-nft --kubec', ['--kubeconfig']],
     ['kube to-local to-nft --nod', ['--nodeport-addresses', '--node-name']],

@@ -11,7 +11,8 @@ export const addLabelFlags = (command: Command): Command =>
 
 export const labelOptions = (flags: Flags) => ({
   serviceLabels: globs(flags, 'withServiceLabels'),
-  serviceAnnotations: globs(flags, 'withServiceAnnotations'),
+  // The winkernel backend reads this one, as kube-proxy on Windows does.
+  serviceAnnotations: [...globs(flags, 'withServiceAnnotations'), 'preserve-destination'],
   nodeLabels: globs(flags, 'withNodeLabels'),
   nodeAnnotations: globs(flags, 'withNodeAnnotations'),
 })

@@ -12,6 +12,7 @@ import { ipvsCommand } from './backends/ipvs.js'
 import { jsonCommand } from './backends/json.js'
 import { nftCommand } from './backends/nft.js'
 import { userspaceLinuxCommand, userspaceWindowsCommand } from './backends/userspace.js'
+import { winkernelCommand } from './backends/winkernel.js'
 import { addClientFlags, clientOptions } from './client-flags.js'
 import type { Context, MakeContext } from './context.js'
 import { addExamples, booleanOption, groups, hintFor, useLayout } from './help.js'
@@ -36,6 +37,7 @@ const backends: readonly BackendCommand[] = [
   ipvsCommand,
   ebpfCommand,
   userspaceLinuxCommand,
+  winkernelCommand,
   userspaceWindowsCommand,
   jsonCommand,
   calloutCommand,
@@ -237,7 +239,7 @@ function addCleanup(program: Command, makeContext: MakeContext): void {
     .optionsGroup('Cleanup:')
     .option(
       '--backend <name>',
-      'only of this backend: nft, iptables, ipvs, ebpf, userspacelin, userspacelin-iptables; on Windows: winuserspace',
+      'only of this backend: nft, iptables, ipvs, ebpf, userspacelin, userspacelin-iptables; on Windows: winuserspace, winkernel (all HNS load balancers)',
     )
     .option('--bpffs <path>', 'the --bpffs that to-ebpf was given', '/sys/fs/bpf')
     .option('--state-file <path>', 'on Windows: the --state-file that to-winuserspace was given')

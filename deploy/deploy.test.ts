@@ -51,6 +51,7 @@ const renderings: readonly (readonly [string, () => Manifest[]])[] = [
   ['specialised with labelled-nodes', () => renderWith(overlay('specialised'), [component('labelled-nodes')])],
   ['central with cert-manager', () => renderWith(overlay('central'), [component('cert-manager')])],
   ['central with core-in-pod-network', () => renderWith(overlay('central'), [component('core-in-pod-network')])],
+  ['windows with winkernel', () => renderWith(overlay('windows'), [component('winkernel')])],
   ['windows with labelled-nodes', () => renderWith(overlay('windows'), [component('labelled-nodes')])],
   ['the base with api-server', () => renderWith(join(here, 'base'), [component('api-server')], address)],
 ]
@@ -176,7 +177,7 @@ describe.skipIf(!hasKubectl)('manifests', () => {
       }
       if (name.startsWith('the base')) return
       const backends = containers.filter(({ args = [] }) =>
-        args.some((word) => /^to-(nft|ebpf|winuserspace)$/.test(word)),
+        args.some((word) => /^to-(nft|ebpf|winuserspace|winkernel)$/.test(word)),
       )
       expect(backends).toHaveLength(1)
       expect(backends[0]).toMatchObject({
@@ -354,7 +355,9 @@ describe('systemd units', () => {
 describe('Windows services', () => {
   test('have command lines that kpng takes', async () => {
     const lines = ofPowerShell(join(here, 'windows'), 'install-kpng.ps1')
-    expect(lines.map(({ where }) => where.split(' ')[1])).toEqual(['kpngWords', 'coreWords', 'backendWords'])
+    expect(lines.map(({ where }) => where.split(' ')[1])).toEqual([
+      ...['kpngWords', 'coreWords', 'backendWords', 'kernelWords', 'kernelBackendWords'],
+    ])
     for (const line of lines) await expectTaken(line)
   })
 

@@ -16,10 +16,12 @@ const folders = readdirSync(here, { recursive: true, encoding: 'utf8' })
 const named = (kind: string) => folders.filter((one) => one.kind === kind).map(({ folder }) => folder)
 
 /** What a component is added to. */
-const baseOf = (folder: string) =>
-  folder === 'components/cert-manager' || folder === 'components/core-in-pod-network'
+const baseOf = (folder: string) => {
+  if (folder === 'components/winkernel') return 'overlays/windows'
+  return folder === 'components/cert-manager' || folder === 'components/core-in-pod-network'
     ? 'overlays/central'
     : 'overlays/one-process'
+}
 /** A component is a part of what it is tried with already, or gets a value that only operators know. */
 const alone = new Map<string, object>([
   [

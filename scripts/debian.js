@@ -16,6 +16,8 @@ const packages = {
   jq: 'jq',
   openssl: 'openssl',
   promtool: 'prometheus',
+  wine: 'wine',
+  'x86_64-w64-mingw32-gcc': 'gcc-mingw-w64-x86-64',
   zsh: 'zsh',
   // On a machine with systemd the package would start a web server, so it is left to you there.
   ...(existsSync('/run/systemd/system') ? {} : { nginx: 'nginx-light' }),

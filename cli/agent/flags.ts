@@ -32,6 +32,15 @@ const fromFile: readonly SettingKey[] = [
   'nodePortAddresses',
 ]
 
+/** The settings of the kernelspace mode of Windows. */
+const ofWindowsKernel: readonly SettingKey[] = [
+  'networkName',
+  'sourceVip',
+  'enableDsr',
+  'rootHnsEndpointName',
+  'forwardHealthCheckVip',
+]
+
 /** Defaults of kpng where they are not kube-proxy's. */
 const kpngDefaults: { readonly [K in SettingKey]?: string } = { minSyncPeriodMs: '0s' }
 
@@ -54,8 +63,8 @@ function ratio(text: string): string {
   throw new InvalidArgumentError('Write a number from 0 (none) to 1 (all).')
 }
 
-/** Which settings a backend takes as flags: all of kube-proxy's, or only those about health and metrics. */
-export type AgentFlags = 'kernel' | 'health'
+/** Which settings a backend takes as flags: all of kube-proxy's on Linux, those of its kernelspace mode, or only those about health and metrics. */
+export type AgentFlags = 'kernel' | 'kernelspace' | 'health'
 
 /** A backend with a node agent. */
 export interface Agent {
@@ -65,7 +74,11 @@ export interface Agent {
 }
 
 const takenBy = (which: AgentFlags): readonly SettingFlag[] =>
-  settingFlags.filter(({ key }) => !(key in elsewhere) && (which === 'kernel' || forEverybody.includes(key)))
+  settingFlags.filter(({ key }) => {
+    if (key in elsewhere) return false
+    if (ofWindowsKernel.includes(key)) return which === 'kernelspace'
+    return which === 'kernel' || forEverybody.includes(key)
+  })
 
 /** The flags of a node agent: a configuration file, health, metrics, tracing. */
 export function addAgentFlags(command: Command, agent: Agent): void {
@@ -96,7 +109,8 @@ const isForOtherModes = (key: SettingKey, mode: string): boolean =>
 /** The mode of the agent, and the settings that it uses of a configuration file; undefined: all. */
 export function agentOf(flags: Flags): { readonly mode: string; readonly uses: readonly SettingKey[] | undefined } {
   const { mode, flags: which } = flags.agent as Agent
-  return { mode, uses: which === 'kernel' ? undefined : [...forEverybody, ...fromFile] }
+  const uses = [...forEverybody, ...fromFile, ...(which === 'kernelspace' ? ['mode' as const, ...ofWindowsKernel] : [])]
+  return { mode, uses: which === 'kernel' ? undefined : uses }
 }
 
 /** The settings' names by the camel-case names of their flags. */

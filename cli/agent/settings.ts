@@ -10,8 +10,8 @@ export async function settingsFrom(flags: Flags, warn: (message: string) => void
   )
   const path = textFlag(flags, 'config')
   const { mode, uses } = agentOf(flags)
-  // A file without a mode is one for the mode that runs: in kube-proxy, it is one for iptables.
-  const isOwn = mode === 'iptables' || mode === 'ipvs'
+  // A file without a mode is one for the mode that runs: in kube-proxy, it is one for iptables or, on Windows, kernelspace.
+  const isOwn = ['iptables', 'ipvs', 'kernelspace'].includes(mode)
   const file = path === undefined ? undefined : await readConfigFile(path, isOwn ? mode : '')
   // kube-proxy called both userspace modes by one name.
   const isOwnMode = file?.settings.mode === 'userspace' && mode.endsWith('userspace')

@@ -25,6 +25,12 @@ it.each([
   expect(Object.keys(keyFilter(globs)(labels))).toEqual(keys)
 })
 
+it('takes a hyphen literally', () =>
+  expect(keyFilter(['my-key', 'a\\-b'])({ 'my-key': '1', 'a-b': '2', my_key: '3' })).toEqual({
+    'my-key': '1',
+    'a-b': '2',
+  }))
+
 it('keeps the values', () => expect(keyFilter(['app'])(labels)).toEqual({ app: 'web' }))
 
 it('takes a dot literally', () => expect(keyFilter(['a.b/c'])({ 'axb/c': '1' })).toEqual({}))

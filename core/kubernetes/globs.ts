@@ -45,7 +45,7 @@ function globToRegExp(glob: string): RegExp {
     const character = glob.charAt(at)
     if (character === '*') source += '.*'
     else if (character === '?') source += '.'
-    else if (character === '\\') source += escaped(glob.charAt(++at) || refuse('it ends with a backslash'))
+    else if (character === '\\') source += literal(glob.charAt(++at) || refuse('it ends with a backslash'))
     else if (character === '{') {
       depth++
       source += '(?:'
@@ -59,11 +59,14 @@ function globToRegExp(glob: string): RegExp {
       if (end < 0) refuse('a "[" is not closed')
       source += characterClass(glob.slice(at + 1, end), refuse)
       at = end
-    } else source += escaped(character)
+    } else source += literal(character)
   }
   if (depth > 0) refuse('a "{" is not closed')
   return new RegExp(`^(?:${source})$`, 'su')
 }
+
+/** Outside a character class, where a hyphen must not be escaped. */
+const literal = (character: string): string => (character === '-' ? character : escaped(character))
 
 const escaped = (character: string): string => character.replace(/[\\^$.*+?()[\]{}|/-]/, '\\$&')
 

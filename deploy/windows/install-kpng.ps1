@@ -14,6 +14,9 @@ Run it as an administrator. Running it again replaces the services.
 
 .EXAMPLE
 .\install-kpng.ps1 -Kubeconfig C:\k\kube-proxy.conf -Apart -DependOnService containerd -Dependents antrea-agent -ReplaceKubeProxy
+
+.EXAMPLE
+.\install-kpng.ps1 -Kubeconfig C:\k\kube-proxy.conf -Backend to-winkernel -NetworkName cbr0 -ReplaceKubeProxy
 #>
 [CmdletBinding(SupportsShouldProcess)]
 param(
@@ -22,7 +25,12 @@ param(
   [string] $Nssm = 'nssm.exe',
   [Parameter(Mandatory)] [string] $Kubeconfig,
   [string] $NodeName = [System.Net.Dns]::GetHostName().ToLowerInvariant(),
-  # The interface that gets the addresses of Services.
+  # to-winkernel is experimental, and must not run beside kube-proxy.
+  [ValidateSet('to-winuserspace', 'to-winkernel')] [string] $Backend = 'to-winuserspace',
+  # For to-winkernel: the HNS network of the pods and, if it is an overlay, the source address that pods see.
+  [string] $NetworkName = '',
+  [string] $SourceVip = '',
+  # For to-winuserspace: the interface that gets the addresses of Services.
   [string] $Interface = 'vEthernet (HNS Internal NIC)',
   [string] $LogFolder = 'C:\var\log\kpng',
   [ValidateRange(0, 10)] [int] $Verbosity = 2,
@@ -80,13 +88,24 @@ foreach ($path in @($Kpng, $Kubeconfig)) {
 if (-not (Get-Command $Nssm -ErrorAction SilentlyContinue)) {
   throw "NSSM ($Nssm) is not there. Install it, or give its path with -Nssm."
 }
-if (-not (Get-NetAdapter -Name $Interface -IncludeHidden -ErrorAction SilentlyContinue)) {
+if ($Backend -eq 'to-winkernel' -and $NetworkName -eq '') {
+  throw "to-winkernel needs the HNS network of the pods. Give one that 'hnsdiag list networks' shows with -NetworkName."
+}
+if ($Backend -eq 'to-winuserspace' -and -not (Get-NetAdapter -Name $Interface -IncludeHidden -ErrorAction SilentlyContinue)) {
   throw "There is no interface '$Interface'. Give one that Get-NetAdapter lists with -Interface."
 }
 
 $kpngWords = @('-v', "$Verbosity", 'kube', '--kubeconfig', $Kubeconfig, 'to-local', 'to-winuserspace', '--forwarder-interface', $Interface)
 $coreWords = @('-v', "$Verbosity", 'kube', '--kubeconfig', $Kubeconfig, 'to-api', '--listen', "tcp://$Api", '--globalv1-api=false')
 $backendWords = @('-v', "$Verbosity", 'local', '--api', $Api, 'to-winuserspace', '--forwarder-interface', $Interface)
+
+$kernelWords = @('-v', "$Verbosity", 'kube', '--kubeconfig', $Kubeconfig, 'to-local', 'to-winkernel', '--network-name', $NetworkName)
+$kernelBackendWords = @('-v', "$Verbosity", 'local', '--api', $Api, 'to-winkernel', '--network-name', $NetworkName)
+if ($Backend -eq 'to-winkernel') {
+  $sourceWords = if ($SourceVip -ne '') { @('--source-vip', $SourceVip) } else { @() }
+  $kpngWords = $kernelWords + $sourceWords
+  $backendWords = $kernelBackendWords + $sourceWords
+}
 
 if (-not $PSCmdlet.ShouldProcess($env:COMPUTERNAME, 'install kpng as a service')) { return }
 New-Item -ItemType Directory -Force -Path $LogFolder | Out-Null
@@ -99,7 +118,7 @@ if ($ReplaceKubeProxy -and (Get-Service -Name kube-proxy -ErrorAction SilentlyCo
 
 if ($Apart) {
   Install-KpngService 'kpng' 'Kubernetes Service proxy: core' $coreWords $DependOnService
-  Install-KpngService 'kpng-backend' 'Kubernetes Service proxy: userspace backend' $backendWords (@('kpng') + $DependOnService)
+  Install-KpngService 'kpng-backend' 'Kubernetes Service proxy: backend' $backendWords (@('kpng') + $DependOnService)
   $last = 'kpng-backend'
 } else {
   Install-KpngService 'kpng' 'Kubernetes Service proxy' $kpngWords $DependOnService

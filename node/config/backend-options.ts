@@ -8,6 +8,7 @@ export const backendsByMode: { readonly [mode: string]: string } = {
   iptables: 'iptables',
   userspace: 'userspacelin',
   ipvs: 'ipvs',
+  kernelspace: 'winkernel',
 }
 
 /** The backend for a mode as kube-proxy names it. No mode is the platform's default. */
@@ -22,7 +23,7 @@ export function backendOfMode(mode: string, backends: { readonly [mode: string]:
 }
 
 /** Refuses a file for another mode than that of the backend that was started: another data plane is not what it asks for. */
-export function checkMode(mode: string, own: KernelMode): void {
+export function checkMode(mode: string, own: KernelMode | 'kernelspace'): void {
   if (mode === '' || mode === own) return
   const backend = backendOfMode(mode)
   throw new KpngError(

@@ -157,6 +157,21 @@ test('the section ipvs is read in its mode, and masquerading is that of iptables
   })
 })
 
+test('a configuration for the kernelspace mode of Windows', () => {
+  const winkernel =
+    'winkernel: { networkName: vxlan0, sourceVip: 10.244.1.2, enableDSR: true, rootHnsEndpointName: cbr0-ep, forwardHealthCheckVip: true }'
+  const { settings, warnings } = config(`mode: kernelspace\n${winkernel}\niptables: { syncPeriod: 10s }\n`)
+  expect(warnings).toEqual([])
+  expect(settings).toMatchObject({
+    ...{ mode: 'kernelspace', networkName: 'vxlan0', sourceVip: '10.244.1.2', enableDsr: true, syncPeriodMs: 10_000 },
+    ...{ rootHnsEndpointName: 'cbr0-ep', forwardHealthCheckVip: true },
+  })
+  // kubeadm writes every field. What nobody set is not a setting.
+  const unset = config('mode: nftables\nwinkernel: { networkName: "", sourceVip: "", enableDSR: false }\n')
+  expect(unset.warnings).toEqual([])
+  expect(unset.settings).not.toHaveProperty('enableDsr')
+})
+
 describe('what is not acted on is warned about by name, once', () => {
   test.each([
     [

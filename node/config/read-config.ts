@@ -115,6 +115,10 @@ function modeWarnings(mode: string, fields: ReadonlyMap<string, unknown>): Confi
     if (!isZero(fields.get(field)))
       warn(field, `${field} is set, and has no effect here: only the ${section} mode uses it.`)
   }
+  for (const [field, value] of fields) {
+    if (field.startsWith('winkernel.') && mode !== 'kernelspace' && !isZero(value))
+      warn(field, `${field} is set, and has no effect here: only the kernelspace mode uses it.`)
+  }
   if (mode !== '' && mode !== 'nftables') return warnings
   if (fields.get('iptables.localhostNodePorts') === true) {
     const message =

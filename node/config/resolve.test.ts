@@ -98,10 +98,15 @@ describe('modes', () => {
     expect(() => checkMode('nftables', 'iptables')).toThrow(/mode is "nftables".*to-nft/)
     expect(() => checkMode('userspace', 'nftables')).toThrow(/mode is "userspace".*to-userspacelin/)
     expect(() => checkMode('ipvs', 'iptables')).toThrow(/mode is "ipvs".*to-ipvs/)
-    expect(() => checkMode('kernelspace', 'ipvs')).toThrow(/no backend for/)
+    expect(() => checkMode('kernelspace', 'ipvs')).toThrow(/mode is "kernelspace".*to-winkernel/)
   })
 
-  test.each(['kernelspace'])('%s is an error that names those that are there', (mode) => {
+  test('kernelspace has a backend on Windows', () => {
+    expect(() => checkMode('kernelspace', 'kernelspace')).not.toThrow()
+    expect(() => checkMode('kernelspace', 'nftables')).toThrow(/mode is "kernelspace".*to-winkernel/)
+  })
+
+  test.each(['ebtables'])('%s is an error that names those that are there', (mode) => {
     expect(() => backendOfMode(mode)).toThrow(
       expect.objectContaining({
         code: 'unsupported',

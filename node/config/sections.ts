@@ -9,6 +9,8 @@ const sectionsByMode: { readonly [mode: string]: readonly string[] } = {
   ipvs: ['ipvs', 'iptables'],
   // kube-proxy had this mode until 1.25, and read its periods there.
   userspace: ['iptables'],
+  // kube-proxy reads the periods of this mode there too.
+  kernelspace: ['iptables'],
 }
 
 const candidatesFor = (paths: readonly string[], mode: string): string[] =>

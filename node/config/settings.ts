@@ -42,6 +42,9 @@ const fullPeriod = duration({ zeroIsUnset: true })
 const timeout = duration({ zeroIsUnset: false })
 const mostInt32 = 2 ** 31 - 1
 
+/** kubeadm writes false for what nobody set. */
+const whenTrue: Kind<boolean> = { ...boolean, fromFile: (value, name) => boolean.fromFile(value, name) || undefined }
+
 const detectLocalModes = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix'] as const
 const nodePortKeywords = ['primary', 'localhost', 'all'] as const
 
@@ -258,6 +261,41 @@ export const settingsTable = {
     'timeout of UDP flows with answers; 0: do not change it',
     timeout,
     0,
+  ),
+  networkName: setting(
+    'winkernel.networkName',
+    'network-name',
+    'HNS network of the pods (default: the environment variable KUBE_NETWORK)',
+    text,
+    '',
+  ),
+  sourceVip: setting(
+    'winkernel.sourceVip',
+    'source-vip',
+    'source address that pods see; overlay networks need it',
+    ipAddress,
+    '',
+  ),
+  enableDsr: setting(
+    'winkernel.enableDSR',
+    'enable-dsr',
+    'answers of cluster IPs go to the client directly',
+    whenTrue,
+    false,
+  ),
+  rootHnsEndpointName: setting(
+    'winkernel.rootHnsEndpointName',
+    'root-hnsendpoint-name',
+    'HNS endpoint of the node that health checks of load balancers are passed to',
+    text,
+    'cbr0',
+  ),
+  forwardHealthCheckVip: setting(
+    'winkernel.forwardHealthCheckVip',
+    'forward-healthcheck-vip',
+    'pass health checks that come to a load-balancer IP to the node',
+    whenTrue,
+    false,
   ),
   verbosity: setting('logging.verbosity', 'v', 'verbosity of the log', wholeNumber(0, mostInt32), 0),
   logFormat: setting('logging.format', 'log-format', 'text or json', oneOf(['text', 'json']), 'text'),

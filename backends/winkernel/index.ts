@@ -1,0 +1,2 @@
+export { winkernelBackend } from './backend.js'
+export type { WinkernelOptions } from './options.js'

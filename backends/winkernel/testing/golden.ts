@@ -1,0 +1,60 @@
+import type { Hcn, HcnEndpoint, HcnLoadBalancer, HnsVersion } from '../hcn.js'
+import { ipOf } from '../remote-endpoints.js'
+import { kinds } from './kinds.js'
+import { makeNetwork, type NetworkType, start } from './node.js'
+
+const versions = [
+  { Major: 9, Minor: 5 },
+  { Major: 12, Minor: 0 },
+  { Major: 15, Minor: 4 },
+]
+
+/**
+ * What each kind of Service becomes, on each type of network and in each generation of HNS: the documents as HNS holds them after a sync,
+ * with the IPs of endpoints in the place of their IDs.
+ * @param hcnOf an HNS of a version, without any object
+ */
+export async function goldenText(hcnOf: (version: HnsVersion) => Hcn | Promise<Hcn>): Promise<string> {
+  const lines: string[] = []
+  for (const type of ['l2bridge', 'overlay'] as const) {
+    for (const name of Object.keys(kinds)) {
+      const versionsByText = new Map<string, string[]>()
+      for (const version of versions) {
+        const documents = await documentsOf(name, type, await hcnOf(version))
+        const text = documents.map((line) => `  ${line}`).join('\n') || '  nothing'
+        versionsByText.set(text, [...(versionsByText.get(text) ?? []), `${version.Major}.${version.Minor}`])
+      }
+      for (const [text, alike] of versionsByText) lines.push(`${name} (${type}, HNS ${alike.join(', ')})`, text, '')
+    }
+  }
+  return lines.join('\n')
+}
+
+async function documentsOf(name: string, type: NetworkType, hcn: Hcn): Promise<string[]> {
+  const network = await makeNetwork(hcn, type)
+  const pods = new Set(await hcn.endpointIds(network.ID))
+  const { services = [], options } = kinds[name] ?? {}
+  const core = start(hcn, type, options, ...services)
+  await core.sync()
+  await core.stop()
+  const endpoints = new Map<string, HcnEndpoint>()
+  for (const id of await hcn.endpointIds(network.ID)) endpoints.set(id, (await hcn.endpoint(id)) as HcnEndpoint)
+  const balancers: HcnLoadBalancer[] = []
+  for (const id of await hcn.loadBalancerIds()) balancers.push((await hcn.loadBalancer(id)) as HcnLoadBalancer)
+  return [
+    ...balancers.map((balancer) => balancerText(balancer, endpoints)).sort(),
+    ...[...endpoints.values()]
+      .filter(({ ID }) => !pods.has(ID))
+      .map(endpointText)
+      .sort(),
+  ]
+}
+
+function balancerText(balancer: HcnLoadBalancer, endpoints: ReadonlyMap<string, HcnEndpoint>): string {
+  const { HostComputeEndpoints = [], SourceVIP, FrontendVIPs, PortMappings, Flags } = balancer
+  const ips = HostComputeEndpoints.map((id) => ipOf(endpoints.get(id) ?? {})).sort()
+  return JSON.stringify({ HostComputeEndpoints: ips, SourceVIP, FrontendVIPs, PortMappings, Flags })
+}
+
+const endpointText = ({ Name, IpConfigurations, MacAddress, Flags, Policies }: HcnEndpoint): string =>
+  JSON.stringify({ Name, IpConfigurations, MacAddress, Flags, Policies })
