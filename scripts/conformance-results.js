@@ -19,7 +19,7 @@ export function resultOf(report, { date, kernel, version }) {
     if (reason !== undefined && status !== 'right')
       cases[id].reasons = [...new Set([...(cases[id].reasons ?? []), reason])]
   }
-  return { date, kernel, version, proxy: report.proxy, summary: report.summary, cases }
+  return { date, kernel, version, summary: report.summary, cases }
 }
 
 /** All that is kept, by name. */
@@ -80,7 +80,11 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   for (const argument of process.argv.slice(2)) {
     const [name, file] = argument.split('=')
     const report = JSON.parse(readFileSync(file, 'utf8'))
-    const about = { date: new Date().toISOString().slice(0, 10), kernel: process.env.KERNEL ?? release(), version }
+    const about = {
+      date: new Date().toISOString().slice(0, 10),
+      kernel: process.env.KERNEL ?? release().split('-')[0],
+      version,
+    }
     writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(resultOf(report, about), undefined, 1)}\n`)
   }
   writeFileSync(page, pageWith(readFileSync(page, 'utf8'), results()))

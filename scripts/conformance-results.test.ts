@@ -19,7 +19,6 @@ test('a report is counted by case, with the reasons', () => {
   const cell = (id: string, status: string, reason?: string) => ({ case: id, status, ...(reason && { reason }) })
   const summary = { cells: 3, right: 1, wrong: 0, deviates: 1, 'unexpectedly-right': 0, skipped: 1 }
   const report = {
-    proxy: ['kpng'],
     summary,
     results: [cell('a', 'right'), cell('a', 'deviates', 'it differs'), cell('b', 'skipped', 'it is not there')],
   }
