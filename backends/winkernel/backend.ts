@@ -10,7 +10,6 @@ import {
   type SyncStep,
 } from '@kpng/client'
 import { type FrontendBackend, FrontendTable } from '@kpng/dataplane'
-import { reachableAddresses } from '@kpng/linux'
 import { keyOf } from './balancers.js'
 import { desiredState } from './desired.js'
 import {
@@ -92,7 +91,7 @@ class WinkernelBackend implements FrontendBackend {
       const connected = await this.#connect()
       const network = await this.#network(connected)
       this.#families = this.#familiesOf(network, view, connected.features)
-      this.frontends.apply(view, changes, { families: this.#families, addresses: reachableAddresses() })
+      this.frontends.apply(view, changes, { families: this.#families, addresses: this.#settings.ownAddresses() })
       this.#view = view
       if (changes.full) connected.reconciler.forget()
       this.#checkDelayMs = firstCheckMs
@@ -118,7 +117,7 @@ class WinkernelBackend implements FrontendBackend {
       for (const id of await hcn.loadBalancerIds()) await hcn.deleteLoadBalancer(id)
       return
     }
-    const nodeMacs = reachableAddresses().map((ip) => this.#settings.hostMacOf(ip))
+    const nodeMacs = this.#settings.ownAddresses().map((ip) => this.#settings.hostMacOf(ip))
     const { failures } = await reconciler.removeAll(
       network,
       (endpoint) =>

@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import { KpngError, type Log, parseIp, silentLog } from '@kpng/api'
 import { type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from '@kpng/dataplane'
+import { reachableAddresses } from '@kpng/linux'
 import { openComputeNetwork } from './computenetwork.js'
 import type { Hcn } from './hcn.js'
 
@@ -29,6 +30,8 @@ export interface WinkernelOptions extends DataplaneOptions {
   readonly openHcn?: () => Promise<Hcn>
   /** For tests: the MAC address of the interface with an address. Default: that of this machine. */
   readonly hostMacOf?: (ip: string) => string | undefined
+  /** For tests: the addresses of this machine. */
+  readonly ownAddresses?: () => readonly string[]
 }
 
 /** The options as the backend uses them: checked, and with their defaults. */
@@ -48,6 +51,7 @@ export function settingsOf(options: WinkernelOptions = {}): Settings {
     log = silentLog,
     openHcn = () => openComputeNetwork(),
     hostMacOf = hostMac,
+    ownAddresses = reachableAddresses,
   } = options
   if (sourceVip !== '' && !parseIp(sourceVip)) {
     throw new KpngError('usage', `The source VIP "${sourceVip}" is not an IP address. Give one of the pod network.`)
@@ -57,7 +61,7 @@ export function settingsOf(options: WinkernelOptions = {}): Settings {
   }
   return {
     ...{ networkName, sourceVip, enableDsr, forwardHealthCheckVip, rootEndpointName, healthzPort, checkIntervalMs },
-    ...{ log, openHcn, hostMacOf, dataplane: dataplaneSettings(options) },
+    ...{ log, openHcn, hostMacOf, ownAddresses, dataplane: dataplaneSettings(options) },
   }
 }
 

@@ -40,6 +40,7 @@ export async function makeNetwork(hcn: Hcn, type: NetworkType): Promise<HcnNetwo
 
 export const options = (hcn: Hcn, type: NetworkType): WinkernelOptions => ({
   ...{ networkName: 'cbr0', openHcn: async () => hcn, hostMacOf: () => hostMac, checkIntervalMs: 0 },
+  ownAddresses: () => [nodeIp],
   ...(type === 'overlay' && { sourceVip }),
 })
 
