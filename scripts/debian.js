@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { windowsNode } from './testing/windows-node.js'
 
 /** Program → the Debian package that brings it. */
 const packages = {
@@ -67,4 +68,14 @@ export function buildVm() {
   // So that no suite tries again, which may take long without a network.
   process.env.KPNG_NO_VM = `The VM could not be built (${error?.message ?? `see above; after ${seconds} s`}).`
   console.log(`${process.env.KPNG_NO_VM} The suites that need it will say that they are skipped.`)
+}
+
+/** Downloads Node for Windows, which some suites run under wine. They cannot download anything themselves. */
+export function fetchWindowsNode() {
+  if (!isThere('wine')) return
+  try {
+    windowsNode()
+  } catch (error) {
+    console.log(`${error.message} The suites that need it will say that they are skipped.`)
+  }
 }

@@ -1,5 +1,5 @@
 // `npm test`: installs what it needs, then types, lint, boundaries, generated code, and every test.
-import { buildVm, installTools } from './debian.js'
+import { buildVm, fetchWindowsNode, installTools } from './debian.js'
 import { bin, build, install, ownNamespace, run, runBeside } from './steps.js'
 
 const step = (name, work) => {
@@ -16,6 +16,7 @@ const reporters = ['--reporter=default', '--reporter=./scripts/hang-reporter.js'
 install()
 installTools()
 buildVm()
+fetchWindowsNode()
 step('build', build)
 step('types of tests, examples and benchmarks', () => run(bin('tsc'), ['-p', 'tsconfig.tests.json']))
 step('lint', () => run(bin('biome'), ['check', '.']))
@@ -33,9 +34,10 @@ const runPart = (part) => {
 }
 if (words.length > 0) runPart('')
 else {
-  runPart('together')
-  // Each of these needs a machine for itself. In network namespaces of their own they run at the same time.
+  // All but the first need a machine for themselves. In network namespaces of their own they run at the same time.
+  const parts = ['together', 'commands', 'data-planes']
   const namespace = ownNamespace()
-  if (namespace) await runBeside(['commands', 'data-planes'].map((part) => ({ part, namespace, ...tests(part) })))
-  else for (const part of ['commands', 'data-planes']) runPart(part)
+  const namespaceOf = (part) => (part === 'together' ? [] : namespace)
+  if (namespace) await runBeside(parts.map((part) => ({ part, namespace: namespaceOf(part), ...tests(part) })))
+  else for (const part of parts) runPart(part)
 }
