@@ -34,10 +34,9 @@ const runPart = (part) => {
 }
 if (words.length > 0) runPart('')
 else {
-  // All but the first need a machine for themselves. In network namespaces of their own they run at the same time.
-  const parts = ['together', 'commands', 'data-planes']
+  runPart('together')
+  // Each of these needs a machine for itself. In network namespaces of their own they run at the same time.
   const namespace = ownNamespace()
-  const namespaceOf = (part) => (part === 'together' ? [] : namespace)
-  if (namespace) await runBeside(parts.map((part) => ({ part, namespace: namespaceOf(part), ...tests(part) })))
-  else for (const part of parts) runPart(part)
+  if (namespace) await runBeside(['commands', 'data-planes'].map((part) => ({ part, namespace, ...tests(part) })))
+  else for (const part of ['commands', 'data-planes']) runPart(part)
 }

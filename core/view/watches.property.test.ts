@@ -304,7 +304,7 @@ function edited(
   )
 }
 
-test('watchers of a service of hundreds of endpoints know what a new watcher is told', () => {
+test('watchers of a service of hundreds of endpoints know what a new watcher is told', { timeout: 300_000 }, () => {
   const aLargeStep = fc.record({ edits: fc.array(anEdit, { maxLength: 3 }), askers: fc.subarray(nodeNames) })
   const aHinted = fc.constantFrom<Hinted>('nowhere', 'nodes', 'zones')
   const zoneNames = ['zone-a', 'zone-b', 'zone-c']

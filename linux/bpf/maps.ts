@@ -101,22 +101,33 @@ export class BpfMap {
     }
   }
 
-  /** Every key and value of a hash map. */
+  /**
+   * Every key and value of a hash map.
+   * @param chunk how many are read at once. The kernel gives whole buckets of its table: if one is larger, more are read at once.
+   */
   *entries(chunk = 4096): Generator<readonly [key: Buffer, value: Buffer]> {
     const { keyBytes, valueBytes } = this.shape
     // The kernel says where to go on, in as many bytes as a key has.
     let [from, to] = [Buffer.alloc(Math.max(keyBytes, 8)), Buffer.alloc(Math.max(keyBytes, 8))]
-    for (let isFirst = true, isLast = false; !isLast; isFirst = false) {
-      const keys = Buffer.alloc(keyBytes * chunk)
-      const values = Buffer.alloc(valueBytes * chunk)
+    let size = chunk
+    let isFirst = true
+    let isLast = false
+    while (!isLast) {
+      const keys = Buffer.alloc(keyBytes * size)
+      const values = Buffer.alloc(valueBytes * size)
       const place = isFirst ? { out_batch: to } : { in_batch: from, out_batch: to }
-      const fields = { ...place, keys, values, count: chunk, map_fd: this.fd }
+      const fields = { ...place, keys, values, count: size, map_fd: this.fd }
       let count: number
       try {
         count = this.#sys.bpf('BPF_MAP_LOOKUP_BATCH', fields, `read the map ${this.name}`)
       } catch (error) {
+        if (!(error instanceof BpfError)) throw error
+        if (error.errno === 'ENOSPC') {
+          size *= 2
+          continue
+        }
         // This is how the kernel says that it was the last part.
-        if (!(error instanceof BpfError) || error.errno !== 'ENOENT') throw error
+        if (error.errno !== 'ENOENT') throw error
         isLast = true
         count = error.count
       }
@@ -127,6 +138,7 @@ export class BpfMap {
         ]
       }
       ;[from, to] = [to, from]
+      isFirst = false
     }
   }
 

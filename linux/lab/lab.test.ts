@@ -78,8 +78,8 @@ test('why there is no SCTP is a sentence', () => {
 test.skipIf(process.platform !== 'linux')(
   'a process that has ended is not alive, even if nobody has waited for it',
   async () => {
-    // The shell becomes a `sleep`, which never waits for the child that the shell had.
-    const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 60'])
+    // The shell becomes a `sleep` before its child ends. That one never waits for the child.
+    const parent = spawn('sh', ['-c', 'sleep 1 & echo $!; exec sleep 60'])
     onTestFinished(() => void parent.kill('SIGKILL'))
     const [line] = await once(parent.stdout, 'data')
     const pid = Number(String(line))
