@@ -1,6 +1,6 @@
 import { endpoint, ips, item, tcp } from '@kpng/client/testing'
 import { FrontendTable } from '@kpng/dataplane'
-import { Activity, agentApiHandler, serveOnSocket } from '@kpng/node/agent-api'
+import { Activity, agentApi, serveOnSocket } from '@kpng/node/agent-api'
 
 // An agent API with many Services and no data plane. Its arguments: the socket, the number of Services, endpoints of each.
 
@@ -27,5 +27,8 @@ const frontends = new FrontendTable()
 const activity = new Activity()
 frontends.apply(view, changes, { families: ['IPv4', 'IPv6'], addresses: ['192.0.2.1'] })
 activity.onSync({ view, changes, startedAtMs: Date.now(), durationMs: 1, steps: [] })
-await serveOnSocket(socket, agentApiHandler({ nodeName: 'bench', version: 'bench', mode: 'none', activity, frontends }))
+await serveOnSocket(
+  socket,
+  agentApi({ nodeName: 'bench', version: 'bench', mode: 'none', activity, frontends }).handler,
+)
 console.log('ready')
