@@ -125,7 +125,7 @@ describe('get -w', () => {
     expect(new Set(lines.map((line) => line.search(/TYPE|ClusterIP/))).size).toBe(1)
   })
 
-  test('ends quietly when nobody reads any more', async () => {
+  test('ends with exit code 0 when its output is closed', async () => {
     const { watch, serve } = await watching()
     watch.child.stdout?.destroy()
     serve('a-service-with-a-long-name', 'b')

@@ -9,7 +9,7 @@ export interface ServiceLogOptions {
   readonly nowMs?: () => number
 }
 
-/** At most so many warnings per minute: when a zone is lost, the first ones tell enough. */
+/** The most warnings per minute: when a zone is lost, the first ones tell enough. */
 const warningsPerMinute = 20
 
 /** Names the Services that changed: at -v 2 each of them, and as a warning those that lost their last endpoint. */

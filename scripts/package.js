@@ -105,7 +105,7 @@ async function writeBundle(folder, cache) {
   writeFileSync(join(folder, 'LICENSES.txt'), licensesOf([...inputs, ...hiddenInputs(root)], root))
   const host = hostTarget()
   const koffi = host && koffiFor(host, cache)
-  // Not Node: whoever runs the bundle brings it.
+  // Not Node: the bundle is run by one that is there already.
   const shipped = { inputs: [...inputs, ...hiddenInputs(root)], binaries: host ? binariesOf(host) : [] }
   writeFileSync(join(folder, 'kpng.cdx.json'), sbomOf(shipped, root))
   if (koffi) writeFileSync(join(folder, 'koffi.node'), koffi)

@@ -65,7 +65,7 @@ export interface Sizes {
 }
 
 /**
- * Sizes for so many endpoints. A frontend has at least one. A run of slots is rounded up to a power of two, and the old run of a set
+ * The sizes of the maps for a number of endpoints. A frontend has at least one. A run of slots is rounded up to a power of two, and the old run of a set
  * rests beside the current one for a moment. A Maglev table has 1,021 slots.
  */
 export function sizesFor(maxEndpoints: number, usesMaglev: boolean): Sizes {

@@ -2,7 +2,7 @@
 //
 //   traffic serve ADDRESS PORT COUNT     listens on COUNT ports from PORT; sends one byte to each client, and echoes messages of 64 bytes
 //   traffic connect ADDRESS PORT N       N connections, one after the other: connect, read one byte, close
-//   traffic bulk ADDRESS PORT MIB        one connection that sends so many MiB
+//   traffic bulk ADDRESS PORT MIB        one connection that sends MIB mebibytes
 //   traffic check THREADS                connects to 10.96.0.1:80 and 10.96.0.2:80 until standard input ends, and checks every endpoint by
 //                                        its address and port: those of 10.96.0.S must be 127.S.0.N, port 1000 + N
 // Each client prints one line of JSON.

@@ -47,7 +47,7 @@ export async function dashboardPlace(flags: Flags, fallback?: string): Promise<P
   return place
 }
 
-/** Serves the live page where `dashboardPlace` says. If it cannot, everything else goes on without it. */
+/** Serves the live page at the place that the flags name. An error is logged, and kpng runs without the page. */
 export async function openDashboard(
   place: Place,
   handler: HttpHandler,

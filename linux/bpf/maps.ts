@@ -168,7 +168,7 @@ const keyTypeId = 1
 const valueTypeId = 4
 
 /**
- * The types of a map of socket storage, which the kernel requires: a 32-bit integer as key and a struct of so many bytes as value.
+ * The types of a map of socket storage, which the kernel requires: a 32-bit integer as key and a struct of `valueBytes` bytes as value.
  * Returns a descriptor; close it when the map is made.
  */
 export function socketStorageTypes(sys: BpfSyscalls, valueBytes: number): number {
@@ -189,7 +189,7 @@ function btfBlob(valueBytes: number): Buffer {
   const types = [
     ...[nameOf('u32'), kind(BTF_INT), 4, 32], // type 1
     ...[nameOf('u8'), kind(BTF_INT), 1, 8], // type 2
-    ...[0, kind(BTF_ARRAY), 0, 2, 1, valueBytes], // type 3: so many of type 2, counted by type 1
+    ...[0, kind(BTF_ARRAY), 0, 2, 1, valueBytes], // type 3: an array of type 2, indexed by type 1
     ...[nameOf('value'), kind(BTF_STRUCT, 1), valueBytes, nameOf('bytes'), 3, 0], // type 4: has one member of type 3
   ]
   const blob = Buffer.alloc(headerBytes + types.length * 4 + names.length)

@@ -1,4 +1,4 @@
-// Whoever hands out an executable hands out the packages inside it, and their licences ask to be handed out too.
+// An executable contains npm packages. Their licences must be passed on with it.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 

@@ -27,7 +27,7 @@ export class Runs {
     this.reserve(0, 1)
   }
 
-  /** The start of a run of at least so many numbers. Throws MapFull if there is none. */
+  /** The first number of a run that has at least this length. Throws MapFull if there is none. */
   take(count: number): number {
     const order = orderOf(count)
     let from = order

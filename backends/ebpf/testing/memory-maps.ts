@@ -2,7 +2,7 @@ import { endpoint, type Sizes, set, slot } from '../layout.js'
 import { type HashMap, keyBytes, keyText } from '../tables/hash-table.js'
 import type { TableMaps } from '../tables/memory.js'
 
-/** A hash map in memory that is full after so many entries. */
+/** A hash map in memory that takes a limited number of entries. */
 export class MemoryHashMap implements HashMap {
   readonly values = new Map<string, Buffer>()
   readonly #max: number

@@ -23,7 +23,7 @@ export function answerBulk(socket: Socket, first: Buffer, answer: string): void 
   })
 }
 
-/** Sends so many bytes, closes its side, and counts what comes back. */
+/** Sends the given number of bytes, closes its side, and counts what comes back. */
 export function askBulk({ ip, port }: Place, bytes: number, timeoutMs: number): Promise<Outcome> {
   return new Promise((resolve) => {
     const socket = connect({ host: ip, port, allowHalfOpen: true })
