@@ -72,13 +72,13 @@ class WinkernelBackend implements FrontendBackend {
 
   async setup(): Promise<void> {
     const { networkName, log } = this.#settings
+    this.#hcn = await this.#settings.openHcn()
     if (networkName === '') {
       throw new KpngError(
         'usage',
         'The HNS network of the pods is not known. Give --network-name (winkernel.networkName), or set KUBE_NETWORK.',
       )
     }
-    this.#hcn = await this.#settings.openHcn()
     await this.#connect().catch((error) => {
       // HNS may start later, or again.
       if (!HcnError.is(error, 'notRunning')) throw error

@@ -383,10 +383,12 @@ describe('the backend', () => {
     await expect(core.sync()).rejects.toThrow('needs a source VIP')
   })
 
-  test('needs Windows', async () => {
-    await expect(winkernelBackend({ networkName: 'cbr0' }).setup({ requestFullSync: () => {} })).rejects.toThrow(
-      process.platform === 'win32' ? '' : 'needs Windows',
-    )
+  test('needs Windows, which is said before a missing network name', async () => {
+    await expect(
+      winkernelBackend({ networkName: process.platform === 'win32' ? 'cbr0' : '' }).setup({
+        requestFullSync: () => {},
+      }),
+    ).rejects.toThrow(process.platform === 'win32' ? '' : 'needs Windows')
   })
 
   test('says what HNS cannot do', async () => {
