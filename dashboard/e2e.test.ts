@@ -1,12 +1,15 @@
 import { execFileSync, spawnSync } from 'node:child_process'
+import { statSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { namespacesOf, whySkipped } from '@kpng/linux/lab'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Commands, type Running } from '../cli/testing/commands.js'
 import { hasBrowser, startBrowser, type TestBrowser } from './testing/browser.js'
+import { refused, services, shop } from './testing/shop.js'
 
-// The page of a real kpng: the playground on loopback, and a lab with nftables.
+// The page of a real kpng: the playground on loopback, and a lab with nftables. With KPNG_PICTURES=docs/dashboard the pictures that the tests take become those of the documents.
 
 const limitMs = 30_000
 const kpng = new URL('../cli/bin/kpng.js', import.meta.url).pathname
@@ -38,6 +41,15 @@ async function start(
 
 const until = (holds: () => unknown) => expect.poll(holds, { timeout: limitMs, interval: 20 })
 const text = (page: Page, selector: string) => page.locator(selector).first().innerText()
+const pictures = process.env.KPNG_PICTURES
+
+async function takePicture(page: Page, name: string): Promise<void> {
+  const path = join(pictures ?? commands.folder(), `${name}.png`)
+  // A moment for marks of changes and charts, where somebody will look at it.
+  if (pictures !== undefined) await page.waitForTimeout(3000)
+  await page.screenshot({ path, fullPage: name === 'service-light' })
+  expect(statSync(path).size).toBeGreaterThan(20_000)
+}
 
 describe.skipIf(why !== '')('a real kpng', { timeout: 180_000 }, () => {
   beforeAll(async () => {
@@ -78,7 +90,48 @@ describe.skipIf(why !== '')('a real kpng', { timeout: 180_000 }, () => {
     await context.close()
   })
 
-  test.skipIf(noLab)('a lab with nftables: an element that is deleted by hand, and the repair', async () => {
+  test('the playground with a shop in it: every Service is there, and the pictures of the documents are taken', async () => {
+    const { url, kubectl } = await start('--dashboard', '127.0.0.1:0')
+    const file = join(commands.folder(), 'shop.json')
+    writeFileSync(file, JSON.stringify(shop))
+    kubectl('create', '-f', file)
+    const notReady = (...words: string[]) => kubectl('label', 'pod', ...words, 'playground.kpng.io/ready=false')
+    const podsOf = (app: string) =>
+      kubectl('get', 'pods', '-n', 'catalog', '-l', `app=${app}`, '-o', 'name').split('\n')
+    await until(() => podsOf('search').length).toBeGreaterThan(6)
+    notReady('-n', 'catalog', podsOf('search')[0]?.replace('pod/', '') ?? '')
+
+    const { page, complaints, context } = await browser.open(url, { deviceScaleFactor: 1.5 })
+    // With the demo Service and kubernetes.
+    const served = `${services + 2 - refused} of ${services + 2} Services are served`
+    await until(() => text(page, 'main')).toContain(served)
+    await until(() => page.locator('.chip', { hasText: 'partly' }).innerText()).toMatch(/^1\D/)
+    await takePicture(page, 'services-light')
+    await page.goto(`${url}#/service/catalog/search`)
+    await until(() => page.locator('.endpoint.used').count()).toBe(5)
+    expect(await page.locator('.endpoint', { hasText: 'not ready' }).count()).toBe(1)
+    await takePicture(page, 'service-light')
+    await page.goto(`${url}#/changes`)
+    await page.locator('.change-row').nth(1).click()
+    await takePicture(page, 'changes')
+
+    const address = (name: string) =>
+      kubectl('get', 'service', '-n', 'payments', name, '-o', 'jsonpath={.spec.clusterIP}')
+    const sockets = ['api', 'cards', 'fraud', 'ledger', 'refunds', 'wallets'].map((name) =>
+      connect(8080, address(name)),
+    )
+    for (const [index, socket] of sockets.entries()) {
+      socket.on('error', () => {}).write('GET / HTTP/1.1\r\nHost: shop\r\n\r\n'.repeat(1 + index * 3))
+    }
+    await page.goto(`${url}#/connections`)
+    await until(() => text(page, 'main')).toContain(`${sockets.length} open connections`)
+    await takePicture(page, 'connections')
+    for (const socket of sockets) socket.destroy()
+    expect(complaints).toEqual([])
+    await context.close()
+  })
+
+  test.skipIf(noLab)('a lab with nftables: an element that is deleted by hand, "differs", and the repair', async () => {
     const { run, url } = await start('--lab', 'nft', '--dashboard', '127.0.0.1:0')
     const { page, complaints, context } = await browser.open(`${url}#/service/default/web`)
     await until(() => text(page, '.held')).toContain('exactly what it should hold')
@@ -91,10 +144,17 @@ describe.skipIf(why !== '')('a real kpng', { timeout: 180_000 }, () => {
       ''
     const syncs = await page.locator('.history li').count()
     expect(element).not.toBe('')
+    // It is shown for about a second: written down by the page itself, which cannot miss it.
+    await page.evaluate(`
+      window.badges = []
+      const note = () => window.badges.push(document.querySelector('.badge').innerText)
+      new MutationObserver(note).observe(document.querySelector('.title'), { subtree: true, childList: true, characterData: true })
+    `)
     nft('delete', 'element', 'ip', 'kpng', 'endpoints', `{ ${element} }`)
     await until(() => nft('list', 'map', 'ip', 'kpng', 'endpoints')).toContain(element)
-    // The repair may follow at once; the sync of it stays in the list.
-    await until(() => page.locator('.history li').count()).toBeGreaterThan(syncs)
+    await until(() => page.evaluate('window.badges.join()')).toContain('differs')
+    await until(() => text(page, '.badge')).toContain('serving')
+    expect(await page.locator('.history li').count()).toBeGreaterThan(syncs)
     await until(() => text(page, '.held')).toContain('exactly what it should hold')
     expect(complaints).toEqual([])
     await context.close()

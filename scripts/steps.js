@@ -46,24 +46,28 @@ export function ownNamespace() {
   return isPossible ? command : undefined
 }
 
-/** Runs commands at the same time. What one prints is not mixed with the others: it comes when the command has ended. */
+/** Runs commands at the same time. What one prints comes when it has ended, so that it is not mixed with the others; of one that failed, after all others. */
 export async function runBeside(jobs) {
   const started = Date.now()
   console.log(
-    `\n── tests ${jobs.map(({ part }) => part).join(' and ')}, at the same time: what they print comes at their end`,
+    `\n── tests ${jobs.map(({ part }) => part).join(', ')}, at the same time: what they print comes at their end`,
   )
-  const codes = await Promise.all(
+  const ended = await Promise.all(
     jobs.map(async ({ part, namespace, command, options }) => {
       const [program, ...args] = [...namespace, ...command]
       const child = spawn(program, args, { cwd: root, killSignal: 'SIGKILL', ...options })
-      const output = []
-      for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => output.push(chunk))
+      const chunks = []
+      for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => chunks.push(chunk))
       const code = await new Promise((resolve) => child.on('error', () => resolve(1)).on('close', resolve))
-      process.stdout.write(`\n── tests ${part}\n${Buffer.concat(output)}`)
-      console.log(`   tests ${part}: ${((Date.now() - started) / 1000).toFixed(1)} s`)
-      return code
+      const output = `\n── tests ${part}\n${Buffer.concat(chunks)}`
+      if (code === 0) process.stdout.write(output)
+      console.log(`   tests ${part}: ${((Date.now() - started) / 1000).toFixed(1)} s${code === 0 ? '' : ', failed'}`)
+      return { code, output }
     }),
   )
-  const failed = codes.find((code) => code !== 0)
-  if (failed !== undefined) process.exit(failed ?? 1)
+  const failed = ended.filter(({ code }) => code !== 0)
+  if (failed.length === 0) return
+  // process.exit would cut what a pipe has not taken yet.
+  process.exitCode = failed[0].code ?? 1
+  process.stdout.write(failed.map(({ output }) => output).join(''))
 }

@@ -4,8 +4,8 @@ import type { Page } from 'playwright-core'
 import { startBrowser } from './browser.js'
 import { MockAgent, type MockAgentOptions } from './mock-agent.js'
 
-// node dashboard/testing/run.js shoot [--url http://127.0.0.1:12080/] <folder> [name …]: the pictures of README.md and docs/dashboard.md, and one for each state. With a URL they are taken of a
-// running kpng: those that need a cluster of their own are left out.
+// node dashboard/testing/run.js shoot [--url http://127.0.0.1:12080/] <folder> [name …]: a picture of each page and state, to look at. With a URL they are taken of a running kpng: those that need
+// a cluster of their own are left out. The pictures in the documents are taken by e2e.test.ts.
 
 interface Shot {
   readonly hash?: string
