@@ -32,8 +32,9 @@ export default defineConfig({
   ssr: { resolve: { conditions, externalConditions: ['kpng-source', 'node'] } },
   test: {
     ...(parts[process.env.KPNG_TESTS ?? ''] ?? everything),
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // For hangs only: a busy machine may take ten times as long as a quiet one.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     pool: 'forks',
   },
 })

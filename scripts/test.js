@@ -32,11 +32,9 @@ const runPart = (part) => {
   const { command, options } = tests(part)
   step(`tests ${part}`.trim(), () => run(command[0], command.slice(1), options))
 }
+const parts = ['together', 'commands', 'data-planes']
+// All but the first need a machine for themselves. In network namespaces of their own they run at the same time.
+const namespace = ownNamespace()
 if (words.length > 0) runPart('')
-else {
-  runPart('together')
-  // Each of these needs a machine for itself. In network namespaces of their own they run at the same time.
-  const namespace = ownNamespace()
-  if (namespace) await runBeside(['commands', 'data-planes'].map((part) => ({ part, namespace, ...tests(part) })))
-  else for (const part of ['commands', 'data-planes']) runPart(part)
-}
+else if (!namespace) for (const part of parts) runPart(part)
+else await runBeside(parts.map((part) => ({ part, namespace: part === 'together' ? [] : namespace, ...tests(part) })))
