@@ -18,7 +18,7 @@ describe.skipIf(why !== undefined)('kpng cleanup', () => {
   const tables = () => inside('nft', 'list tables')
 
   test.each([
-    ['--backend nft', 'add table ip kpng', /nft cannot list the tables.*CAP_NET_ADMIN/],
+    ['--backend nft', 'add table ip kpng', /kpng cannot list the nftables tables: EPERM.*CAP_NET_ADMIN/],
     ['--backend ipvs', 'add table ip kpng-ipvs', /ipvs: .*not permitted/],
     ['--backend userspacelin', 'add table ip kpng-userspace', /userspacelin: .*CAP_NET_ADMIN/],
     ['--backend userspacelin-iptables', 'add table ip mine', /userspacelin-iptables: .*CAP_NET_ADMIN/],
@@ -54,10 +54,21 @@ describe.skipIf(why !== undefined)('kpng cleanup', () => {
     expect(tables()).toBe('table ip kpng-ipvsadm\ntable ip kpng\n')
   })
 
-  test.each(['', '--backend userspacelin-iptables'])('%s where nothing of it is installed is a failure', (args) => {
-    const { status, stderr } = kpng(args, { programs: [] })
+  test('a backend whose program is not installed is a failure', () => {
+    const { status, stderr } = kpng('--backend userspacelin-iptables', { programs: [] })
     expect(stderr).toMatch(/iptables is not installed/)
     expect(status).toBe(1)
+  })
+
+  test('where no program is installed, the tables of the nftables backend go, and the log says what was skipped', () => {
+    inside('nft', '-f -', 'add table ip kpng\nadd table ip6 kpng-special\nadd table ip kpng-ipvs\nadd table ip mine\n')
+    const { status, stderr } = kpng('', { programs: [] })
+    for (const backend of ['iptables', 'ipvs', 'userspacelin', 'userspacelin-iptables']) {
+      expect(stderr).toMatch(new RegExp(`Skipped.*backend="${backend}"`))
+    }
+    expect(stderr).toMatch(/Cleaned up backend="nft"/)
+    expect(status).toBe(0)
+    expect(tables()).toBe('table ip kpng-ipvs\ntable ip mine\n')
   })
 
   const closeWait = '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close_wait'

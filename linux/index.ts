@@ -9,8 +9,9 @@ export {
 } from './interfaces.js'
 export { type Libc, loadLibc } from './libc.js'
 export { lockName, type NameLock } from './name-lock.js'
-export { MessageBuffer } from './netlink/buffer.js'
+export { type AttributeToWrite, MessageBuffer } from './netlink/buffer.js'
 export {
+  EPERM,
   errnoText,
   NETLINK_GENERIC,
   NETLINK_NETFILTER,

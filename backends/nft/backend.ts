@@ -33,7 +33,6 @@ import { ElementState } from './elements/element-state.js'
 import { frontendKey } from './elements/frontend-elements.js'
 import { readHeld } from './held.js'
 import { Kernel } from './kernel/kernel.js'
-import { NftCommand } from './kernel/nft-command.js'
 import { removeTables } from './kernel/tables.js'
 import { type NftOptions, type Settings, settingsOf } from './options.js'
 import { repairedServices } from './repaired.js'
@@ -130,7 +129,7 @@ class NftBackend implements FrontendBackend {
 
   async cleanup(): Promise<void> {
     await this.close()
-    await removeTables(new NftCommand(this.#settings.nftCommand), this.#cleanupName)
+    await removeTables(this.#cleanupName)
   }
 
   hasRules(): Promise<boolean> {

@@ -31,8 +31,6 @@ export interface NftOptions extends DataplaneOptions {
    * per address and port. Default false.
    */
   readonly counters?: boolean
-  /** The nft program. Default `nft`, found through PATH. */
-  readonly nftCommand?: string
   /** Is told what a sync changes before it is written, for a data plane on top of this one. Default: nobody is told. */
   readonly onFrontends?: (changes: FrontendChanges) => void
   /** Default: logs nothing. */
@@ -56,7 +54,6 @@ export function settingsOf(options: NftOptions = {}): Settings {
     driftCheckIntervalMs = 1000,
     deleteStaleFlows = true,
     counters = false,
-    nftCommand = 'nft',
     onFrontends,
     log = silentLog,
   } = options
@@ -72,7 +69,7 @@ export function settingsOf(options: NftOptions = {}): Settings {
   const { masqueradeAll, detectLocal } = dataplane
   return {
     ...{ dataplane, tableName, masqueradeAll, masqueradeBit, detectLocal, dropInvalid, ipv6 },
-    ...{ driftCheckIntervalMs, deleteStaleFlows, counters, nftCommand, log },
+    ...{ driftCheckIntervalMs, deleteStaleFlows, counters, log },
     ...(onFrontends ? { onFrontends } : {}),
   }
 }

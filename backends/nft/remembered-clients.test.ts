@@ -4,6 +4,7 @@ import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { change, endpoint, fullSync, ips, type TestService, view } from '../../dataplane/testing/objects.js'
 import { Kernel } from './kernel/kernel.js'
 import { NetlinkWriter } from './kernel/netlink-writer.js'
+import { settingsOf } from './options.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
 import { nft, RunningBackends } from './testing/running.js'
 
@@ -30,7 +31,7 @@ describe.skipIf(whyNoKernel() !== undefined)('clients that are remembered', () =
   let reader: NetlinkWriter
   beforeAll(async () => {
     await enterNewNamespace()
-    reader = new NetlinkWriter(await loadLibc(), 'kpng')
+    reader = new NetlinkWriter(await loadLibc(), settingsOf())
   })
   afterEach(() => backends.end())
 

@@ -1,12 +1,13 @@
 import type { NodeView } from '@kpng/client'
 import { FrontendTable } from '@kpng/dataplane'
-import { chainsNeeded, type Elements, protocols } from './elements/element.js'
+import { chainsNeeded, type Elements } from './elements/element.js'
 import { ElementState } from './elements/element-state.js'
 import { elementCommands } from './elements/element-text.js'
 import { type NftOptions, type Settings, settingsOf } from './options.js'
 import { familyOfTable, type TableFamily, tableFamilies } from './rules/family.js'
 import { rememberedSeconds, setPath, shapesIn, shapesWith, splitSetPath } from './rules/names.js'
-import { rememberRule, skeletonText } from './rules/skeleton.js'
+import { rememberRules } from './rules/skeleton.js'
+import { skeletonText } from './rules/skeleton-text.js'
 
 /**
  * The whole ruleset for a view, as `nft -f` reads it, for people (`--dry-run`) and for tests. The same view gives the same text.
@@ -45,6 +46,6 @@ export function rulesetText(families: readonly TableFamily[], settings: Settings
 /** The chain that remembers clients for some seconds, as `nft -f` reads it. */
 function rememberChainText(tableName: string, family: TableFamily, chain: string): string {
   const seconds = rememberedSeconds(chain) ?? 0
-  const rules = protocols.map((protocol) => `    ${rememberRule(family, protocol, seconds)}\n`)
+  const rules = rememberRules(family, seconds).map(({ text }) => `    ${text}\n`)
   return `table ${family} ${tableName} {\n  chain ${chain} {\n${rules.join('')}  }\n}\n`
 }

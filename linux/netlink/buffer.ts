@@ -3,6 +3,12 @@ import { align, hostOrder, netfilterHeaderLength, netlinkHeaderLength } from './
 
 const { readU16, writeU16, writeU32 } = hostOrder
 
+/**
+ * An attribute as data. A number has 32 bits in network byte order, a bigint has 64. A string holds bytes, one per character. A list holds
+ * attributes.
+ */
+export type AttributeToWrite = readonly [type: number, value: number | bigint | string | readonly AttributeToWrite[]]
+
 /** Netlink messages one after the other, in a buffer that grows. Attribute lengths are filled in when they are known. */
 export class MessageBuffer {
   #bytes: Buffer
@@ -171,6 +177,15 @@ export class MessageBuffer {
     const start = this.beginNested(type)
     write()
     this.endNested(start)
+  }
+
+  attributes(attributes: readonly AttributeToWrite[]): void {
+    for (const [type, value] of attributes) {
+      if (typeof value === 'number') this.u32(type, value)
+      else if (typeof value === 'bigint') this.u64(type, value)
+      else if (typeof value === 'string') this.raw(type, value)
+      else this.nested(type, () => this.attributes(value))
+    }
   }
 
   #head(type: number, length: number): void {

@@ -32,8 +32,8 @@ export function nftRules({ nftProblem }: Pick<NodeFacts, 'nftProblem'>): Finding
       level: 'problem',
       what: `The nftables backend cannot work here: ${nftProblem}`,
       why: 'kpng to-nft stops at its start with the same message, and serves nothing.',
-      todo: 'Install nft 0.9.4 or newer, and load what the kernel lacks. Then check again.',
-      command: 'nft --version; modprobe nf_tables nft_nat nft_masq nft_reject_inet nft_numgen nft_fib_inet',
+      todo: 'Load what the kernel lacks. Then check again.',
+      command: 'modprobe -a nf_tables nft_nat nft_masq nft_reject_inet nft_numgen nft_fib_inet',
     },
   ]
 }
@@ -139,7 +139,7 @@ export function openFilesLimit({ openFiles: { of, limit } }: Pick<NodeFacts, 'op
     {
       level: 'warning',
       what: `${of} may open ${limit} files.`,
-      why: 'A kpng without free file descriptors cannot connect, answer or start nft. The userspace backend needs one for each Service port and connection.',
+      why: 'A kpng without free file descriptors cannot connect, answer or start a program. The userspace backend needs one for each Service port and connection.',
       todo: 'Raise the limit in the unit or the container runtime.',
       command: 'systemctl edit kpng   # [Service] LimitNOFILE=65536',
     },

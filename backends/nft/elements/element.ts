@@ -3,6 +3,7 @@ import { boundsOf, bytesOfIp, type Cidr, ipOfBytes, ipv4Number } from '@kpng/api
 import type { Protocol } from '@kpng/client'
 import type { TableFamily } from '../rules/family.js'
 import { findShape, type SetPath, splitSetPath } from '../rules/names.js'
+import { protocolNumbers, protocols } from '../rules/protocol.js'
 
 // Addresses, ports and slots in the kernel's format: byte strings with one character per byte. Such strings can be compared, sorted
 // and used as map keys. What is read from the kernel can be compared without parsing, and writing one is a copy. Only elements/ and
@@ -17,10 +18,6 @@ export function addressBytes(ip: string): string {
 export const addressText = (bytes: string): string => ipOfBytes(Buffer.from(bytes, 'latin1'))
 
 const latin1 = (bytes: Iterable<number>): string => String.fromCharCode(...bytes)
-
-export const protocolNumbers: Readonly<Record<Protocol, number>> = { tcp: 6, udp: 17, sctp: 132 }
-
-export const protocols: readonly Protocol[] = ['tcp', 'udp', 'sctp']
 
 const protocolKeys: Readonly<Record<Protocol, string>> = {
   tcp: latin1([protocolNumbers.tcp, 0, 0, 0]),

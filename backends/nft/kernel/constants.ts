@@ -4,12 +4,15 @@ export const NFNL_SUBSYS_NFTABLES = 10
 export const NFNLGRP_NFTABLES = 7
 
 export const nftMessage = {
+  NEWTABLE: 0,
   GETTABLE: 1,
+  DELTABLE: 2,
   NEWCHAIN: 3,
   GETCHAIN: 4,
   DELCHAIN: 5,
   NEWRULE: 6,
   GETRULE: 7,
+  NEWSET: 9,
   GETSET: 10,
   NEWSETELEM: 12,
   GETSETELEM: 13,

@@ -14,29 +14,15 @@ import { readGeneration } from './generation.js'
 /** The notifications of a transaction with more elements than this would overflow the socket that listens. */
 const unheardFrom = 1000
 
-/** A change to the tables by this process. */
-export interface OwnWork {
-  /** How many transactions it takes. */
-  readonly transactions: number
-  /** Whether the nft command makes them. Its notifications look like those of other programs. */
-  readonly byCommand: boolean
-  /** How many elements it writes. */
-  readonly operations: number
-}
-
 /**
- * Distinguishes changes that others make to our tables from our own. Our own are recognised in three ways: those of the writer by
- * its netlink port, those of nft commands by their number, and those that are too large for notifications by how far they raise
- * the generation of the kernel's tables.
+ * Distinguishes changes that others make to our tables from our own. Our own are recognised by the netlink port of the writer. Those
+ * that are too large for notifications are recognised by how far they raise the generation of the kernel's tables.
  */
 export class Drift {
   readonly #watch: DriftWatch
   /** A change by somebody else that was found during other work. */
   #noticed: string | undefined
   #ownTransactions = 0
-  #commandsAtWork = 0
-  /** Commands since the last look. Each has its own netlink port. */
-  #commandsHeard = 0
 
   /** @param ownPorts the netlink ports of our writers */
   constructor(libc: Libc, tableName: string, ownPorts: readonly number[]) {
@@ -50,36 +36,33 @@ export class Drift {
     this.#watch.listen()
   }
 
-  /** Changes our tables. What others change meanwhile counts. */
-  async during<Result>(own: OwnWork, work: () => Promise<Result>): Promise<Result> {
-    return own.operations >= unheardFrom ? await this.#unheard(own, work) : await this.#heard(own, work)
+  /**
+   * Changes our tables in one transaction. What others change meanwhile counts.
+   * @param operations how many elements it writes
+   */
+  async during<Result>(operations: number, work: () => Promise<Result>): Promise<Result> {
+    return operations >= unheardFrom ? await this.#unheard(work) : await this.#heard(work)
   }
 
-  async #heard<Result>({ transactions, byCommand }: OwnWork, work: () => Promise<Result>): Promise<Result> {
-    if (byCommand) {
-      this.#look()
-      this.#commandsAtWork++
-      this.#commandsHeard += transactions
-    }
+  async #heard<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       const result = await work()
-      this.#ownTransactions += transactions
+      this.#ownTransactions++
       return result
     } finally {
-      if (byCommand) this.#commandsAtWork--
       // The kernel also reports our own changes. Under load they would fill the buffer of the socket before the next look.
       this.#look()
     }
   }
 
-  async #unheard<Result>({ transactions }: OwnWork, work: () => Promise<Result>): Promise<Result> {
+  async #unheard<Result>(work: () => Promise<Result>): Promise<Result> {
     const generation = await this.#watch.generation()
     const ownBefore = this.#ownTransactions
     this.#look()
     this.#watch.pause()
     try {
       const result = await work()
-      this.#ownTransactions += transactions
+      this.#ownTransactions++
       return result
     } finally {
       this.#watch.listen()
@@ -98,11 +81,8 @@ export class Drift {
     return reason
   }
 
-  /** While a command runs, a notification may be its own. */
   #look(): void {
-    if (this.#commandsAtWork > 0) return
-    this.#noticed ??= this.#watch.check(this.#commandsHeard)
-    this.#commandsHeard = 0
+    this.#noticed ??= this.#watch.check()
   }
 
   close(): void {
@@ -159,21 +139,18 @@ class DriftWatch {
     return readGeneration(this.#asking)
   }
 
-  /**
-   * Why our tables may differ from what we wrote, or undefined. Reads the notifications since the last call.
-   * @param commands how many nft commands of ours changed the tables meanwhile, each from an unknown port
-   */
-  check(commands = 0): string | undefined {
-    const ports = new Set<number>()
+  /** Why our tables may differ from what we wrote, or undefined. Reads the notifications since the last call. */
+  check(): string | undefined {
+    let isForeign = false
     try {
       for (const message of this.#socket?.receive() ?? []) {
-        if (!this.#ownPorts.includes(message.port) && isAbout(message, this.#tableName)) ports.add(message.port)
+        isForeign ||= !this.#ownPorts.includes(message.port) && isAbout(message, this.#tableName)
       }
     } catch (error) {
       if (!(error instanceof AnswersLost)) throw error
       return 'changes came faster than they could be followed'
     }
-    return ports.size > commands ? 'somebody else changed the table' : undefined
+    return isForeign ? 'somebody else changed the table' : undefined
   }
 }
 

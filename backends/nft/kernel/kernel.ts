@@ -1,4 +1,4 @@
-import { type Log, messageOf } from '@kpng/api'
+import { messageOf } from '@kpng/api'
 import { asStep, type SyncStep } from '@kpng/client'
 import { type Libc, loadLibc } from '@kpng/linux'
 import {
@@ -12,14 +12,13 @@ import {
 } from '../elements/element.js'
 import type { Settings } from '../options.js'
 import type { TableFamily } from '../rules/family.js'
-import { names, type SetPath, setPath, shapesWith } from '../rules/names.js'
-import { Drift, type OwnWork } from './drift.js'
+import { names, type SetPath, sealSet, setPath, splitSetPath } from '../rules/names.js'
+import { Drift } from './drift.js'
 import { NetlinkWriter, type TimedElements } from './netlink-writer.js'
-import { NftCommand } from './nft-command.js'
 import { checkRequirements, checkRights, usableFamilies } from './requirements.js'
-import { elementsToReplace, Tables, transactionsToMake } from './tables.js'
+import { inspectTables } from './tables.js'
 
-/** Our tables in this machine's kernel. Rules are made by the nft program, elements go through netlink. */
+/** Our tables in this machine's kernel. */
 export class Kernel {
   readonly families: readonly TableFamily[]
   /** Whether connections are counted. */
@@ -27,7 +26,7 @@ export class Kernel {
   readonly #writer: NetlinkWriter
   /** For work beside syncs, so that a sync never waits for it. */
   readonly #sideWriter: NetlinkWriter
-  readonly #tables: Tables
+  readonly #settings: Settings
   readonly #drift: Drift
   /** Chains beyond the skeleton that exist. */
   #chains = new Set<ChainPath>()
@@ -36,14 +35,13 @@ export class Kernel {
   /** Whether nothing was written into the tables that `prepare` made. */
   #areEmpty = false
 
-  private constructor(libc: Libc, nft: NftCommand, families: readonly TableFamily[], settings: Settings) {
-    const { tableName } = settings
+  private constructor(libc: Libc, families: readonly TableFamily[], settings: Settings) {
     this.families = families
     this.counts = settings.counters
-    this.#tables = new Tables(nft, families, settings)
-    this.#writer = new NetlinkWriter(libc, tableName, shapesWith(settings))
-    this.#sideWriter = new NetlinkWriter(libc, tableName, shapesWith(settings))
-    this.#drift = new Drift(libc, tableName, [this.#writer.port, this.#sideWriter.port])
+    this.#settings = settings
+    this.#writer = new NetlinkWriter(libc, settings)
+    this.#sideWriter = new NetlinkWriter(libc, settings)
+    this.#drift = new Drift(libc, settings.tableName, [this.#writer.port, this.#sideWriter.port])
   }
 
   /**
@@ -52,18 +50,14 @@ export class Kernel {
    */
   static async open(settings: Settings): Promise<Kernel> {
     checkRights()
-    const nft = new NftCommand(settings.nftCommand)
     const families = usableFamilies(settings, settings.log)
     const libc = await loadLibc()
-    let kernel: Kernel | undefined
+    const kernel = new Kernel(libc, families, settings)
     try {
-      kernel = new Kernel(libc, nft, families, settings)
       // Tables that could be made, or that are as we make them, prove more than any check.
-      if (!(await kernel.#prepare(settings.log))) await checkRequirements(nft, families, settings)
+      if (!(await kernel.#prepare())) await checkRequirements(libc, families, settings)
     } catch (error) {
-      kernel?.close()
-      // Without a socket, the check says what the kernel lacks.
-      if (!kernel) await checkRequirements(nft, families, settings)
+      kernel.close()
       throw error
     }
     settings.log.info('nftables is ready', { table: settings.tableName, families: families.join(' ') })
@@ -71,19 +65,19 @@ export class Kernel {
   }
 
   /** Makes the tables if there are none. Returns whether there are tables of this version then; `adopt` handles all other cases. */
-  async #prepare(log: Log): Promise<boolean> {
+  async #prepare(): Promise<boolean> {
     try {
       this.#drift.restart()
-      const { states } = await this.#tables.inspect(this.#writer)
+      const { states } = await this.#inspect()
       const all = [...states.values()]
       if (all.every((state) => state === 'ours')) return true
       if (!all.every((state) => state === 'missing')) return false
-      await this.#makeByCommand(0, undefined, () => this.#tables.make(this.families, this.#writer))
+      await this.#make(this.families)
       this.#areNew = true
       this.#areEmpty = true
       return true
     } catch (error) {
-      log.detail(1, 'The tables could not be made at once; checking why', { error: messageOf(error) })
+      this.#settings.log.detail(1, 'The tables could not be made at once; checking why', { error: messageOf(error) })
       return false
     }
   }
@@ -122,12 +116,12 @@ export class Kernel {
     if (areEmpty && this.#drift.take() === undefined) return undefined
     // Before anything is read, so that no later change by others is missed.
     this.#drift.restart()
-    const { states, extraChains } = await this.#tables.inspect(this.#writer)
+    const { states, extraChains } = await this.#inspect()
     const inState = (state: string) => this.families.filter((family) => states.get(family) === state)
     const others = inState('other')
     this.#chains = new Set([...extraChains].filter((path) => !others.some((family) => path.startsWith(`${family} `))))
     const missing = inState('missing')
-    if (missing.length > 0) await this.#makeByCommand(0, steps, () => this.#tables.make(missing, this.#writer))
+    if (missing.length > 0) await this.#make(missing, steps)
     if (missing.length === this.families.length) return undefined
     const known: Elements = new Map()
     for (const family of inState('ours')) {
@@ -138,18 +132,37 @@ export class Kernel {
     return { known, wanted: all }
   }
 
+  #inspect() {
+    return inspectTables(this.#writer, this.families, this.#settings)
+  }
+
+  async #make(families: readonly TableFamily[], steps?: SyncStep[]): Promise<void> {
+    await this.#transaction(0, steps, () => this.#writer.make(families))
+    await this.#seal(families)
+  }
+
   /** Session affinity survives the replacement of a table: an upgrade must not move clients to other endpoints. */
   async #replace(others: TableFamily[], all: Elements, known: Elements, steps: SyncStep[] | undefined): Promise<void> {
-    const remembered = new Map<TableFamily, TimedElements>()
-    for (const family of others) remembered.set(family, await this.#rememberedIn(family))
-    const brought = elementsToReplace(all, others)
-    const replace = () => this.#tables.replace(others, all, this.#writer)
-    await this.#makeByCommand(countElements(brought), steps, replace)
+    const remembered = new Map<SetPath, TimedElements>()
+    for (const family of others) remembered.set(setPath(family, names.affinity), await this.#rememberedIn(family))
+    const brought: Elements = new Map([...all].filter(([path]) => others.includes(splitSetPath(path).family)))
+    const clients = [...remembered.values()].reduce((sum, { elements }) => sum + elements.size, 0)
+    await this.#transaction(countElements(brought) + clients, steps, () =>
+      this.#writer.replace(others, brought, remembered),
+    )
     for (const [path, map] of brought) known.set(path, map)
-    for (const [family, clients] of remembered) {
-      const own = this.#ownWork(clients.elements.size)
-      await this.#drift.during(own, () => this.#writer.addTimed(setPath(family, names.affinity), clients))
+    for (const path of chainsNeeded(brought)) this.#chains.add(path)
+    await this.#seal(others)
+  }
+
+  /** Records in new tables what the kernel made of our rules, so that any change can be detected, even after a restart. */
+  async #seal(families: readonly TableFamily[]): Promise<void> {
+    const seals = new Map<TableFamily, string>()
+    for (const family of families) {
+      const outline = await this.#writer.outline(family)
+      if (outline) seals.set(family, sealSet(outline.digest))
     }
+    await this.#drift.during(seals.size, () => this.#writer.mark(seals))
   }
 
   /** Nothing if the old table has no such map, or one of another shape. */
@@ -165,11 +178,10 @@ export class Kernel {
     return { elements: new Map(), times: new Map() }
   }
 
-  async #makeByCommand(operations: number, steps: SyncStep[] | undefined, make: () => Promise<void>): Promise<void> {
-    const own = { transactions: transactionsToMake, byCommand: true, operations }
-    await asStep(steps, 'transaction', { 'kpng.operations': operations, 'kpng.writer': 'nft' }, () =>
-      this.#drift.during(own, make),
-    )
+  /** One transaction of ours. What others change meanwhile counts as drift. */
+  async #transaction(operations: number, steps: SyncStep[] | undefined, write: () => Promise<void>): Promise<void> {
+    const commit = () => this.#drift.during(operations, write)
+    await (steps ? asStep(steps, 'transaction', { 'kpng.operations': operations }, commit) : commit())
   }
 
   /** All or nothing. Chains that elements refer to are made in the same transaction. */
@@ -178,10 +190,7 @@ export class Kernel {
     // An empty transaction is not sent to the kernel.
     if (operations === 0) return
     const newChains = [...chainsNeeded(transaction.add)].filter((path) => !this.#chains.has(path))
-    const attributes = { 'kpng.operations': operations, 'kpng.writer': 'netlink' }
-    const commit = () =>
-      this.#drift.during(this.#ownWork(operations), () => this.#writer.commit(transaction, newChains))
-    await (steps ? asStep(steps, 'transaction', attributes, commit) : commit())
+    await this.#transaction(operations, steps, () => this.#writer.commit(transaction, newChains))
     for (const path of newChains) this.#chains.add(path)
   }
 
@@ -190,7 +199,7 @@ export class Kernel {
     const needed = chainsNeeded(elements)
     const unused = [...this.#chains].filter((path) => !needed.has(path))
     if (unused.length === 0) return
-    await this.#drift.during(this.#ownWork(0), () => this.#writer.removeChains(unused))
+    await this.#drift.during(0, () => this.#writer.removeChains(unused))
     for (const path of unused) this.#chains.delete(path)
   }
 
@@ -212,10 +221,8 @@ export class Kernel {
   /** Removes elements of sets that packets write, all or none. May be called during a sync. */
   async removeBeside(remove: Elements): Promise<void> {
     const transaction = { remove, add: new Map() }
-    await this.#drift.during(this.#ownWork(countElements(remove)), () => this.#sideWriter.commit(transaction, []))
+    await this.#drift.during(countElements(remove), () => this.#sideWriter.commit(transaction, []))
   }
-
-  #ownWork = (operations: number): OwnWork => ({ transactions: 1, byCommand: false, operations })
 
   /** Why our tables may differ from what we wrote; undefined if nobody changed them. Returns each reason once. */
   drift(): string | undefined {

@@ -17,6 +17,7 @@ import { saysAllOf } from './expressions.js'
 import { readGeneration } from './generation.js'
 import { rememberExpressions } from './remember-chain.js'
 import { nftType, protocolFamily } from './set-elements.js'
+import type { TableAt } from './skeleton-messages.js'
 
 // Which attributes identify an object in a table. Not included: handles, which are new each time; counters; and the comments that
 // the nft command writes for itself.
@@ -48,12 +49,6 @@ export interface TableOutline {
    * remember clients and the seal come after the digest and are not part of it.
    */
   readonly digest: string
-}
-
-/** Which table to look at. */
-export interface TableAt {
-  readonly family: TableFamily
-  readonly name: string
 }
 
 /** The content of a table without elements; undefined if there is no such table. */

@@ -1,13 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { KpngError, type Log, messageOf, silentLog } from '@kpng/api'
-import { hasCapability, rightsAdvice } from '@kpng/linux'
+import { hasCapability, type Libc, loadLibc, rightsAdvice } from '@kpng/linux'
 import { type Settings, settingsOf } from '../options.js'
+import type { Expression } from '../rules/expression.js'
 import type { TableFamily } from '../rules/family.js'
-import { skeletonText } from '../rules/skeleton.js'
-import { NftCommand } from './nft-command.js'
-
-/** The first nft version that supports `typeof` and maps to an address and a port. */
-const lowestNftVersion = [0, 9, 4]
+import { random } from '../rules/field.js'
+import type { Hook, RuleSettings } from '../rules/skeleton.js'
+import { isInvalid, isLocal, isProtocol, masquerade, reject, reset, rule } from '../rules/statement.js'
+import { NftSocket } from './nft-socket.js'
+import { type TableAt, writeChain, writeRule, writeSkeleton, writeTable } from './skeleton-messages.js'
 
 /** Throws if this process may not change nftables here; the message says why. */
 export function checkRights(): void {
@@ -23,25 +24,21 @@ export function checkRights(): void {
   }
 }
 
-/** Throws if this machine lacks something; the message says what. */
+/** Throws if this machine lacks something; the message says what. Changes nothing. */
 export async function checkRequirements(
-  nft: NftCommand,
+  libc: Libc,
   families: readonly TableFamily[],
-  settings: Settings,
+  settings: RuleSettings,
 ): Promise<void> {
   checkRights()
-  // In parallel: each check is a process, and the node waits for its rules.
-  const check = (family: TableFamily) => nft.check(skeletonText(family, { ...settings, tableName: 'kpng-check' }))
-  const [version, ...problems] = await Promise.all([nft.version(), ...families.map(check)])
-  if (isOlder(version, lowestNftVersion)) {
-    throw new KpngError(
-      'unsupported',
-      `nft ${version} is too old. Install ${lowestNftVersion.join('.')} or newer; 1.0.7 or newer is best.`,
-    )
-  }
-  for (const [index, family] of families.entries()) {
-    const problem = problems[index]
-    if (problem !== undefined) throw await missingFeature(nft, family, version, problem)
+  const socket = new NftSocket(libc)
+  try {
+    for (const family of families) {
+      const problem = await socket.whyRefused((buffer) => writeSkeleton(buffer, checkTable(family), settings))
+      if (problem !== undefined) throw await missingFeature(socket, family, problem)
+    }
+  } finally {
+    socket.close()
   }
 }
 
@@ -49,47 +46,55 @@ export async function checkRequirements(
 export async function whyUnusable(): Promise<string | undefined> {
   const settings = settingsOf()
   try {
-    await checkRequirements(new NftCommand(settings.nftCommand), usableFamilies(settings, silentLog), settings)
+    checkRights()
+    await checkRequirements(await loadLibc(), usableFamilies(settings, silentLog), settings)
     return undefined
   } catch (error) {
     return messageOf(error)
   }
 }
 
-function isOlder(version: string, lowest: readonly number[]): boolean {
-  const parts = version.split('.').map(Number)
-  if (parts.some(Number.isNaN)) return false
-  for (const [index, number] of lowest.entries()) {
-    const own = parts[index] ?? 0
-    if (own !== number) return own < number
-  }
-  return false
+const checkTable = (family: TableFamily): TableAt => ({ family, name: 'kpng-check' })
+
+interface Probe {
+  /** The kernel option. */
+  readonly option: string
+  readonly hook?: Hook
+  readonly expressions?: readonly Expression[]
 }
 
-/** The kernel options that the ruleset needs, each with the shortest text that needs it. */
-const probes = (family: TableFamily): readonly (readonly [option: string, chain: string])[] => [
-  ['CONFIG_NF_TABLES', ''],
-  ['CONFIG_NFT_NAT', 'type nat hook prerouting priority -100;'],
-  ['CONFIG_NFT_CT', 'ct state new accept'],
-  ['CONFIG_NFT_MASQ', 'type nat hook postrouting priority 100; masquerade fully-random'],
-  ['CONFIG_NFT_REJECT', 'reject with tcp reset'],
-  ['CONFIG_NFT_REJECT in prerouting, which kernels have since 5.9', 'type filter hook prerouting priority 0; reject'],
-  ['CONFIG_NFT_NUMGEN', 'numgen random mod 2 == 0 accept'],
-  [
-    family === 'ip' ? 'CONFIG_NFT_FIB_IPV4' : 'CONFIG_NFT_FIB_IPV6',
-    'type filter hook input priority 0; fib daddr type local accept',
-  ],
+/** The kernel options that the rules need, each with the shortest chain that needs it. */
+const probes = (family: TableFamily): readonly Probe[] => [
+  { option: 'CONFIG_NF_TABLES' },
+  { option: 'CONFIG_NFT_NAT', hook: { type: 'nat', name: 'prerouting', priority: -100 } },
+  { option: 'CONFIG_NFT_CT', expressions: isInvalid.expressions },
+  {
+    option: 'CONFIG_NFT_MASQ',
+    hook: { type: 'nat', name: 'postrouting', priority: 100 },
+    expressions: masquerade.expressions,
+  },
+  { option: 'CONFIG_NFT_REJECT', expressions: rule(isProtocol('tcp'), reset).expressions },
+  {
+    option: 'CONFIG_NFT_REJECT in prerouting, which kernels have since 5.9',
+    hook: { type: 'filter', name: 'prerouting', priority: 0 },
+    expressions: reject(family).expressions,
+  },
+  { option: 'CONFIG_NFT_NUMGEN', expressions: random(2).load(0) },
+  {
+    option: family === 'ip' ? 'CONFIG_NFT_FIB_IPV4' : 'CONFIG_NFT_FIB_IPV6',
+    hook: { type: 'filter', name: 'input', priority: 0 },
+    expressions: isLocal('daddr').expressions,
+  },
 ]
 
-async function missingFeature(
-  nft: NftCommand,
-  family: TableFamily,
-  version: string,
-  problem: string,
-): Promise<KpngError> {
-  for (const [option, chain] of probes(family)) {
-    const text = `table ${family} kpng-check {\n  chain probe {\n    ${chain.replaceAll('; ', ';\n    ')}\n  }\n}\n`
-    if ((await nft.check(text)) === undefined) continue
+async function missingFeature(socket: NftSocket, family: TableFamily, problem: string): Promise<KpngError> {
+  for (const { option, hook, expressions } of probes(family)) {
+    const refused = await socket.whyRefused((buffer) => {
+      writeTable(buffer, checkTable(family))
+      writeChain(buffer, checkTable(family), 'probe', hook)
+      if (expressions) writeRule(buffer, checkTable(family), 'probe', expressions)
+    })
+    if (refused === undefined) continue
     return new KpngError(
       'unsupported',
       `The kernel lacks ${option} (family ${family}). Load its module, or use another kernel.`,
@@ -97,7 +102,7 @@ async function missingFeature(
   }
   return new KpngError(
     'unsupported',
-    `The kernel, or nft ${version}, does not accept kpng's rules for family ${family}: ${problem}. Update nft, or use another backend.`,
+    `The kernel does not accept kpng's rules for family ${family}: ${problem}. Update the kernel, or use another backend.`,
   )
 }
 

@@ -12,8 +12,8 @@ import { blockLengths } from './source-lengths.js'
 /** The name of the tables, unless an option says otherwise. A specialised proxier has tables of its own beside the main one's. */
 export const defaultTableName = 'kpng'
 
-/** The userspace backend has tables of this name, and a specialised one of its own kind `kpng-userspace-NAME`. */
-export const isForeignTable = (name: string): boolean => /^kpng-userspace(-|$)/.test(name)
+/** The userspace and IPVS backends have tables of these names, and specialised ones `kpng-userspace-NAME` or `kpng-ipvs-NAME`. */
+export const isForeignTable = (name: string): boolean => /^kpng-(userspace|ipvs)(-|$)/.test(name)
 
 export const names = {
   // Which addresses and ports are served, and how.

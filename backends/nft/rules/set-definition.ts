@@ -1,22 +1,41 @@
-import type { TableFamily } from './family.js'
+import type { AttributeToWrite } from '@kpng/linux'
+import { counter, expressionAttributes } from './expression.js'
+import { addressBytesIn, type TableFamily } from './family.js'
 import type { FieldKind, SetShape } from './names.js'
+import { markUserData, setUserData, typeofMeta, typeofNumgen, typeofPayload } from './set-user-data.js'
+
+// Sets and maps, as nft reads them and as attributes of a netlink message.
 
 /** How many clients are remembered per family; further clients have no session affinity. The kernel reserves 16 bytes per client. */
 const affinityEntries = 131_072
 
-const types = (family: TableFamily): Readonly<Record<FieldKind, string>> => ({
-  address: family === 'ip' ? 'ipv4_addr' : 'ipv6_addr',
-  protocol: 'inet_proto',
-  port: 'inet_service',
-  slot: '',
+interface FieldType {
+  /** The type, as nft names and numbers it. Slots have no name of their own, only the type of an expression. */
+  readonly name: string
+  readonly number: number
+  readonly bytes: number
+  /** An expression of this type, as text and as nft stores it. */
+  readonly expression: string
+  readonly typeof: string
+}
+
+const typesIn = (family: TableFamily): Readonly<Record<FieldKind, FieldType>> => ({
+  address: {
+    name: family === 'ip' ? 'ipv4_addr' : 'ipv6_addr',
+    number: family === 'ip' ? 7 : 8,
+    bytes: addressBytesIn[family],
+    expression: `${family} daddr`,
+    typeof: typeofPayload(family),
+  },
+  protocol: { name: 'inet_proto', number: 12, bytes: 4, expression: 'meta l4proto', typeof: typeofMeta },
+  port: { name: 'inet_service', number: 13, bytes: 4, expression: 'th dport', typeof: typeofPayload('th') },
+  slot: { name: 'integer', number: 4, bytes: 4, expression: 'numgen random mod 2', typeof: typeofNumgen },
 })
 
-const expressions = (family: TableFamily): Readonly<Record<FieldKind, string>> => ({
-  address: `${family} daddr`,
-  protocol: 'meta l4proto',
-  port: 'th dport',
-  slot: 'numgen random mod 2',
-})
+const typesOf = (family: TableFamily, fields: readonly FieldKind[]): FieldType[] =>
+  fields.map((field) => typesIn(family)[field])
+
+const dataFields = { endpoint: ['address', 'port'], address: ['address'] } as const
 
 /** A set or map as `nft -f` reads it. */
 export function setDefinition(
@@ -24,12 +43,66 @@ export function setDefinition(
   name: string,
   { key, data, interval, dynamic, counter }: SetShape,
 ): string {
-  // Slots and endpoints have no named type, only the type of an expression.
-  const endpoint = data === 'endpoint' ? ' . th dport' : ''
+  const list = (fields: readonly FieldKind[], what: 'name' | 'expression') =>
+    typesOf(family, fields)
+      .map((type) => type[what])
+      .join(' . ')
   const type =
     data === 'endpoint' || data === 'address'
-      ? `typeof ${key.map((field) => expressions(family)[field]).join(' . ')} : ${family} daddr${endpoint};`
-      : `type ${key.map((field) => types(family)[field]).join(' . ')}${data === 'chain' ? ' : verdict' : ''};`
+      ? `typeof ${list(key, 'expression')} : ${list(dataFields[data], 'expression')};`
+      : `type ${list(key, 'name')}${data === 'chain' ? ' : verdict' : ''};`
   const flags = interval ? ' flags interval;' : dynamic ? ` flags dynamic,timeout; size ${affinityEntries};` : ''
   return `  ${data ? 'map' : 'set'} ${name} { ${type}${flags}${counter ? ' counter;' : ''} }`
 }
+
+const attribute = { flags: 3, keyType: 4, keyLength: 5, dataType: 6, dataLength: 7, description: 9 } as const
+const userData = 13
+const elementExpression = 17
+
+const setFlag = { interval: 4, map: 8, timeout: 0x10, dynamic: 0x20 } as const
+
+const verdictType = 0xffffff00
+const verdictBytes = 16
+
+/** nft has six bits for each type of a concatenation. */
+const typeNumber = (types: readonly FieldType[]): number => types.reduce((sum, { number }) => sum * 64 + number, 0)
+
+const bytesOf = (types: readonly FieldType[]): number => types.reduce((sum, { bytes }) => sum + bytes, 0)
+
+/** The attributes that describe a set or map, without its name. */
+export function setAttributes(family: TableFamily, shape: SetShape): AttributeToWrite[] {
+  const { interval, dynamic } = shape
+  const key = typesOf(family, shape.key)
+  const isChain = shape.data === 'chain'
+  const data =
+    shape.data === 'endpoint' || shape.data === 'address' ? typesOf(family, dataFields[shape.data]) : undefined
+  const flags =
+    (interval ? setFlag.interval : 0) |
+    (shape.data ? setFlag.map : 0) |
+    (dynamic ? setFlag.timeout | setFlag.dynamic : 0)
+  return [
+    [attribute.flags, flags],
+    [attribute.keyType, typeNumber(key)],
+    [attribute.keyLength, bytesOf(key)],
+    ...(isChain ? typed(verdictType, verdictBytes) : data ? typed(typeNumber(data), bytesOf(data)) : []),
+    ...(dynamic ? [[attribute.description, [[1, affinityEntries]]] as const] : []),
+    [userData, setUserData(key, isChain ? 'chain' : data)],
+    ...(shape.counter ? [[elementExpression, expressionAttributes(counter())] as const] : []),
+  ]
+}
+
+const typed = (type: number, bytes: number): AttributeToWrite[] => [
+  [attribute.dataType, type],
+  [attribute.dataLength, bytes],
+]
+
+/** A set that never has elements: only its name matters. */
+export const markerDefinition = (name: string): string => `  set ${name} { type mark; }`
+
+const markType = 19
+
+export const markerAttributes: readonly AttributeToWrite[] = [
+  [attribute.keyType, markType],
+  [attribute.keyLength, 4],
+  [userData, markUserData],
+]

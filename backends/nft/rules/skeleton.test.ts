@@ -3,7 +3,8 @@ import { settingsOf } from '../options.js'
 import { drawsOf } from './draw.js'
 import { tableFamilies as families } from './family.js'
 import { counterSets, listKinds, setShapes, shapesIn, shapesWith } from './names.js'
-import { chainsOf, rememberRule, skeletonText, skeletonVersion } from './skeleton.js'
+import { chainsOf, rememberRules } from './skeleton.js'
+import { skeletonText, skeletonVersion } from './skeleton-text.js'
 
 const settings = settingsOf({ detectLocal: { mode: 'ClusterCIDR', cidrs: ['10.244.0.0/16'] } })
 
@@ -152,7 +153,7 @@ describe('the rules', () => {
   })
 
   test('a chain that draws', () => {
-    const chains = new Map(chainsOf('ip6', settings).map((chain) => [chain.name, chain.rules]))
+    const chains = new Map(chainsOf('ip6', settings).map(({ name, rules }) => [name, rules.map(({ text }) => text)]))
     expect(chains.get('draw-4')).toEqual([
       'dnat ip6 to ip6 saddr . ip6 daddr . meta l4proto . th dport map @affinity',
       'ip6 daddr . meta l4proto . th dport @over-4 goto draw-16',
@@ -168,7 +169,7 @@ describe('the rules', () => {
   })
 
   test('the rule that remembers a client', () => {
-    expect(rememberRule('ip', 'udp', 10_800)).toBe(
+    expect(rememberRules('ip', 10_800)[1]?.text).toBe(
       'meta l4proto udp update @affinity { ct original ip saddr . ct original ip daddr . meta l4proto . ct original proto-dst timeout 10800s : ip daddr . udp dport }',
     )
   })
@@ -177,16 +178,16 @@ describe('the rules', () => {
     const chains = chainsOf(family, settings)
     const known = new Set(chains.map(({ name }) => name))
     for (const { rules } of chains) {
-      for (const rule of rules) {
-        for (const [, set = ''] of rule.matchAll(/@([a-z0-9-]+)/g)) expect([...setShapes.keys()]).toContain(set)
-        for (const [, chain = ''] of rule.matchAll(/(?:goto|jump) ([a-z0-9-]+)/g)) expect(known).toContain(chain)
+      for (const { text } of rules) {
+        for (const [, set = ''] of text.matchAll(/@([a-z0-9-]+)/g)) expect([...setShapes.keys()]).toContain(set)
+        for (const [, chain = ''] of text.matchAll(/(?:goto|jump) ([a-z0-9-]+)/g)) expect(known).toContain(chain)
       }
     }
   })
 
   test.each(families)('%s: every set is used by a rule', (family) => {
     const text = chainsOf(family, settings)
-      .flatMap(({ rules }) => rules)
+      .flatMap(({ rules }) => rules.map(({ text }) => text))
       .join('\n')
     for (const [name] of shapesIn(family, setShapes)) expect(text).toMatch(new RegExp(`@${name}\\b`))
   })

@@ -1,11 +1,49 @@
-import { createHash } from 'node:crypto'
-import type { Protocol } from '@kpng/client'
 import type { DetectLocal } from '@kpng/dataplane'
 import { drawsOf } from './draw.js'
 import type { TableFamily } from './family.js'
-import { allListKinds, allowedName, type ListKind, listKinds, names, overName, shapesIn, shapesWith } from './names.js'
-import { setDefinition } from './set-definition.js'
-import { blockLengths, maskText } from './source-lengths.js'
+import {
+  daddr,
+  dport,
+  type Key,
+  l4proto,
+  nodePortKey,
+  originalDaddr,
+  originalPort,
+  originalSaddr,
+  random,
+  saddr,
+  serviceKey,
+  sourceBlock,
+} from './field.js'
+import { allListKinds, allowedName, type ListKind, listKinds, names, overName } from './names.js'
+import { protocols } from './protocol.js'
+import { blockLengths } from './source-lengths.js'
+import {
+  dnatToValue,
+  drop,
+  goto,
+  hasMark,
+  isIn,
+  isInterface,
+  isInvalid,
+  isLocal,
+  isNoInterface,
+  isNoLoopback,
+  isNotIn,
+  isProtocol,
+  isTranslated,
+  jump,
+  masquerade,
+  reject,
+  removeMark,
+  reset,
+  returns,
+  rule,
+  type Statement,
+  setMark,
+  updateMap,
+  vmap,
+} from './statement.js'
 
 // The rules. They are the same whatever services there are; only some options change a line. Per table:
 //
@@ -41,14 +79,6 @@ import { blockLengths, maskText } from './source-lengths.js'
 //
 // No rule names a Service. Only the maps of session affinity contain verdicts: draw.ts says why.
 
-/** Service key and node-port key as expressions. */
-export const keyExpressions = (family: TableFamily) => ({
-  service: `${family} daddr . meta l4proto . th dport`,
-  nodePort: 'meta l4proto . th dport',
-})
-
-const loopback: Readonly<Record<TableFamily, string>> = { ip: '127.0.0.0/8', ip6: '::1' }
-
 /** What the rules depend on. */
 export interface RuleSettings {
   readonly tableName: string
@@ -59,103 +89,112 @@ export interface RuleSettings {
   readonly dropInvalid: boolean
 }
 
-const protocols: readonly Protocol[] = ['tcp', 'udp', 'sctp']
+/** Where packets enter a chain. */
+export interface Hook {
+  readonly type: 'nat' | 'filter'
+  readonly name: 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting'
+  readonly priority: number
+}
 
 /** One chain: its name, its hook where it has one, its rules. */
 export interface Chain {
   readonly name: string
-  readonly hook?: string
-  readonly rules: readonly string[]
+  readonly hook?: Hook
+  readonly rules: readonly Statement[]
 }
 
-/** The packets that come from a pod, as the start of a rule; the second is for all others. */
-function podMatch(family: TableFamily, { detectLocal }: RuleSettings): { isPod: string; isNoPod: string } {
+/** The packets that come from a pod, and all others. */
+function podMatch(family: TableFamily, { detectLocal }: RuleSettings): { isPod: Statement; isNoPod: Statement } {
   switch (detectLocal.mode) {
     case 'BridgeInterface':
-      return { isPod: `iifname "${detectLocal.name}"`, isNoPod: `iifname != "${detectLocal.name}" ` }
+      return { isPod: isInterface(detectLocal.name), isNoPod: isNoInterface(detectLocal.name) }
     case 'InterfaceNamePrefix':
-      return { isPod: `iifname "${detectLocal.prefix}*"`, isNoPod: `iifname != "${detectLocal.prefix}*" ` }
+      return { isPod: isInterface(`${detectLocal.prefix}*`), isNoPod: isNoInterface(`${detectLocal.prefix}*`) }
     default:
-      return { isPod: `${family} saddr @${names.pods}`, isNoPod: `${family} saddr != @${names.unmasqueraded} ` }
+      return { isPod: isIn([saddr(family)], names.pods), isNoPod: isNotIn([saddr(family)], names.unmasqueraded) }
   }
 }
 
-const markText = ({ masqueradeBit }: RuleSettings): string => `0x${(2 ** masqueradeBit).toString(16)}`
+const markOf = ({ masqueradeBit }: RuleSettings): number => 2 ** masqueradeBit
+
+/** What the lists of a kind are found by. */
+const keyOf = (family: TableFamily, { key }: ListKind): Key =>
+  key.length === 1 ? [daddr(family)] : key.length === 2 ? nodePortKey : serviceKey(family)
 
 function dispatchChains(family: TableFamily, settings: RuleSettings): Chain[] {
-  const { service, nodePort } = keyExpressions(family)
+  const service = serviceKey(family)
+  const address = [daddr(family)]
   const { isPod, isNoPod } = podMatch(family, settings)
-  const mark = `meta mark set meta mark | ${markText(settings)}`
-  const firewall = `${service} @${names.firewalled} jump ${checkSource}`
+  const mark = setMark(markOf(settings))
+  const markOthers = settings.masqueradeAll ? mark : rule(isNoPod, mark)
+  const firewall = rule(isIn(service, names.firewalled), jump(checkSource))
   // Every packet for a Service passes exactly one of these chains, after the source ranges. So connections are counted here.
-  const count = ({ key }: ListKind) =>
-    key.length === 2 ? `${nodePort} @${names.countedNodePorts}` : `${service} @${names.counted}`
+  const count = (kind: ListKind) =>
+    isIn(keyOf(family, kind), kind.key.length === 2 ? names.countedNodePorts : names.counted)
   const orNone = (kind: ListKind) => [
     ...(settings.counters && kind.key.length > 1 ? [count(kind)] : []),
-    `jump ${drawChain(kind)}`,
-    `goto ${noneChain(kind)}`,
+    jump(drawChain(kind)),
+    goto(noneChain(kind)),
   ]
   // Under policy Local, pods and the node itself reach every endpoint, as if their packets went out to the load balancer and
   // came back. The node's own packets may have the load balancer's address as their source: those are masqueraded.
   const byWhoAsks = (all: string, localKind: ListKind) => [
-    `${isPod} goto ${all}`,
-    `fib saddr type local ${mark} goto ${all}`,
+    rule(isPod, goto(all)),
+    rule(isLocal('saddr'), mark, goto(all)),
     ...orNone(localKind),
   ]
   return [
     {
       name: 'services',
       rules: [
-        `${family} daddr @${names.clusterIps} goto to-cluster-ip`,
-        `${service} @${names.externalServices} goto to-external-service`,
-        `${service} @${names.localServices} goto to-local-service`,
-        `${family} daddr @${names.wholeClusterIps} goto to-whole-cluster-ip`,
-        `${family} daddr @${names.externalAddresses} goto to-external-address`,
-        `${family} daddr @${names.localAddresses} goto to-local-address`,
-        `fib daddr type local ${family} daddr @${names.nodePortAddresses} ${family} daddr != ${loopback[family]} goto to-node-port`,
+        rule(isIn(address, names.clusterIps), goto('to-cluster-ip')),
+        rule(isIn(service, names.externalServices), goto('to-external-service')),
+        rule(isIn(service, names.localServices), goto('to-local-service')),
+        rule(isIn(address, names.wholeClusterIps), goto('to-whole-cluster-ip')),
+        rule(isIn(address, names.externalAddresses), goto('to-external-address')),
+        rule(isIn(address, names.localAddresses), goto('to-local-address')),
+        rule(isLocal('daddr'), isIn(address, names.nodePortAddresses), isNoLoopback(family), goto('to-node-port')),
       ],
     },
-    {
-      name: 'to-cluster-ip',
-      rules: [`${settings.masqueradeAll ? '' : isNoPod}${mark}`, 'goto to-all'],
-    },
-    { name: 'to-external-service', rules: [firewall, mark, 'goto to-all'] },
+    { name: 'to-cluster-ip', rules: [markOthers, goto('to-all')] },
+    { name: 'to-external-service', rules: [firewall, mark, goto('to-all')] },
     { name: 'to-local-service', rules: [firewall, ...byWhoAsks('to-all', listKinds.localServices)] },
     { name: 'to-all', rules: orNone(listKinds.services) },
-    {
-      name: 'to-whole-cluster-ip',
-      rules: [`${settings.masqueradeAll ? '' : isNoPod}${mark}`, 'goto to-all-of-address'],
-    },
-    { name: 'to-external-address', rules: [mark, 'goto to-all-of-address'] },
+    { name: 'to-whole-cluster-ip', rules: [markOthers, goto('to-all-of-address')] },
+    { name: 'to-external-address', rules: [mark, goto('to-all-of-address')] },
     { name: 'to-local-address', rules: byWhoAsks('to-all-of-address', listKinds.localAddresses) },
     { name: 'to-all-of-address', rules: orNone(listKinds.addresses) },
     {
       name: 'to-node-port',
       rules: [
-        `${nodePort} @${names.externalNodePorts} ${mark} goto to-all-of-node-port`,
-        `${nodePort} @${names.localNodePorts} goto to-local-node-port`,
+        rule(isIn(nodePortKey, names.externalNodePorts), mark, goto('to-all-of-node-port')),
+        rule(isIn(nodePortKey, names.localNodePorts), goto('to-local-node-port')),
       ],
     },
     { name: 'to-local-node-port', rules: byWhoAsks('to-all-of-node-port', listKinds.localNodePorts) },
     { name: 'to-all-of-node-port', rules: orNone(listKinds.nodePorts) },
-    { name: noneChain(listKinds.services), rules: [`${service} @${names.dropped} drop`, 'goto refuse'] },
-    { name: noneChain(listKinds.nodePorts), rules: [`${nodePort} @${names.droppedNodePorts} drop`, 'goto refuse'] },
-    { name: noneChain(listKinds.addresses), rules: [`${family} daddr @${names.droppedAddresses} drop`, 'goto refuse'] },
+    { name: noneChain(listKinds.services), rules: [rule(isIn(service, names.dropped), drop), goto('refuse')] },
+    {
+      name: noneChain(listKinds.nodePorts),
+      rules: [rule(isIn(nodePortKey, names.droppedNodePorts), drop), goto('refuse')],
+    },
+    {
+      name: noneChain(listKinds.addresses),
+      rules: [rule(isIn(address, names.droppedAddresses), drop), goto('refuse')],
+    },
     { name: checkSource, rules: sourceRules(family) },
     // Unlike ICMP errors, resets are not rate-limited.
-    { name: 'refuse', rules: ['meta l4proto tcp reject with tcp reset', 'reject'] },
+    { name: 'refuse', rules: [rule(isProtocol('tcp'), reset), reject(family)] },
   ]
 }
 
 const checkSource = 'check-source'
 
 /** Allowed sources return from this chain; all others are dropped in it. */
-function sourceRules(family: TableFamily): string[] {
-  const { service } = keyExpressions(family)
+function sourceRules(family: TableFamily): Statement[] {
   const lengths = blockLengths(family)
-  const source = (bits: number) =>
-    bits === lengths[0] ? `${family} saddr` : `${family} saddr & ${maskText(family, bits)}`
-  return [...lengths.map((bits) => `${service} . ${source(bits)} @${allowedName(bits)} return`), 'drop']
+  const source = (bits: number) => (bits === lengths[0] ? saddr(family) : sourceBlock(family, bits))
+  return [...lengths.map((bits) => rule(isIn([...serviceKey(family), source(bits)], allowedName(bits)), returns)), drop]
 }
 
 /** The chain for packets that drew no endpoint. */
@@ -166,9 +205,9 @@ const noneChain = ({ key }: ListKind): string =>
 export const drawChain = (kind: ListKind, size = kind.sizes[0]): string => `draw-${kind.name}${size}`
 
 function drawChains(family: TableFamily, kind: ListKind): Chain[] {
-  const { service, nodePort } = keyExpressions(family)
-  const key = kind.key.length === 1 ? `${family} daddr` : kind.key.length === 2 ? nodePort : service
+  const key = keyOf(family, kind)
   const hasAffinity = kind.key.length > 1
+  const value = kind.key.length > 1 ? 'endpoint' : 'address'
   return kind.sizes.map((size, index) => {
     const larger = kind.sizes[index + 1]
     return {
@@ -176,42 +215,40 @@ function drawChains(family: TableFamily, kind: ListKind): Chain[] {
       rules: [
         // A remembered client gets the same endpoint again. If the client is not in the map, the next rule applies.
         ...(index === 0 && hasAffinity
-          ? [`dnat ${family} to ${family} saddr . ${service} map @${names.affinity}`]
+          ? [dnatToValue(family, [saddr(family), ...serviceKey(family)], names.affinity)]
           : []),
-        ...(larger === undefined ? [] : [`${key} @${overName(kind, size)} goto ${drawChain(kind, larger)}`]),
-        ...drawsOf(kind, size).map(
-          (below) => `dnat ${family} to ${key} . numgen random mod ${below} map @${kind.endpoints}`,
-        ),
+        ...(larger === undefined ? [] : [rule(isIn(key, overName(kind, size)), goto(drawChain(kind, larger)))]),
+        ...drawsOf(kind, size).map((below) => dnatToValue(family, [...key, random(below)], kind.endpoints, value)),
       ],
     }
   })
 }
 
 function baseChains(family: TableFamily, settings: RuleSettings): Chain[] {
-  const bit = markText(settings)
-  const remember = 'ct status dnat jump remember'
-  const unallocated = `${family} daddr @${names.serviceCidrs} drop`
+  const mark = markOf(settings)
+  const services = jump('services')
+  const unallocated = rule(isIn([daddr(family)], names.serviceCidrs), drop)
+  const remember = rule(isTranslated, jump('remember'))
+  const toItself = isIn([saddr(family), daddr(family)], names.hairpin)
+  const nat = (name: Hook['name'], priority: number): Hook => ({ type: 'nat', name, priority })
   return [
-    { name: 'dnat-prerouting', hook: 'type nat hook prerouting priority -100', rules: ['jump services'] },
-    { name: 'dnat-output', hook: 'type nat hook output priority -100', rules: ['jump services'] },
-    { name: 'late-prerouting', hook: 'type nat hook prerouting priority -90', rules: [unallocated] },
-    { name: 'late-output', hook: 'type nat hook output priority -90', rules: [unallocated] },
-    { name: 'snat-input', hook: 'type nat hook input priority 100', rules: [remember] },
-    { name: 'remember-postrouting', hook: 'type nat hook postrouting priority 90', rules: [remember] },
+    { name: 'dnat-prerouting', hook: nat('prerouting', -100), rules: [services] },
+    { name: 'dnat-output', hook: nat('output', -100), rules: [services] },
+    { name: 'late-prerouting', hook: nat('prerouting', -90), rules: [unallocated] },
+    { name: 'late-output', hook: nat('output', -90), rules: [unallocated] },
+    { name: 'snat-input', hook: nat('input', 100), rules: [remember] },
+    { name: 'remember-postrouting', hook: nat('postrouting', 90), rules: [remember] },
     {
       name: 'snat-postrouting',
-      hook: 'type nat hook postrouting priority 100',
-      rules: [
-        `meta mark & ${bit} == ${bit} meta mark set meta mark ^ ${bit} masquerade fully-random`,
-        `ct status dnat ${family} saddr . ${family} daddr @${names.hairpin} masquerade fully-random`,
-      ],
+      hook: nat('postrouting', 100),
+      rules: [rule(hasMark(mark), removeMark(mark), masquerade), rule(isTranslated, toItself, masquerade)],
     },
     ...(settings.dropInvalid
       ? [
           {
             name: 'filter-forward',
-            hook: 'type filter hook forward priority 0',
-            rules: ['meta l4proto tcp ct state invalid drop'],
+            hook: { type: 'filter', name: 'forward', priority: 0 } as const,
+            rules: [rule(isProtocol('tcp'), isInvalid, drop)],
           },
         ]
       : []),
@@ -219,18 +256,23 @@ function baseChains(family: TableFamily, settings: RuleSettings): Chain[] {
 }
 
 function rememberChain(family: TableFamily): Chain {
-  const original = `ct original ${family} daddr`
+  const address = originalDaddr(family)
+  const port = [l4proto, originalPort]
   // The port in conntrack's tuple is valid only if the protocol is known, so there is one rule per protocol.
   const rules = protocols.flatMap((protocol) => [
-    `meta l4proto ${protocol} ${original} . meta l4proto . ct original proto-dst vmap @${names.sticky}`,
-    `meta l4proto ${protocol} ${original} @${names.nodePortAddresses} meta l4proto . ct original proto-dst vmap @${names.stickyNodePorts}`,
+    rule(isProtocol(protocol), vmap([address, ...port], names.sticky)),
+    rule(isProtocol(protocol), isIn([address], names.nodePortAddresses), vmap(port, names.stickyNodePorts)),
   ])
   return { name: 'remember', rules }
 }
 
-/** The rule that records for some seconds which endpoint a client got. */
-export const rememberRule = (family: TableFamily, protocol: Protocol, seconds: number): string =>
-  `meta l4proto ${protocol} update @${names.affinity} { ct original ${family} saddr . ct original ${family} daddr . meta l4proto . ct original proto-dst timeout ${seconds}s : ${family} daddr . ${protocol} dport }`
+/** The rules of a chain that records for some seconds which endpoint a client got. */
+export const rememberRules = (family: TableFamily, seconds: number): Statement[] =>
+  protocols.map((protocol) => {
+    const client = [originalSaddr(family), originalDaddr(family), l4proto, originalPort]
+    const endpoint = [daddr(family), dport(protocol)]
+    return rule(isProtocol(protocol), updateMap(names.affinity, client, endpoint, seconds))
+  })
 
 /** All chains of a table, each after those it goes to. */
 export const chainsOf = (family: TableFamily, settings: RuleSettings): Chain[] => [
@@ -239,31 +281,3 @@ export const chainsOf = (family: TableFamily, settings: RuleSettings): Chain[] =
   rememberChain(family),
   ...baseChains(family, settings),
 ]
-
-const chainText = ({ name, hook, rules }: Chain): string =>
-  [
-    `  chain ${name} {`,
-    ...(hook ? [`    ${hook}; policy accept;`] : []),
-    ...rules.map((rule) => `    ${rule}`),
-    '  }',
-  ].join('\n')
-
-const setDefinitions = (family: TableFamily, settings: RuleSettings): string[] =>
-  shapesIn(family, shapesWith(settings)).map(([name, shape]) => setDefinition(family, name, shape))
-
-/** The table without its elements, as `nft -f` reads it. */
-export function skeletonText(family: TableFamily, settings: RuleSettings): string {
-  const sets = setDefinitions(family, settings)
-  const chains = chainsOf(family, settings).map(chainText)
-  const marker = `  set ${skeletonVersion(family, settings)} { type mark; }`
-  return `table ${family} ${settings.tableName} {\n${[...sets, marker, ...chains].join('\n')}\n}\n`
-}
-
-/**
- * A set with this name marks a table with exactly these rules. A table of any other version, or with other options, is replaced as
- * a whole.
- */
-export function skeletonVersion(family: TableFamily, settings: RuleSettings): string {
-  const text = [...setDefinitions(family, settings), ...chainsOf(family, settings).map(chainText)].join('\n')
-  return `skeleton-${createHash('sha256').update(text).digest('hex').slice(0, 12)}`
-}

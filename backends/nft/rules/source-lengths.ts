@@ -15,11 +15,15 @@ export const blockLengths = (family: TableFamily): number[] => {
   return Array.from({ length: bits / step }, (_, index) => bits - index * step)
 }
 
-/** The address with this many leading bits set. */
-export const maskText = (family: TableFamily, bits: number): string =>
-  ipOfBytes(
-    Uint8Array.from({ length: addressBytesIn[family] }, (_, index) => {
+/** The address with this many leading bits set, as bytes. */
+export const maskBytes = (family: TableFamily, bits: number): string =>
+  String.fromCharCode(
+    ...Array.from({ length: addressBytesIn[family] }, (_, index) => {
       const own = Math.min(8, Math.max(0, bits - index * 8))
       return (0xff << (8 - own)) & 0xff
     }),
   )
+
+/** The same as text. */
+export const maskText = (family: TableFamily, bits: number): string =>
+  ipOfBytes(Buffer.from(maskBytes(family, bits), 'latin1'))

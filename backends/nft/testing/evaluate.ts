@@ -103,7 +103,7 @@ function run(walk: Walk, name: string): Verdict {
   const chain = walk.chains.get(name)
   if (!chain) throw new Error(`A rule goes to the chain "${name}", which does not exist.`)
   for (const rule of chain.rules) {
-    const done = runRule(walk, rule)
+    const done = runRule(walk, rule.text)
     if (done !== 'next') return done.verdict
   }
   return undefined

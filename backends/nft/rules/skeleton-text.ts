@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto'
+import type { TableFamily } from './family.js'
+import { shapesIn, shapesWith } from './names.js'
+import { markerDefinition, setAttributes, setDefinition } from './set-definition.js'
+import { type Chain, chainsOf, type RuleSettings } from './skeleton.js'
+
+// The skeleton for people, and what tells one version of it from another.
+
+const chainText = ({ name, hook, rules }: Chain): string =>
+  [
+    `  chain ${name} {`,
+    ...(hook ? [`    type ${hook.type} hook ${hook.name} priority ${hook.priority}; policy accept;`] : []),
+    ...rules.map(({ text }) => `    ${text}`),
+    '  }',
+  ].join('\n')
+
+const setDefinitions = (family: TableFamily, settings: RuleSettings): string[] =>
+  shapesIn(family, shapesWith(settings)).map(([name, shape]) => setDefinition(family, name, shape))
+
+/** The table without its elements, as `nft -f` reads it. */
+export function skeletonText(family: TableFamily, settings: RuleSettings): string {
+  const sets = setDefinitions(family, settings)
+  const chains = chainsOf(family, settings).map(chainText)
+  const marker = markerDefinition(skeletonVersion(family, settings))
+  return `table ${family} ${settings.tableName} {\n${[...sets, marker, ...chains].join('\n')}\n}\n`
+}
+
+/**
+ * A set with this name marks a table with exactly these rules. A table of any other version, or with other options, is replaced as
+ * a whole.
+ */
+export function skeletonVersion(family: TableFamily, settings: RuleSettings): string {
+  const sets = shapesIn(family, shapesWith(settings)).map(([name, shape]) => [name, setAttributes(family, shape)])
+  const all = JSON.stringify([sets, chainsOf(family, settings)])
+  return `skeleton-${createHash('sha256').update(all).digest('hex').slice(0, 12)}`
+}
