@@ -7,8 +7,9 @@ import { readTlsFiles } from '../tls.js'
 import { channelSecurity } from './channel-security.js'
 import { explainFailure } from './connection-failure.js'
 import { ConnectionLog } from './connection-log.js'
+import { KnownState, type Operations } from './known-state.js'
 import { followServerStaleness } from './server-staleness.js'
-import { type Operations, WatchCall } from './stream.js'
+import { WatchCall, type WatchRequest } from './stream.js'
 
 export interface StreamOptions
   extends Pick<ClientOptions, 'api' | 'tls' | 'errorDelayMs' | 'maxMessageBytes' | 'status'> {
@@ -16,8 +17,8 @@ export interface StreamOptions
   readonly signal: AbortSignal
   /** `/localv1.Sets/Watch` or `/globalv1.Sets/Watch`. */
   readonly method: string
-  /** The encoded request that asks for a change set. */
-  readonly request: Uint8Array
+  /** Encodes the request that asks for a change set. */
+  readonly request: WatchRequest
   /** With `status`: how often the server is asked whether its own state is stale. Default 30,000. */
   readonly stalenessCheckMs?: number
 }
@@ -35,7 +36,7 @@ export const patienceAfter = (roundsInVain: number): number =>
 
 /**
  * The change sets of a server, for as long as the signal lets it: a lost connection is made again, with the next address when
- * there are several. The first change set after each connection is a reset.
+ * there are several. The first change set after each connection is a reset, or what differs if the server can tell it.
  */
 export async function* operationsOf(options: StreamOptions): AsyncGenerator<Operations> {
   const { signal, status, errorDelayMs = 1000 } = options
@@ -43,6 +44,7 @@ export async function* operationsOf(options: StreamOptions): AsyncGenerator<Oper
   const targets = parseAddresses(options.api ?? defaultApi)
   // What the user must mend is said at once, not retried for ever.
   if (options.tls) readTlsFiles(options.tls)
+  const known = new KnownState()
   let failures = 0
   for (let attempt = 0; !signal.aborted; attempt++) {
     const target = targets[attempt % targets.length] as string
@@ -50,12 +52,11 @@ export async function* operationsOf(options: StreamOptions): AsyncGenerator<Oper
     try {
       // The only server there is may take as long as it likes.
       const patienceMs = targets.length > 1 ? patienceAfter(failures / targets.length) : undefined
-      for await (const operations of oneConnection(target, options, patienceMs)) {
+      for await (const operations of oneConnection(target, options, known, patienceMs)) {
         if (received++ === 0) log.connected(target)
         status?.connected()
         failures = 0
-        // A server that the Go kpng lineage wrote sends no Reset when it has nothing: a new stream is one all the same.
-        yield received === 1 ? { ...operations, reset: true } : operations
+        yield operations
       }
     } catch (error) {
       if (signal.aborted) return
@@ -73,6 +74,7 @@ export async function* operationsOf(options: StreamOptions): AsyncGenerator<Oper
 async function* oneConnection(
   target: string,
   options: StreamOptions,
+  known: KnownState,
   patienceMs: number | undefined,
 ): AsyncGenerator<Operations> {
   const { signal, method, request, status, stalenessCheckMs } = options
@@ -80,12 +82,13 @@ async function* oneConnection(
   const endChecks = status && followServerStaleness(client, status, stalenessCheckMs)
   try {
     const same = (bytes: Uint8Array) => bytes
-    const call = new WatchCall(client.makeBidiStreamRequest(method, (bytes: Uint8Array) => Buffer.from(bytes), same))
+    const stream = client.makeBidiStreamRequest(method, (bytes: Uint8Array) => Buffer.from(bytes), same)
+    const call = new WatchCall(stream, request, known)
     const cancel = () => call.cancel()
     signal.addEventListener('abort', cancel, { once: true })
     const impatient = patienceMs === undefined ? undefined : setTimeout(() => call.giveUpUnlessHeard(), patienceMs)
     try {
-      while (!signal.aborted) yield await call.next(request)
+      while (!signal.aborted) yield await call.next()
     } finally {
       clearTimeout(impatient)
       signal.removeEventListener('abort', cancel)

@@ -8,10 +8,9 @@ import { operationsOf } from './connect.js'
 export function changeSetsOverGrpc(options: ClientOptions): ChangeSetSource {
   return async function* ({ nodeName, extraSets = [], timeline = false }, signal): AsyncGenerator<ChangeSet> {
     const log = options.log ?? silentLog
-    const request = toBinary(
-      localv1.WatchReqSchema,
-      create(localv1.WatchReqSchema, { nodeName, extraSets: [...extraSets], timeline }),
-    )
+    const usual = { nodeName, extraSets: [...extraSets], timeline }
+    const request = (known?: localv1.Known) =>
+      toBinary(localv1.WatchReqSchema, create(localv1.WatchReqSchema, { ...usual, ...(known && { known }) }))
     for await (const operations of operationsOf({ ...options, log, signal, method: '/localv1.Sets/Watch', request })) {
       yield {
         reset: operations.reset,

@@ -65,7 +65,7 @@ describe('a core that has lost its own source', () => {
       status,
       stalenessCheckMs: 20,
       method: '/localv1.Sets/Watch',
-      request: toBinary(localv1.WatchReqSchema, create(localv1.WatchReqSchema, { nodeName: 'a' })),
+      request: () => toBinary(localv1.WatchReqSchema, create(localv1.WatchReqSchema, { nodeName: 'a' })),
     })
     void (async () => {
       for await (const _ of operations);

@@ -37,6 +37,11 @@ export class ChangeSet<Item extends SetItem = SetItem> implements Told<Item> {
     if (timeline) this.timeline = timeline
   }
 
+  /** For a watcher that knows the state of this revision. */
+  static nothing(revision: number): ChangeSet<never> {
+    return new ChangeSet({ revision, reset: false, setBatches: [], deleteBatches: [], triggers: [] })
+  }
+
   /** New and changed things, one by one. */
   get sets(): Iterable<Item> {
     return oneByOne(this.setBatches)

@@ -1,6 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { globalPath, globalv1, localv1 } from '@kpng/api'
 import {
+  type Bookmark,
   type ChangeRange,
   type EndpointRecord,
   none,
@@ -21,6 +22,8 @@ import type { Work } from './work.js'
 export interface GlobalWatchOptions {
   /** Sets beyond services, endpoints and nodes: GLOBAL_SERVICE_CIDRS. Default none. */
   readonly extraSets?: readonly localv1.Set[]
+  /** Where the watcher was, if it has been here before and left a bookmark. */
+  readonly from?: Bookmark | undefined
 }
 
 /** The endpoints of one source (an EndpointSlice), without those that say the same twice. */
@@ -65,8 +68,8 @@ export class GlobalWatch extends Watch {
   readonly #infos: GlobalInfos
   readonly #withServiceCidrs: boolean
 
-  constructor(store: Store, turns: Turns, infos: GlobalInfos, { extraSets = [] }: GlobalWatchOptions = {}) {
-    super(store, turns)
+  constructor(store: Store, turns: Turns, infos: GlobalInfos, { extraSets = [], from }: GlobalWatchOptions = {}) {
+    super(store, turns, from)
     this.#infos = infos
     this.#withServiceCidrs = extraSets.includes(localv1.Set.GLOBAL_SERVICE_CIDRS)
   }

@@ -1,5 +1,5 @@
 import { type globalv1, localv1, zoneLabel } from '@kpng/api'
-import { type Changed, type ChangeRange, none, type ServiceEntry, type Store } from '../store/index.js'
+import { type Bookmark, type Changed, type ChangeRange, none, type ServiceEntry, type Store } from '../store/index.js'
 import type { ChangeSet, Trigger } from './change-set.js'
 import { collect, isEmpty, type ServiceDiff, ServiceDiffs } from './diff.js'
 import { type Batch, batchOf, type DeleteItem, type NodeItem, nodeItem, serviceCidrItem } from './items.js'
@@ -12,6 +12,8 @@ export interface NodeWatchOptions {
   readonly nodeName: string
   /** Sets beyond services and endpoints: SERVICE_CIDRS, NODES (the node itself). Default none. */
   readonly extraSets?: readonly localv1.Set[]
+  /** Where the watcher was, if it has been here before and left a bookmark. */
+  readonly from?: Bookmark | undefined
 }
 
 /** A node that nobody knows, or whose zone is not set, still has a view. */
@@ -117,8 +119,8 @@ export class NodeWatch extends Watch<NodeItem> {
   readonly #withNode: boolean
   readonly #withServiceCidrs: boolean
 
-  constructor(store: Store, turns: Turns, views: NodeViews, { nodeName, extraSets = [] }: NodeWatchOptions) {
-    super(store, turns)
+  constructor(store: Store, turns: Turns, views: NodeViews, { nodeName, extraSets = [], from }: NodeWatchOptions) {
+    super(store, turns, from)
     this.#views = views
     this.#nodeName = nodeName
     this.#withNode = extraSets.includes(localv1.Set.NODES)

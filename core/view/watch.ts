@@ -28,6 +28,14 @@ export class Turns {
     })
   }
 
+  /** Does a piece of work in turns. */
+  async run<T>(work: Work<T>): Promise<T> {
+    for (let step = work.next(); ; step = work.next()) {
+      if (step.done) return step.value
+      if (this.isOver) await this.next()
+    }
+  }
+
   #begin(): void {
     this.#endsAt = performance.now() + this.#turnMs
     this.#resumeFirst()
@@ -49,11 +57,15 @@ export abstract class Watch<Item extends SetItem = SetItem> {
   #stopListening: (() => void) | undefined
   /** Ends the wait of `next`. */
   #wake = () => {}
+  /** Nothing is worked out: what the watcher was told is all that there is up to its bookmark. */
+  #isWaiting = false
   #closed: { readonly reason: unknown } | undefined
 
-  constructor(store: Store, turns: Turns) {
+  /** @param from where the watcher was, if it has been here before; the watch releases it */
+  constructor(store: Store, turns: Turns, from?: Bookmark) {
     this.store = store
     this.#turns = turns
+    this.#bookmark = from
   }
 
   /** The revision up to which the watcher was told what it should know. 0: nothing yet. */
@@ -61,21 +73,37 @@ export abstract class Watch<Item extends SetItem = SetItem> {
     return this.#bookmark?.revision ?? 0
   }
 
-  /** Waits for the next change set. Ask one at a time. Rejects when the watch is closed. */
-  async next(): Promise<ChangeSet<Item>> {
+  /**
+   * Waits for the next change set. Ask one at a time. Rejects when the watch is closed.
+   * @param evenIfEmpty a watcher that continues from a bookmark is told at once, even if nothing has changed for it
+   */
+  async next(evenIfEmpty = false): Promise<ChangeSet<Item>> {
     this.#stopListening ??= this.store.onChange(() => this.#wake())
     for (;;) {
       if (this.#turns.isOver) await this.#turns.next()
-      const work = this.#advance()
-      let step = work.next()
-      while (!step.done) {
-        if (this.#turns.isOver) await this.#turns.next()
-        step = work.next()
-      }
+      const changeSet = await this.#turns.run(this.#advance())
       if (this.#closed) throw this.#closed.reason
-      if (step.value) return step.value
-      if (!this.#isBehind) await new Promise<void>((resolve) => (this.#wake = resolve))
+      if (changeSet) return changeSet
+      if (evenIfEmpty && this.#bookmark) return ChangeSet.nothing(this.revision)
+      if (!this.#isBehind) await this.#wait()
     }
+  }
+
+  async #wait(): Promise<void> {
+    this.#isWaiting = true
+    await new Promise<void>((resolve) => (this.#wake = resolve))
+    this.#isWaiting = false
+  }
+
+  /**
+   * Closes the watch, and hands over its bookmark to the caller: a watcher that comes back with what it was told can continue there. Undefined if it
+   * is being told something: it is not known then what it has.
+   */
+  leave(reason?: unknown): Bookmark | undefined {
+    const left = this.#isWaiting && !this.#closed ? this.#bookmark : undefined
+    if (left) this.#bookmark = undefined
+    this.close(reason)
+    return left
   }
 
   /** The next change set, or undefined when there is nothing new. Others wait until it is worked out. */

@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file localv1/api.proto.
  */
 export const file_localv1_api: GenFile = /*@__PURE__*/
-  fileDesc("ChFsb2NhbHYxL2FwaS5wcm90bxIHbG9jYWx2MSJRCghXYXRjaFJlcRIRCglub2RlX25hbWUYASABKAkSIAoKZXh0cmFfc2V0cxgCIAMoDjIMLmxvY2FsdjEuU2V0EhAKCHRpbWVsaW5lGAMgASgIIpIBCgZPcEl0ZW0SIAoEc3luYxgBIAEoCzIQLmxvY2FsdjEuRW1wdHlPcEgAEh0KA3NldBgCIAEoCzIOLmxvY2FsdjEuVmFsdWVIABIeCgZkZWxldGUYAyABKAsyDC5sb2NhbHYxLlJlZkgAEiEKBXJlc2V0GAQgASgLMhAubG9jYWx2MS5FbXB0eU9wSABCBAoCb3AiUgoHRW1wdHlPcBIiCgh0cmlnZ2VycxgBIAMoCzIQLmxvY2FsdjEuVHJpZ2dlchIjCgh0aW1lbGluZRgCIAEoCzIRLmxvY2FsdjEuVGltZWxpbmUiYwoIVGltZWxpbmUSEAoIcmV2aXNpb24YASABKAQSFgoOcmVjZWl2ZWRfYXRfbXMYAiABKAESFwoPY29tbWl0dGVkX2F0X21zGAMgASgBEhQKDHZpZXdlZF9hdF9tcxgEIAEoASIrCgdUcmlnZ2VyEg8KB3NlcnZpY2UYASABKAkSDwoHdW5peF9tcxgCIAEoAyIuCgNSZWYSGQoDc2V0GAEgASgOMgwubG9jYWx2MS5TZXQSDAoEcGF0aBgCIAEoCSIxCgVWYWx1ZRIZCgNyZWYYASABKAsyDC5sb2NhbHYxLlJlZhINCgVieXRlcxgCIAEoDCKpBAoHU2VydmljZRIRCgluYW1lc3BhY2UYASABKAkSDAoEbmFtZRgCIAEoCRIMCgR0eXBlGAMgASgJEiAKA2lwcxgEIAEoCzITLmxvY2FsdjEuU2VydmljZUlQcxIOCgZtYXBfaXAYBSABKAgSIwoFcG9ydHMYBiADKAsyFC5sb2NhbHYxLlBvcnRNYXBwaW5nEiEKGWV4dGVybmFsX3RyYWZmaWNfdG9fbG9jYWwYByABKAgSLAoGbGFiZWxzGAggAygLMhwubG9jYWx2MS5TZXJ2aWNlLkxhYmVsc0VudHJ5EjYKC2Fubm90YXRpb25zGAkgAygLMiEubG9jYWx2MS5TZXJ2aWNlLkFubm90YXRpb25zRW50cnkSJQoKaXBfZmlsdGVycxgKIAMoCzIRLmxvY2FsdjEuSVBGaWx0ZXISLgoJY2xpZW50X2lwGAsgASgLMhkubG9jYWx2MS5DbGllbnRJUEFmZmluaXR5SAASIQoZaW50ZXJuYWxfdHJhZmZpY190b19sb2NhbBgMIAEoCBIeChZoZWFsdGhfY2hlY2tfbm9kZV9wb3J0GA0gASgFGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhIKEHNlc3Npb25fYWZmaW5pdHkixQEKClNlcnZpY2VJUHMSIwoLY2x1c3Rlcl9pcHMYASABKAsyDi5sb2NhbHYxLklQU2V0EiQKDGV4dGVybmFsX2lwcxgCIAEoCzIOLmxvY2FsdjEuSVBTZXQSEAoIaGVhZGxlc3MYAyABKAgSKQoRbG9hZF9iYWxhbmNlcl9pcHMYBCABKAsyDi5sb2NhbHYxLklQU2V0Ei8KF2xvYWRfYmFsYW5jZXJfcHJveHlfaXBzGAUgASgLMg4ubG9jYWx2MS5JUFNldCIfCgVJUFNldBIKCgJ2NBgBIAMoCRIKCgJ2NhgCIAMoCSJFCghJUEZpbHRlchIiCgp0YXJnZXRfaXBzGAEgASgLMg4ubG9jYWx2MS5JUFNldBIVCg1zb3VyY2VfcmFuZ2VzGAIgAygJIr8BCgtQb3J0TWFwcGluZxIMCgRuYW1lGAEgASgJEiMKCHByb3RvY29sGAIgASgOMhEubG9jYWx2MS5Qcm90b2NvbBIMCgRwb3J0GAMgASgFEhEKCW5vZGVfcG9ydBgEIAEoBRITCgt0YXJnZXRfcG9ydBgFIAEoBRIYChB0YXJnZXRfcG9ydF9uYW1lGAYgASgJEi0KD3NlcnZlZF9mYW1pbGllcxgHIAEoCzIULmxvY2FsdjEuRmFtaWx5RmxhZ3MiJQoLRmFtaWx5RmxhZ3MSCgoCdjQYASABKAgSCgoCdjYYAiABKAgiKwoQQ2xpZW50SVBBZmZpbml0eRIXCg90aW1lb3V0X3NlY29uZHMYASABKAUizQEKCEVuZHBvaW50EhAKCGhvc3RuYW1lGAEgASgJEhsKA2lwcxgCIAEoCzIOLmxvY2FsdjEuSVBTZXQSDQoFbG9jYWwYAyABKAgSKQoOcG9ydF9vdmVycmlkZXMYBCADKAsyES5sb2NhbHYxLlBvcnROYW1lEicKBnNjb3BlcxgFIAEoCzIXLmxvY2FsdjEuRW5kcG9pbnRTY29wZXMSLwoKY29uZGl0aW9ucxgGIAEoCzIbLmxvY2FsdjEuRW5kcG9pbnRDb25kaXRpb25zIoYBCghQb3J0TmFtZRIMCgRuYW1lGAEgASgJEgwKBHBvcnQYAiABKAUSJwoGc2NvcGVzGAMgASgLMhcubG9jYWx2MS5FbmRwb2ludFNjb3BlcxIoCghwcm90b2NvbBgEIAEoDjIRLmxvY2FsdjEuUHJvdG9jb2xIAIgBAUILCglfcHJvdG9jb2wiRQoORW5kcG9pbnRTY29wZXMSEAoIaW50ZXJuYWwYASABKAgSEAoIZXh0ZXJuYWwYAiABKAgSDwoHY2x1c3RlchgDIAEoCCJJChJFbmRwb2ludENvbmRpdGlvbnMSDQoFcmVhZHkYASABKAgSDwoHc2VydmluZxgCIAEoCBITCgt0ZXJtaW5hdGluZxgDIAEoCCIqCgtTZXJ2aWNlQ0lEUhIMCgRuYW1lGAEgASgJEg0KBWNpZHJzGAIgAygJKtcBCgNTZXQSDwoLU0VUX1VOS05PV04QABIQCgxTRVRfU0VSVklDRVMQARIRCg1TRVRfRU5EUE9JTlRTEAISFQoRU0VUX1NFUlZJQ0VfQ0lEUlMQAxINCglTRVRfTk9ERVMQBBIcChhTRVRfR0xPQkFMX1NFUlZJQ0VfSU5GT1MQChIdChlTRVRfR0xPQkFMX0VORFBPSU5UX0lORk9TEAsSGQoVU0VUX0dMT0JBTF9OT0RFX0lORk9TEAwSHAoYU0VUX0dMT0JBTF9TRVJWSUNFX0NJRFJTEA0qVwoIUHJvdG9jb2wSFAoQUFJPVE9DT0xfVU5LTk9XThAAEhAKDFBST1RPQ09MX1RDUBABEhAKDFBST1RPQ09MX1VEUBACEhEKDVBST1RPQ09MX1NDVFAQAzI3CgRTZXRzEi8KBVdhdGNoEhEubG9jYWx2MS5XYXRjaFJlcRoPLmxvY2FsdjEuT3BJdGVtKAEwAWIGcHJvdG8z");
+  fileDesc("ChFsb2NhbHYxL2FwaS5wcm90bxIHbG9jYWx2MSJwCghXYXRjaFJlcRIRCglub2RlX25hbWUYASABKAkSIAoKZXh0cmFfc2V0cxgCIAMoDjIMLmxvY2FsdjEuU2V0EhAKCHRpbWVsaW5lGAMgASgIEh0KBWtub3duGAQgASgLMg4ubG9jYWx2MS5Lbm93biIuCghQb3NpdGlvbhIQCghpbnN0YW5jZRgBIAEoCRIQCghyZXZpc2lvbhgCIAEoBCJNCgVLbm93bhIjCghwb3NpdGlvbhgBIAEoCzIRLmxvY2FsdjEuUG9zaXRpb24SDgoGZGlnZXN0GAIgASgMEg8KB2J1Y2tldHMYAyABKAwivgEKBk9wSXRlbRIgCgRzeW5jGAEgASgLMhAubG9jYWx2MS5FbXB0eU9wSAASHQoDc2V0GAIgASgLMg4ubG9jYWx2MS5WYWx1ZUgAEh4KBmRlbGV0ZRgDIAEoCzIMLmxvY2FsdjEuUmVmSAASIQoFcmVzZXQYBCABKAsyEC5sb2NhbHYxLkVtcHR5T3BIABIqCgthc2tfYnVja2V0cxgFIAEoCzITLmxvY2FsdjEuQXNrQnVja2V0c0gAQgQKAm9wIhsKCkFza0J1Y2tldHMSDQoFY291bnQYASABKA0iMAoHUmVzdW1lZBIUCgxidWNrZXRfY291bnQYASABKA0SDwoHYnVja2V0cxgCIAMoDSKaAQoHRW1wdHlPcBIiCgh0cmlnZ2VycxgBIAMoCzIQLmxvY2FsdjEuVHJpZ2dlchIjCgh0aW1lbGluZRgCIAEoCzIRLmxvY2FsdjEuVGltZWxpbmUSIwoIcG9zaXRpb24YAyABKAsyES5sb2NhbHYxLlBvc2l0aW9uEiEKB3Jlc3VtZWQYBCABKAsyEC5sb2NhbHYxLlJlc3VtZWQiYwoIVGltZWxpbmUSEAoIcmV2aXNpb24YASABKAQSFgoOcmVjZWl2ZWRfYXRfbXMYAiABKAESFwoPY29tbWl0dGVkX2F0X21zGAMgASgBEhQKDHZpZXdlZF9hdF9tcxgEIAEoASIrCgdUcmlnZ2VyEg8KB3NlcnZpY2UYASABKAkSDwoHdW5peF9tcxgCIAEoAyIuCgNSZWYSGQoDc2V0GAEgASgOMgwubG9jYWx2MS5TZXQSDAoEcGF0aBgCIAEoCSIxCgVWYWx1ZRIZCgNyZWYYASABKAsyDC5sb2NhbHYxLlJlZhINCgVieXRlcxgCIAEoDCKpBAoHU2VydmljZRIRCgluYW1lc3BhY2UYASABKAkSDAoEbmFtZRgCIAEoCRIMCgR0eXBlGAMgASgJEiAKA2lwcxgEIAEoCzITLmxvY2FsdjEuU2VydmljZUlQcxIOCgZtYXBfaXAYBSABKAgSIwoFcG9ydHMYBiADKAsyFC5sb2NhbHYxLlBvcnRNYXBwaW5nEiEKGWV4dGVybmFsX3RyYWZmaWNfdG9fbG9jYWwYByABKAgSLAoGbGFiZWxzGAggAygLMhwubG9jYWx2MS5TZXJ2aWNlLkxhYmVsc0VudHJ5EjYKC2Fubm90YXRpb25zGAkgAygLMiEubG9jYWx2MS5TZXJ2aWNlLkFubm90YXRpb25zRW50cnkSJQoKaXBfZmlsdGVycxgKIAMoCzIRLmxvY2FsdjEuSVBGaWx0ZXISLgoJY2xpZW50X2lwGAsgASgLMhkubG9jYWx2MS5DbGllbnRJUEFmZmluaXR5SAASIQoZaW50ZXJuYWxfdHJhZmZpY190b19sb2NhbBgMIAEoCBIeChZoZWFsdGhfY2hlY2tfbm9kZV9wb3J0GA0gASgFGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhIKEHNlc3Npb25fYWZmaW5pdHkixQEKClNlcnZpY2VJUHMSIwoLY2x1c3Rlcl9pcHMYASABKAsyDi5sb2NhbHYxLklQU2V0EiQKDGV4dGVybmFsX2lwcxgCIAEoCzIOLmxvY2FsdjEuSVBTZXQSEAoIaGVhZGxlc3MYAyABKAgSKQoRbG9hZF9iYWxhbmNlcl9pcHMYBCABKAsyDi5sb2NhbHYxLklQU2V0Ei8KF2xvYWRfYmFsYW5jZXJfcHJveHlfaXBzGAUgASgLMg4ubG9jYWx2MS5JUFNldCIfCgVJUFNldBIKCgJ2NBgBIAMoCRIKCgJ2NhgCIAMoCSJFCghJUEZpbHRlchIiCgp0YXJnZXRfaXBzGAEgASgLMg4ubG9jYWx2MS5JUFNldBIVCg1zb3VyY2VfcmFuZ2VzGAIgAygJIr8BCgtQb3J0TWFwcGluZxIMCgRuYW1lGAEgASgJEiMKCHByb3RvY29sGAIgASgOMhEubG9jYWx2MS5Qcm90b2NvbBIMCgRwb3J0GAMgASgFEhEKCW5vZGVfcG9ydBgEIAEoBRITCgt0YXJnZXRfcG9ydBgFIAEoBRIYChB0YXJnZXRfcG9ydF9uYW1lGAYgASgJEi0KD3NlcnZlZF9mYW1pbGllcxgHIAEoCzIULmxvY2FsdjEuRmFtaWx5RmxhZ3MiJQoLRmFtaWx5RmxhZ3MSCgoCdjQYASABKAgSCgoCdjYYAiABKAgiKwoQQ2xpZW50SVBBZmZpbml0eRIXCg90aW1lb3V0X3NlY29uZHMYASABKAUizQEKCEVuZHBvaW50EhAKCGhvc3RuYW1lGAEgASgJEhsKA2lwcxgCIAEoCzIOLmxvY2FsdjEuSVBTZXQSDQoFbG9jYWwYAyABKAgSKQoOcG9ydF9vdmVycmlkZXMYBCADKAsyES5sb2NhbHYxLlBvcnROYW1lEicKBnNjb3BlcxgFIAEoCzIXLmxvY2FsdjEuRW5kcG9pbnRTY29wZXMSLwoKY29uZGl0aW9ucxgGIAEoCzIbLmxvY2FsdjEuRW5kcG9pbnRDb25kaXRpb25zIoYBCghQb3J0TmFtZRIMCgRuYW1lGAEgASgJEgwKBHBvcnQYAiABKAUSJwoGc2NvcGVzGAMgASgLMhcubG9jYWx2MS5FbmRwb2ludFNjb3BlcxIoCghwcm90b2NvbBgEIAEoDjIRLmxvY2FsdjEuUHJvdG9jb2xIAIgBAUILCglfcHJvdG9jb2wiRQoORW5kcG9pbnRTY29wZXMSEAoIaW50ZXJuYWwYASABKAgSEAoIZXh0ZXJuYWwYAiABKAgSDwoHY2x1c3RlchgDIAEoCCJJChJFbmRwb2ludENvbmRpdGlvbnMSDQoFcmVhZHkYASABKAgSDwoHc2VydmluZxgCIAEoCBITCgt0ZXJtaW5hdGluZxgDIAEoCCIqCgtTZXJ2aWNlQ0lEUhIMCgRuYW1lGAEgASgJEg0KBWNpZHJzGAIgAygJKtcBCgNTZXQSDwoLU0VUX1VOS05PV04QABIQCgxTRVRfU0VSVklDRVMQARIRCg1TRVRfRU5EUE9JTlRTEAISFQoRU0VUX1NFUlZJQ0VfQ0lEUlMQAxINCglTRVRfTk9ERVMQBBIcChhTRVRfR0xPQkFMX1NFUlZJQ0VfSU5GT1MQChIdChlTRVRfR0xPQkFMX0VORFBPSU5UX0lORk9TEAsSGQoVU0VUX0dMT0JBTF9OT0RFX0lORk9TEAwSHAoYU0VUX0dMT0JBTF9TRVJWSUNFX0NJRFJTEA0qVwoIUHJvdG9jb2wSFAoQUFJPVE9DT0xfVU5LTk9XThAAEhAKDFBST1RPQ09MX1RDUBABEhAKDFBST1RPQ09MX1VEUBACEhEKDVBST1RPQ09MX1NDVFAQAzI3CgRTZXRzEi8KBVdhdGNoEhEubG9jYWx2MS5XYXRjaFJlcRoPLmxvY2FsdjEuT3BJdGVtKAEwAWIGcHJvdG8z");
 
 /**
  * @generated from message localv1.WatchReq
@@ -40,6 +40,14 @@ export type WatchReq = Message<"localv1.WatchReq"> & {
    * @generated from field: bool timeline = 3;
    */
   timeline: boolean;
+
+  /**
+   * kpng: what the client still has, in the first request of a stream. Set and empty: it has nothing yet and can resume later.
+   * Unset: the client cannot resume, and is sent nothing that is about resuming.
+   *
+   * @generated from field: localv1.Known known = 4;
+   */
+  known?: Known | undefined;
 };
 
 /**
@@ -48,6 +56,70 @@ export type WatchReq = Message<"localv1.WatchReq"> & {
  */
 export const WatchReqSchema: GenMessage<WatchReq> = /*@__PURE__*/
   messageDesc(file_localv1_api, 0);
+
+/**
+ * kpng: a place in the history of one server.
+ *
+ * @generated from message localv1.Position
+ */
+export type Position = Message<"localv1.Position"> & {
+  /**
+   * One run of one server. Another run has another name.
+   *
+   * @generated from field: string instance = 1;
+   */
+  instance: string;
+
+  /**
+   * The store's revision.
+   *
+   * @generated from field: uint64 revision = 2;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message localv1.Position.
+ * Use `create(PositionSchema)` to create a new message.
+ */
+export const PositionSchema: GenMessage<Position> = /*@__PURE__*/
+  messageDesc(file_localv1_api, 1);
+
+/**
+ * kpng: what a client has that comes back. A digest is the sum of the hashes of all items. An item is hashed as it came: the OpItem message
+ * with its Set. @kpng/api (digest.ts) says how, and in which bucket an item is.
+ *
+ * @generated from message localv1.Known
+ */
+export type Known = Message<"localv1.Known"> & {
+  /**
+   * The position of the last Sync.
+   *
+   * @generated from field: localv1.Position position = 1;
+   */
+  position?: Position | undefined;
+
+  /**
+   * The digest of all items, 8 bytes. Empty: the client has nothing.
+   *
+   * @generated from field: bytes digest = 2;
+   */
+  digest: Uint8Array;
+
+  /**
+   * The digest of each bucket, 8 bytes each. Only in the answer to AskBuckets.
+   *
+   * @generated from field: bytes buckets = 3;
+   */
+  buckets: Uint8Array;
+};
+
+/**
+ * Describes the message localv1.Known.
+ * Use `create(KnownSchema)` to create a new message.
+ */
+export const KnownSchema: GenMessage<Known> = /*@__PURE__*/
+  messageDesc(file_localv1_api, 2);
 
 /**
  * @generated from message localv1.OpItem
@@ -88,6 +160,14 @@ export type OpItem = Message<"localv1.OpItem"> & {
      */
     value: EmptyOp;
     case: "reset";
+  } | {
+    /**
+     * kpng: only to a client that said what it has. The next request must say what it has in each bucket.
+     *
+     * @generated from field: localv1.AskBuckets ask_buckets = 5;
+     */
+    value: AskBuckets;
+    case: "askBuckets";
   } | { case: undefined; value?: undefined };
 };
 
@@ -96,7 +176,56 @@ export type OpItem = Message<"localv1.OpItem"> & {
  * Use `create(OpItemSchema)` to create a new message.
  */
 export const OpItemSchema: GenMessage<OpItem> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 1);
+  messageDesc(file_localv1_api, 3);
+
+/**
+ * kpng: what the client has differs, and the server must know where.
+ *
+ * @generated from message localv1.AskBuckets
+ */
+export type AskBuckets = Message<"localv1.AskBuckets"> & {
+  /**
+   * How many buckets there are.
+   *
+   * @generated from field: uint32 count = 1;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message localv1.AskBuckets.
+ * Use `create(AskBucketsSchema)` to create a new message.
+ */
+export const AskBucketsSchema: GenMessage<AskBuckets> = /*@__PURE__*/
+  messageDesc(file_localv1_api, 4);
+
+/**
+ * kpng: the client keeps what it had.
+ *
+ * @generated from message localv1.Resumed
+ */
+export type Resumed = Message<"localv1.Resumed"> & {
+  /**
+   * How many buckets there are. 0: this change set says everything that changed.
+   *
+   * @generated from field: uint32 bucket_count = 1;
+   */
+  bucketCount: number;
+
+  /**
+   * In these buckets the client has only what this change set sets. Everything else that it had there is gone.
+   *
+   * @generated from field: repeated uint32 buckets = 2;
+   */
+  buckets: number[];
+};
+
+/**
+ * Describes the message localv1.Resumed.
+ * Use `create(ResumedSchema)` to create a new message.
+ */
+export const ResumedSchema: GenMessage<Resumed> = /*@__PURE__*/
+  messageDesc(file_localv1_api, 5);
 
 /**
  * @generated from message localv1.EmptyOp
@@ -115,6 +244,20 @@ export type EmptyOp = Message<"localv1.EmptyOp"> & {
    * @generated from field: localv1.Timeline timeline = 2;
    */
   timeline?: Timeline | undefined;
+
+  /**
+   * kpng: on Sync, for clients that can resume.
+   *
+   * @generated from field: localv1.Position position = 3;
+   */
+  position?: Position | undefined;
+
+  /**
+   * kpng: on the first Sync of a stream, if no Reset came.
+   *
+   * @generated from field: localv1.Resumed resumed = 4;
+   */
+  resumed?: Resumed | undefined;
 };
 
 /**
@@ -122,7 +265,7 @@ export type EmptyOp = Message<"localv1.EmptyOp"> & {
  * Use `create(EmptyOpSchema)` to create a new message.
  */
 export const EmptyOpSchema: GenMessage<EmptyOp> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 2);
+  messageDesc(file_localv1_api, 6);
 
 /**
  * kpng: how a change came here. Unix times in milliseconds, by the server's clock; where several changes came together, those
@@ -165,7 +308,7 @@ export type Timeline = Message<"localv1.Timeline"> & {
  * Use `create(TimelineSchema)` to create a new message.
  */
 export const TimelineSchema: GenMessage<Timeline> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 3);
+  messageDesc(file_localv1_api, 7);
 
 /**
  * kpng: the time at which a change of a service's endpoints began, for the programming-latency metric.
@@ -193,7 +336,7 @@ export type Trigger = Message<"localv1.Trigger"> & {
  * Use `create(TriggerSchema)` to create a new message.
  */
 export const TriggerSchema: GenMessage<Trigger> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 4);
+  messageDesc(file_localv1_api, 8);
 
 /**
  * @generated from message localv1.Ref
@@ -219,7 +362,7 @@ export type Ref = Message<"localv1.Ref"> & {
  * Use `create(RefSchema)` to create a new message.
  */
 export const RefSchema: GenMessage<Ref> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 5);
+  messageDesc(file_localv1_api, 9);
 
 /**
  * @generated from message localv1.Value
@@ -245,7 +388,7 @@ export type Value = Message<"localv1.Value"> & {
  * Use `create(ValueSchema)` to create a new message.
  */
 export const ValueSchema: GenMessage<Value> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 6);
+  messageDesc(file_localv1_api, 10);
 
 /**
  * @generated from message localv1.Service
@@ -354,7 +497,7 @@ export type Service = Message<"localv1.Service"> & {
  * Use `create(ServiceSchema)` to create a new message.
  */
 export const ServiceSchema: GenMessage<Service> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 7);
+  messageDesc(file_localv1_api, 11);
 
 /**
  * @generated from message localv1.ServiceIPs
@@ -401,7 +544,7 @@ export type ServiceIPs = Message<"localv1.ServiceIPs"> & {
  * Use `create(ServiceIPsSchema)` to create a new message.
  */
 export const ServiceIPsSchema: GenMessage<ServiceIPs> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 8);
+  messageDesc(file_localv1_api, 12);
 
 /**
  * @generated from message localv1.IPSet
@@ -427,7 +570,7 @@ export type IPSet = Message<"localv1.IPSet"> & {
  * Use `create(IPSetSchema)` to create a new message.
  */
 export const IPSetSchema: GenMessage<IPSet> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 9);
+  messageDesc(file_localv1_api, 13);
 
 /**
  * @generated from message localv1.IPFilter
@@ -453,7 +596,7 @@ export type IPFilter = Message<"localv1.IPFilter"> & {
  * Use `create(IPFilterSchema)` to create a new message.
  */
 export const IPFilterSchema: GenMessage<IPFilter> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 10);
+  messageDesc(file_localv1_api, 14);
 
 /**
  * @generated from message localv1.PortMapping
@@ -516,7 +659,7 @@ export type PortMapping = Message<"localv1.PortMapping"> & {
  * Use `create(PortMappingSchema)` to create a new message.
  */
 export const PortMappingSchema: GenMessage<PortMapping> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 11);
+  messageDesc(file_localv1_api, 15);
 
 /**
  * kpng: a fact for each address family.
@@ -544,7 +687,7 @@ export type FamilyFlags = Message<"localv1.FamilyFlags"> & {
  * Use `create(FamilyFlagsSchema)` to create a new message.
  */
 export const FamilyFlagsSchema: GenMessage<FamilyFlags> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 12);
+  messageDesc(file_localv1_api, 16);
 
 /**
  * @generated from message localv1.ClientIPAffinity
@@ -563,7 +706,7 @@ export type ClientIPAffinity = Message<"localv1.ClientIPAffinity"> & {
  * Use `create(ClientIPAffinitySchema)` to create a new message.
  */
 export const ClientIPAffinitySchema: GenMessage<ClientIPAffinity> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 13);
+  messageDesc(file_localv1_api, 17);
 
 /**
  * @generated from message localv1.Endpoint
@@ -617,7 +760,7 @@ export type Endpoint = Message<"localv1.Endpoint"> & {
  * Use `create(EndpointSchema)` to create a new message.
  */
 export const EndpointSchema: GenMessage<Endpoint> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 14);
+  messageDesc(file_localv1_api, 18);
 
 /**
  * @generated from message localv1.PortName
@@ -659,7 +802,7 @@ export type PortName = Message<"localv1.PortName"> & {
  * Use `create(PortNameSchema)` to create a new message.
  */
 export const PortNameSchema: GenMessage<PortName> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 15);
+  messageDesc(file_localv1_api, 19);
 
 /**
  * For which traffic this endpoint may be used on the node that asks. Traffic policies, topology hints and the fallback to
@@ -696,7 +839,7 @@ export type EndpointScopes = Message<"localv1.EndpointScopes"> & {
  * Use `create(EndpointScopesSchema)` to create a new message.
  */
 export const EndpointScopesSchema: GenMessage<EndpointScopes> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 16);
+  messageDesc(file_localv1_api, 20);
 
 /**
  * kpng
@@ -731,7 +874,7 @@ export type EndpointConditions = Message<"localv1.EndpointConditions"> & {
  * Use `create(EndpointConditionsSchema)` to create a new message.
  */
 export const EndpointConditionsSchema: GenMessage<EndpointConditions> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 17);
+  messageDesc(file_localv1_api, 21);
 
 /**
  * kpng: a range that cluster IPs are allocated from.
@@ -759,7 +902,7 @@ export type ServiceCIDR = Message<"localv1.ServiceCIDR"> & {
  * Use `create(ServiceCIDRSchema)` to create a new message.
  */
 export const ServiceCIDRSchema: GenMessage<ServiceCIDR> = /*@__PURE__*/
-  messageDesc(file_localv1_api, 18);
+  messageDesc(file_localv1_api, 22);
 
 /**
  * @generated from enum localv1.Set

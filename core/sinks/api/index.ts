@@ -15,7 +15,9 @@ import {
   type TlsFiles,
 } from './grpc/index.js'
 import { ItemFrames } from './item-frames.js'
-import { globalWatchHandler, localWatchHandler, type OnSent } from './watch-calls.js'
+import { Resuming } from './resuming.js'
+import { globalWatchHandler, localWatchHandler } from './watch-calls.js'
+import type { OnSent } from './watching.js'
 
 export { type ApiCounters, type NodeWatcher, noApiCounts, type WatcherKind } from './counters.js'
 export type { AnswerService } from './explain-calls.js'
@@ -56,7 +58,10 @@ export async function serveApi(options: ApiSinkOptions): Promise<Server> {
   }
   const services = [...(localApi ? ['localv1.Sets'] : []), ...(globalApi ? ['globalv1.Sets'] : [])]
   const handlers = new Map<string, Handler>(healthHandlers(healthOf(store, services, options.source)))
-  const settings = { view: options.view ?? new View(store), frames: new ItemFrames(log), log, counters, onSent }
+  const view = options.view ?? new View(store)
+  const frames = new ItemFrames(log)
+  const resuming = new Resuming({ store, view, frames })
+  const settings = { view, frames, resuming, log, counters, onSent }
   if (localApi) {
     handlers.set('/localv1.Sets/Watch', localWatchHandler(settings))
     handlers.set('/kpng.v1.Explain/Service', explainHandler({ store, answer: options.answerService }))

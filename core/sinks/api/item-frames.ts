@@ -1,7 +1,7 @@
-import { create, toBinary } from '@bufbuild/protobuf'
+import { create } from '@bufbuild/protobuf'
 import { type Log, localv1, messageOf } from '@kpng/api'
 import type { Batch, ChangeSet, DeleteItem, SetItem } from '../../view/index.js'
-import { frame } from './grpc/index.js'
+import { frameOf, resetFrame, SyncFrames, type SyncOptions } from './sync-frames.js'
 
 /** Framed messages, one after the other, and how many items they tell of. */
 export interface Piece {
@@ -12,7 +12,7 @@ export interface Piece {
 type Item = SetItem | DeleteItem
 
 /** The frames of some items that follow each other, and then of the next. Where items cannot be encoded, theirs are empty. */
-interface Chunk extends Piece {
+export interface Chunk extends Piece {
   /** Where each item's frame ends. */
   readonly ends: readonly number[]
   /** The frames of the items that follow, once somebody needed them. */
@@ -29,6 +29,7 @@ const pieceBytes = 24 * 1024
 export class ItemFrames {
   readonly #log: Log
   readonly #shared = new WeakMap<readonly Item[], Chunk>()
+  readonly #syncs = new SyncFrames()
   readonly #reported = new Set<string>()
 
   constructor(log: Log) {
@@ -36,13 +37,13 @@ export class ItemFrames {
   }
 
   /** A change set in pieces that can be written one by one. */
-  *of(changeSet: ChangeSet, withTimeline = false): Generator<Piece> {
+  *of(changeSet: ChangeSet, sync: SyncOptions = {}): Generator<Piece> {
     const gathered = new Gathered()
     if (changeSet.reset) gathered.add(resetFrame, 0)
     for (const batches of [changeSet.setBatches, changeSet.deleteBatches]) {
       for (const batch of batches as Iterable<Batch<Item>>) {
         let done = 0
-        for (let chunk = this.#first(batch); chunk; chunk = this.#after(chunk, batch, done)) {
+        for (const chunk of this.chunksOf(batch)) {
           if (batch.except) addWithout(chunk, batch.items, done, batch.except, gathered)
           else gathered.add(chunk.bytes, chunk.items)
           done += chunk.ends.length
@@ -50,9 +51,18 @@ export class ItemFrames {
         }
       }
     }
-    gathered.add(syncFrame(changeSet, withTimeline), 0)
+    gathered.add(this.#syncs.of(changeSet, sync), 0)
     gathered.flush()
     yield* gathered.ready
+  }
+
+  /** The frames of all items of a batch, also of those that this watcher is not told. */
+  *chunksOf(batch: Batch<Item>): Generator<Chunk> {
+    let done = 0
+    for (let chunk = this.#first(batch); chunk; chunk = this.#after(chunk, batch, done)) {
+      yield chunk
+      done += chunk.ends.length
+    }
   }
 
   #first({ items, isShared }: Batch<Item>): Chunk | undefined {
@@ -155,24 +165,7 @@ function addWithout(
 }
 
 const noFrame = Buffer.alloc(0)
-const resetFrame = frameOf({ case: 'reset', value: create(localv1.EmptyOpSchema) })
-const plainSync = frameOf({ case: 'sync', value: create(localv1.EmptyOpSchema) })
-
-function syncFrame({ triggers, timeline }: ChangeSet, withTimeline: boolean): Buffer {
-  const told = withTimeline ? timeline : undefined
-  if (triggers.length === 0 && !told) return plainSync
-  const value = create(localv1.EmptyOpSchema, {
-    triggers: triggers.map(({ service, unixMs }) => ({ service, unixMs: BigInt(Math.trunc(unixMs)) })),
-    ...(told ? { timeline: { ...told, revision: BigInt(told.revision), receivedAtMs: told.receivedAtMs ?? 0 } } : {}),
-  })
-  return frameOf({ case: 'sync', value })
-}
-
 const refOf = ({ set, path }: DeleteItem): localv1.Ref => create(localv1.RefSchema, { set, path })
-
-function frameOf(op: localv1.OpItem['op']): Buffer {
-  return frame(toBinary(localv1.OpItemSchema, create(localv1.OpItemSchema, { op })))
-}
 
 /**
  * `OpItem { set: Value { ref: Ref { set, path }, bytes } }`, written by hand: this is made for every endpoint there is, and

@@ -15,10 +15,9 @@ export interface ApiSourceOptions
   readonly signal: AbortSignal
 }
 
-const request = toBinary(
-  globalv1.GlobalWatchReqSchema,
-  create(globalv1.GlobalWatchReqSchema, { extraSets: [localv1.Set.GLOBAL_SERVICE_CIDRS] }),
-)
+const extraSets = [localv1.Set.GLOBAL_SERVICE_CIDRS]
+const request = (known?: localv1.Known) =>
+  toBinary(globalv1.GlobalWatchReqSchema, create(globalv1.GlobalWatchReqSchema, { extraSets, ...(known && { known }) }))
 
 /**
  * Relays another kpng's global state into the store until the signal is aborted. While the upstream is away the last state

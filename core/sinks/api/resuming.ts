@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto'
+import type { localv1 } from '@kpng/api'
+import type { Bookmark, Store } from '../../store/index.js'
+import { ChangeSet, type View } from '../../view/index.js'
+import type { ItemFrames } from './item-frames.js'
+import { KeptPlaces } from './kept-places.js'
+import { StateDigests } from './state-digests.js'
+import type { SyncOptions } from './sync-frames.js'
+
+/**
+ * Lets watchers that come back continue with what they have. One that comes back to the same server is told what changed since it left. Any other
+ * says a digest of what it has: if it has the whole state, nothing is sent. If not, it is asked for the digests of buckets, and is sent what
+ * is in those that differ.
+ */
+export class Resuming {
+  /** The name of this run of the server. */
+  readonly instance = randomBytes(8).toString('hex')
+  readonly #places: KeptPlaces
+  readonly #digests: StateDigests
+  readonly #view: View
+
+  constructor({ store, view, frames }: { store: Store; view: View; frames: ItemFrames }) {
+    this.#places = new KeptPlaces(store)
+    this.#digests = new StateDigests(frames)
+    this.#view = view
+  }
+
+  /** Where a watcher was that is back, if that is still known. */
+  placeOf(watcher: string, { position }: localv1.Known): Bookmark | undefined {
+    if (position?.instance !== this.instance) return undefined
+    return this.#places.take(`${position.revision} ${watcher}`)
+  }
+
+  /** A watcher has gone, and has everything up to its bookmark. `told` is the revision of the last thing that it was told. */
+  keepPlace(watcher: string, told: number, bookmark: Bookmark): void {
+    this.#places.keep(`${told} ${watcher}`, bookmark)
+  }
+
+  /**
+   * What a watcher is told of the first change set of a stream, given what it has.
+   * @param whole what changed since it left, or the whole state
+   * @param askForBuckets gets the digests of so many buckets from the watcher
+   */
+  async difference(
+    { digest: known }: localv1.Known,
+    whole: ChangeSet,
+    askForBuckets: (count: number) => Promise<Uint8Array>,
+  ): Promise<{ changeSet: ChangeSet } & Pick<SyncOptions, 'resumed'>> {
+    if (!whole.reset) return { changeSet: whole, resumed: everywhere }
+    if (known.length === 0) return { changeSet: whole }
+    const { turns } = this.#view
+    const { digest, bucketCount } = await turns.run(this.#digests.whole(whole))
+    if (digest.differencesTo(known)?.size === 0)
+      return { changeSet: ChangeSet.nothing(whole.revision), resumed: everywhere }
+    const theirs = await askForBuckets(bucketCount)
+    const differences = (await turns.run(this.#digests.buckets(whole, bucketCount))).differencesTo(theirs)
+    if (!differences) return { changeSet: whole }
+    const changeSet = await turns.run(this.#digests.within(whole, bucketCount, differences))
+    return { changeSet, resumed: { bucketCount, buckets: [...differences] } }
+  }
+
+  close(): void {
+    this.#places.close()
+  }
+}
+
+/** The change set says all that changed. */
+const everywhere = { bucketCount: 0, buckets: [] }

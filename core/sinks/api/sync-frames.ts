@@ -1,0 +1,68 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { localv1 } from '@kpng/api'
+import type { ChangeSet, Trigger } from '../../view/index.js'
+import { frame } from './grpc/index.js'
+
+/** Where a watcher is: a run of a server, and the revision of its store. */
+export interface Position {
+  readonly instance: string
+  readonly revision: number
+}
+
+/** What a Sync says beside the end of its change set. */
+export interface SyncOptions {
+  /** Where the time went. Default: not told. */
+  readonly withTimeline?: boolean
+  /** For watchers that can resume. */
+  readonly position?: Position | undefined
+  /** The watcher keeps what it had, except in these buckets. Default: it is not a watcher that comes back, or was told everything. */
+  readonly resumed?: { readonly bucketCount: number; readonly buckets: readonly number[] } | undefined
+}
+
+export function frameOf(op: localv1.OpItem['op']): Buffer {
+  return frame(toBinary(localv1.OpItemSchema, create(localv1.OpItemSchema, { op })))
+}
+
+export const resetFrame = frameOf({ case: 'reset', value: create(localv1.EmptyOpSchema) })
+const plainSync = frameOf({ case: 'sync', value: create(localv1.EmptyOpSchema) })
+
+/** The ends of change sets. After a change most watchers are told the same: they get the same frame. */
+export class SyncFrames {
+  #last: { readonly triggers: readonly Trigger[]; readonly position: Position | undefined; readonly frame: Buffer } = {
+    triggers: [],
+    position: undefined,
+    frame: plainSync,
+  }
+
+  of({ triggers, timeline }: ChangeSet, { withTimeline, position, resumed }: SyncOptions): Buffer {
+    if (resumed || (withTimeline && timeline))
+      return encode(triggers, { position, resumed }, withTimeline ? timeline : undefined)
+    if (!samePosition(this.#last.position, position) || !sameTriggers(this.#last.triggers, triggers)) {
+      this.#last = { triggers, position, frame: encode(triggers, { position }) }
+    }
+    return this.#last.frame
+  }
+}
+
+function encode(
+  triggers: readonly Trigger[],
+  { position, resumed }: SyncOptions,
+  timeline?: ChangeSet['timeline'],
+): Buffer {
+  const value = create(localv1.EmptyOpSchema, {
+    triggers: triggers.map(({ service, unixMs }) => ({ service, unixMs: BigInt(Math.trunc(unixMs)) })),
+    ...(timeline && {
+      timeline: { ...timeline, revision: BigInt(timeline.revision), receivedAtMs: timeline.receivedAtMs ?? 0 },
+    }),
+    ...(position && { position: { instance: position.instance, revision: BigInt(position.revision) } }),
+    ...(resumed && { resumed: { bucketCount: resumed.bucketCount, buckets: [...resumed.buckets] } }),
+  })
+  return frameOf({ case: 'sync', value })
+}
+
+const samePosition = (a: Position | undefined, b: Position | undefined): boolean =>
+  a?.instance === b?.instance && a?.revision === b?.revision
+
+const sameTriggers = (a: readonly Trigger[], b: readonly Trigger[]): boolean =>
+  a.length === b.length &&
+  a.every(({ service, unixMs }, index) => service === b[index]?.service && unixMs === b[index]?.unixMs)

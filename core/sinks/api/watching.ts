@@ -1,0 +1,131 @@
+import { create, fromBinary, type Message } from '@bufbuild/protobuf'
+import type { GenMessage } from '@bufbuild/protobuf/codegenv2'
+import { type Log, localv1 } from '@kpng/api'
+import type { Bookmark } from '../../store/index.js'
+import type { ChangeSet, View, Watch } from '../../view/index.js'
+import type { ApiCounters } from './counters.js'
+import { type Call, RpcError, Status } from './grpc/index.js'
+import type { ItemFrames } from './item-frames.js'
+import type { Resuming } from './resuming.js'
+import { frameOf, type SyncOptions } from './sync-frames.js'
+
+/** Told how many items each change set had that went out. */
+export type OnSent = (items: number) => void
+
+export interface WatchSettings {
+  readonly view: View
+  readonly frames: ItemFrames
+  readonly resuming: Resuming
+  readonly log: Log
+  readonly counters: ApiCounters
+  readonly onSent: OnSent
+}
+
+interface Watcher {
+  /** What it watches. */
+  readonly watcher: string
+  /** What it has; undefined if it cannot resume. */
+  readonly known: localv1.Known | undefined
+}
+
+/** One watch of a call: sends change sets, and knows what the client has. */
+export class Watching {
+  readonly watch: Watch
+  readonly #settings: WatchSettings
+  readonly #requests: Pick<WatchRequests, 'call' | 'bucketsOf'>
+  readonly #watcher: Watcher
+  /** The revision of what was sent last. */
+  #sent: number | undefined
+
+  constructor(
+    settings: WatchSettings,
+    requests: Pick<WatchRequests, 'call' | 'bucketsOf'>,
+    watcher: Watcher,
+    start: (from: Bookmark | undefined) => Watch,
+  ) {
+    this.#settings = settings
+    this.#requests = requests
+    this.#watcher = watcher
+    const { watcher: name, known } = watcher
+    this.watch = start(known && settings.resuming.placeOf(name, known))
+  }
+
+  /** Sends the next change set. Asking for it says that the client has the one before. */
+  async sendNext(withTimeline = false, onReady = () => {}): Promise<void> {
+    const { view, frames, counters, onSent } = this.#settings
+    const { call } = this.#requests
+    const { changeSet, ...sync } = await this.#next()
+    onReady()
+    let sent = 0
+    for (const { bytes, items } of frames.of(changeSet, { withTimeline, ...sync })) {
+      await call.write(bytes)
+      sent += items
+      // A write that need not wait resolves within this turn: without a break, a large state would be all that happens.
+      if (view.turns.isOver) await view.turns.next()
+    }
+    this.#sent = changeSet.revision
+    counters.changeSetsSent++
+    counters.itemsSent += sent
+    onSent(sent)
+  }
+
+  /** The call is over. */
+  leave(): void {
+    const { watcher, known } = this.#watcher
+    const { reason } = this.#requests.call.signal
+    if (!known || this.#sent === undefined) {
+      this.watch.close(reason)
+      return
+    }
+    const bookmark = this.watch.leave(reason)
+    if (bookmark) this.#settings.resuming.keepPlace(watcher, this.#sent, bookmark)
+  }
+
+  async #next(): Promise<{ changeSet: ChangeSet } & SyncOptions> {
+    const { resuming } = this.#settings
+    const { known } = this.#watcher
+    const isFirst = this.#sent === undefined
+    const changeSet = await this.watch.next(isFirst)
+    if (!known) return { changeSet }
+    const told = isFirst
+      ? await resuming.difference(known, changeSet, (count) => this.#requests.bucketsOf(count))
+      : { changeSet }
+    return { ...told, position: { instance: resuming.instance, revision: changeSet.revision } }
+  }
+}
+
+/** The requests of one Watch call, until the client has no more. */
+export class WatchRequests<Request extends Message & { known?: localv1.Known | undefined } = localv1.WatchReq> {
+  readonly call: Call
+  readonly #schema: GenMessage<Request>
+
+  constructor(call: Call, schema: GenMessage<Request>) {
+    this.call = call
+    this.#schema = schema
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Request> {
+    for (;;) {
+      const request = await this.#next()
+      if (request === undefined) return
+      yield request
+    }
+  }
+
+  /** Asks the client what it has in each of so many buckets. Empty if it does not say. */
+  async bucketsOf(count: number): Promise<Uint8Array> {
+    await this.call.write(frameOf({ case: 'askBuckets', value: create(localv1.AskBucketsSchema, { count }) }))
+    const request = await this.#next()
+    return request?.known?.buckets ?? new Uint8Array()
+  }
+
+  async #next(): Promise<Request | undefined> {
+    const bytes = await this.call.nextRequest()
+    if (bytes === undefined) return undefined
+    try {
+      return fromBinary(this.#schema, bytes)
+    } catch (error) {
+      throw new RpcError(Status.INVALID_ARGUMENT, `The request is no ${this.#schema.typeName}`, { cause: error })
+    }
+  }
+}
