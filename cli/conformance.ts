@@ -15,6 +15,8 @@ export async function proveProxy(flags: Flags, { signal, stop, verbosity }: Cont
   const junit = textFlag(flags, 'junit')
   if (json !== undefined) await checkOutputFile('--json', json)
   if (junit !== undefined) await checkOutputFile('--junit', junit)
+  const html = textFlag(flags, 'html')
+  if (html !== undefined) await checkOutputFile('--html', html)
   const kubeconfig = textFlag(flags, 'kubeconfig')
   const feed = kubeconfig === undefined ? 'manifests' : { kubeconfig }
   const report = await runConformance({
@@ -28,6 +30,7 @@ export async function proveProxy(flags: Flags, { signal, stop, verbosity }: Cont
     ...given('backend', textFlag(flags, 'backend')),
     ...given('json', json),
     ...given('junit', junit),
+    ...given('html', html),
     showAll: verbosity.get() > 0,
     titles: flags.titles === true,
     agentCommand: [...selfCommand(), 'conformance-agent'],

@@ -214,6 +214,7 @@ function addConformance(program: Command, makeContext: MakeContext): void {
     .option('--titles', "also print the titles of Kubernetes' end-to-end tests, and what the run shows of each")
     .option('--json <path>', 'write the report as JSON to this file')
     .option('--junit <path>', 'write the report as JUnit XML to this file')
+    .option('--html <path>', 'write the report as a page for people to this file')
   addExamples(
     command,
     'kpng conformance --backend nft --only cluster-ip',

@@ -47,7 +47,15 @@ export const checklist: Readonly<Record<number, string>> = {
   52: 'TCP, UDP, SCTP',
   53: 'stale UDP flows are deleted',
   54: 'stale UDP flows are deleted also at zero endpoints',
+  58: 'the mark of masquerading is cleared when the packet leaves',
   60: 'off-cluster traffic to a cluster IP is masqueraded',
+  66: 'rules that somebody else removed are written again',
+  79: 'rules of others are never touched, and work beside ours',
+  81: 'rules stay when the proxy ends; a restart drops no connection',
+  85: 'ICMP errors are translated back: a client learns the MTU of the path',
+  86: 'a packet that conntrack takes for invalid does not end a connection',
+  87: 'proxies on several nodes do not get in the way of each other',
+  88: 'Services are served while the API server is away, and followed when it is back',
   // Not in kube-proxy.
   90: 'kpng only: a Service has whole addresses, on every port and protocol',
 }

@@ -34,6 +34,8 @@ export interface ConformanceOptions {
   readonly json?: string
   /** Where to write it as JUnit XML. */
   readonly junit?: string
+  /** Where to write it as a page for people. */
+  readonly html?: string
   /** How long the proxy may take to program a round, in milliseconds. Default 15000. */
   readonly programTimeoutMs?: number
   /** How long, after that, a wrong cell may still become right, in milliseconds. Default 3000. */

@@ -7,15 +7,16 @@ import { type Place, type Protocol, whyNoSctp } from '@kpng/linux/testing'
 import { addressOf, clusterCidr, ipsOf, ownExternalAddress, secondAddress } from './addresses.js'
 import type { Cell } from './cases/case.js'
 import { serviceProxyName } from './cases/objects.js'
-import { relayApiServer } from './feed/api-relay.js'
+import { type ApiServerSwitch, relayApiServer } from './feed/api-relay.js'
 import type { Feed } from './feed/feed.js'
 import { copyKubeconfig } from './feed/kubeconfig.js'
 import { kubectlFeed } from './feed/kubectl.js'
 import { manifestsFeed } from './feed/manifests.js'
-import { LabCgroups } from './lab/cgroups.js'
+import { LabCgroups, type Node } from './lab/cgroups.js'
 import { type Lab, startLab } from './lab/lab.js'
 import { type ConformanceOptions, type Settings, settingsOf } from './options.js'
 import { fillPlaceholders } from './proxies.js'
+import { htmlText } from './report/html.js'
 import { junitText } from './report/junit.js'
 import { type ConformanceReport, summaryOf, summaryText } from './report/report.js'
 import { tableText } from './report/table.js'
@@ -68,21 +69,25 @@ async function inLab(settings: Settings, signal: AbortSignal) {
     const lab = await startLab(settings.agentCommand, protocols, cgroups)
     closers.push(() => lab.close())
     await serveAtGateway(lab, settings, protocols)
-    const feed = await startFeed(lab, settings, folder, closers)
-    const fill = (command: readonly string[]) =>
+    const { feed, apiServer } = await startFeed(lab, settings, folder, closers)
+    const fill = (command: readonly string[], node: Node = 'node-a') =>
       fillPlaceholders(command, {
-        node: 'node-a',
+        node,
         clusterCidr: ipsOf(clusterCidr).join(','),
         serviceProxyName,
-        cgroup: cgroups?.ofNode,
-        bpffs: join(folder, 'bpf'),
+        cgroup: cgroups?.ofNode(node),
+        bpffs: join(folder, `bpf-${node}`),
         manifests: undefined,
         kubeconfig: undefined,
         ...feed.placeholders,
       })
-    const command = fill(settings.proxy)
-    const specialised = settings.specialised && fill(settings.specialised)
-    const stage: Stage = { lab, feed, command, specialised, settings, noSctp, signal, closers }
+    const wantsSpecialised = settings.cases.some((one) => one.specialised)
+    const commands = {
+      main: fill(settings.proxy),
+      onNodeB: fill(settings.proxy, 'node-b'),
+      specialised: wantsSpecialised ? settings.specialised && fill(settings.specialised) : undefined,
+    }
+    const stage: Stage = { lab, feed, apiServer, commands, settings, noSctp, signal, closers }
     return await Promise.race([play(stage), whenAborted(signal)])
   } finally {
     await closeAll(closers.reverse())
@@ -106,18 +111,25 @@ async function closeAll(closers: readonly (() => unknown)[]): Promise<void> {
   if (failures.length > 0) throw failures[0]
 }
 
-async function startFeed(lab: Lab, settings: Settings, folder: string, closers: (() => unknown)[]): Promise<Feed> {
-  const { feed: how, log } = settings
-  let feed: Feed
-  if (how === 'manifests') feed = await manifestsFeed(folder)
-  else {
-    const copy = await copyKubeconfig(how.kubeconfig, folder)
-    const relay = await relayApiServer(lab, copy, folder)
-    closers.push(() => relay.close())
-    feed = kubectlFeed(how.kubeconfig, { kubeconfig: copy.path }, log)
-  }
+interface StartedFeed {
+  readonly feed: Feed
+  readonly apiServer: ApiServerSwitch | undefined
+}
+
+async function startFeed(
+  lab: Lab,
+  { feed: how, cases, log }: Settings,
+  folder: string,
+  closers: (() => unknown)[],
+): Promise<StartedFeed> {
+  if (how === 'manifests') return { feed: await manifestsFeed(folder), apiServer: undefined }
+  const copy = await copyKubeconfig(how.kubeconfig, folder)
+  const nodes: Node[] = cases.some(({ onBothNodes }) => onBothNodes) ? ['node-a', 'node-b'] : ['node-a']
+  const relay = await relayApiServer(lab, copy, folder, nodes)
+  closers.push(() => relay.close())
+  const feed = kubectlFeed(how.kubeconfig, { kubeconfig: copy.path }, log)
   closers.push(() => feed.close())
-  return feed
+  return { feed, apiServer: relay }
 }
 
 const cellsOf = ({ cases }: Settings): Cell[] => cases.flatMap(({ steps }) => steps.flatMap(({ cells }) => [...cells]))
@@ -157,7 +169,7 @@ function whenAborted(signal: AbortSignal): Promise<never> {
 }
 
 async function publish(report: ConformanceReport, settings: Settings): Promise<void> {
-  const { json, junit, log, showAll = false, titles = false } = settings
+  const { json, junit, html, log, showAll = false, titles = false } = settings
   const shown = report.results.filter(({ status }) => showAll || ['wrong', 'unexpectedly-right'].includes(status))
   if (shown.length > 0) log(`${tableText(shown)}\n`)
   if (titles) log(`${titlesText(report.results)}\n`)
@@ -165,4 +177,5 @@ async function publish(report: ConformanceReport, settings: Settings): Promise<v
   log(`${summaryText(report.summary)}. ${(report.durationMs / 1000).toFixed(1)} s.`)
   if (json !== undefined) await writeFile(json, `${JSON.stringify(report, null, 2)}\n`)
   if (junit !== undefined) await writeFile(junit, junitText(report))
+  if (html !== undefined) await writeFile(html, htmlText(report))
 }

@@ -1,7 +1,8 @@
 import type { Family } from '@kpng/api'
 import type { Host } from '../addresses.js'
 
-// A case is data: objects, and what clients must then see. A case with several steps is a change, seen before and after.
+// A case is data: objects, and what clients must then see. A case with several steps is a change, seen before and after. What changes may
+// also be something beside the objects: a step has actions for that.
 
 /** A Kubernetes object as a manifest has it. */
 export interface KubernetesObject {
@@ -22,7 +23,7 @@ export interface Case {
   /** What is proved, as a sentence. */
   readonly title: string
   readonly steps: readonly Step[]
-  /** Objects that are risky for others: fed apart from the cases that are fed together. */
+  /** Objects or actions that are risky for others: fed apart from the cases that are fed together. */
   readonly alone?: boolean
   /** Why an API server cannot be given these objects; the case is then skipped with `--kubeconfig`. */
   readonly manifestsOnly?: string
@@ -30,6 +31,16 @@ export interface Case {
   readonly specialised?: boolean
   /** Why only kpng can be asked for this: the case is skipped for other proxies. */
   readonly kpngOnly?: string
+  /** The proxy under test is started with these flags, for all cases that name the same ones. */
+  readonly flags?: ProxyFlags
+  /** node-b runs the proxy too. */
+  readonly onBothNodes?: boolean
+}
+
+export interface ProxyFlags {
+  readonly words: readonly string[]
+  /** The backends that know them; the case is skipped for others. */
+  readonly knownTo: readonly string[]
 }
 
 export interface Step {
@@ -38,7 +49,20 @@ export interface Step {
   /** All objects of the case from now on; what an earlier step had and this one has not is gone. */
   readonly objects: readonly KubernetesObject[]
   readonly cells: readonly Cell[]
+  /** What is done when the proxy has programmed the objects, before the cells are measured. The next step is fed without it. */
+  readonly actions?: readonly Action[]
+  /** How long a wrong cell may take to become right, in milliseconds, if that is longer than `--settle`. */
+  readonly settleMs?: number
 }
+
+/** Something that happens beside the objects. */
+export type Action =
+  /** A shell script inside a host. If it fails, the rest of the case is skipped. */
+  | { readonly kind: 'run'; readonly host: Host; readonly script: string }
+  /** The proxy under test ends: killed, or asked to stop. It is started again before the next step is fed. */
+  | { readonly kind: 'end-proxy'; readonly signal: 'SIGKILL' | 'SIGTERM' }
+  /** The proxy cannot reach the API server until the next step is fed. */
+  | { readonly kind: 'api-server-away' }
 
 export interface Cell {
   /** Unique in its case and step; ends in the family. */
@@ -59,6 +83,8 @@ export interface Cell {
    * before. Default: all at once.
    */
   readonly spacing?: { readonly ms: number; readonly atMostMs?: number }
+  /** Ask again and again from the end of the step before until this one is measured: no request may fail meanwhile. */
+  readonly throughout?: boolean
 }
 
 export interface Destination {
@@ -80,6 +106,8 @@ export type Expectation =
   | { readonly outcome: 'unserved' }
   /** Accepted, then reset or never answered. No cell expects it; deviations may. */
   | { readonly outcome: 'broken' }
+  /** Some requests failed, in whatever way. No cell expects it; deviations may. */
+  | { readonly outcome: 'interrupted' }
 
 export interface Reached {
   readonly outcome: 'reached'
@@ -97,3 +125,7 @@ export interface Reached {
 /** `case/step/cell`; cases with one step leave the step out. */
 export const cellId = ({ id, steps }: Case, step: number, cell: Cell): string =>
   steps.length === 1 ? `${id}/${cell.id}` : `${id}/${step + 1}/${cell.id}`
+
+/** Whether the objects alone decide what happens. It does not if something else is done, or if the proxy is started in another way. */
+export const isDecidedByObjects = ({ steps, flags, onBothNodes = false }: Case): boolean =>
+  !onBothNodes && flags === undefined && steps.every(({ actions = [] }) => actions.length === 0)

@@ -1,6 +1,6 @@
 import { type Family, families } from '@kpng/api'
 import { type DualAddress, familySuffix, type Host } from '../addresses.js'
-import type { Case, Cell, Destination, Expectation, KubernetesObject, Reached } from './case.js'
+import type { Case, Cell, Destination, Expectation, Reached, Step } from './case.js'
 
 /** A destination in both families. */
 type DualDestination = Readonly<{ protocol: Destination['protocol']; address: DualAddress; port: number }>
@@ -35,7 +35,7 @@ export type CellSpec = readonly [
   to: DualDestination,
   expect: Expectation,
   checklist: readonly number[],
-  more?: Pick<Cell, 'flow' | 'tries' | 'bytes' | 'spacing'>,
+  more?: Pick<Cell, 'flow' | 'tries' | 'bytes' | 'spacing' | 'throughout'>,
 ]
 
 /** The cells of some lines: ids and flows end in the family. */
@@ -53,13 +53,19 @@ export function inFamilies(table: readonly CellSpec[], served: readonly Family[]
   )
 }
 
-type OneStep = Omit<Case, 'steps'> & {
-  readonly objects: readonly KubernetesObject[]
-  readonly cells: readonly CellSpec[]
-}
+type OneStep = Omit<Case, 'steps'> &
+  Omit<Step, 'after' | 'cells'> & {
+    readonly cells: readonly CellSpec[]
+  }
 
 /** A case in which nothing changes. */
-export const oneStep = ({ objects, cells, ...one }: OneStep): Case => ({
+export const oneStep = ({ objects, cells, actions, settleMs, ...one }: OneStep): Case => ({
   ...one,
-  steps: [{ after: 'start', objects, cells: inFamilies(cells) }],
+  steps: [
+    {
+      ...{ after: 'start', objects, cells: inFamilies(cells) },
+      ...(actions && { actions }),
+      ...(settleMs !== undefined && { settleMs }),
+    },
+  ],
 })

@@ -6,11 +6,16 @@ import { clusterIpCases } from './cluster-ip.js'
 import { dualStackCases } from './dual-stack.js'
 import { endpointChangeCases, openConnectionCases } from './endpoint-changes.js'
 import { endpointCases } from './endpoints.js'
+import { faultCases } from './faults.js'
+import { foreignRuleCases } from './foreign-rules.js'
 import { hintCases } from './hints.js'
 import { loadBalancerCases } from './load-balancers.js'
+import { nodePortFlagCases } from './node-port-flags.js'
 import { oddSliceCases } from './odd-slices.js'
+import { pathMtuCases } from './path-mtu.js'
 import { sctpCases } from './sctp.js'
 import { serviceChangeCases } from './service-changes.js'
+import { severalNodeCases } from './several-nodes.js'
 import { skippedServiceCases } from './skipped-services.js'
 import { specialisedCases } from './specialised.js'
 import { trafficPolicyCases } from './traffic-policies.js'
@@ -36,5 +41,10 @@ export const cases: readonly Case[] = [
   ...udpFlowCases,
   ...wholeAddressCases,
   ...specialisedCases,
+  ...pathMtuCases,
+  ...foreignRuleCases,
+  ...faultCases,
+  ...nodePortFlagCases,
+  ...severalNodeCases,
   ...badObjectCases,
 ]

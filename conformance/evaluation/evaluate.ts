@@ -18,9 +18,13 @@ const isOwn = (client: Host, address: string): boolean =>
 /** Whether the outcomes of a cell's tries are what was expected. Pure. */
 export function evaluate(expect: Expectation, client: Host, outcomes: readonly Outcome[]): Verdict {
   const got = outcomesText(client, outcomes)
+  if (expect.outcome === 'interrupted') return { right: outcomes.some((outcome) => !isServed(outcome)), got }
   const right = outcomes.length > 0 && outcomes.every((outcome) => isRight(expect, client, outcome))
   return { right: right && (expect.outcome !== 'reached' || hitsRight(expect, outcomes)), got }
 }
+
+/** By a pod, and not by the gateway, where packets end that nobody serves. */
+export const isServed = (outcome: Outcome): boolean => outcome.outcome === 'reached' && outcome.server !== 'gateway'
 
 function isRight(expect: Expectation, client: Host, outcome: Outcome): boolean {
   switch (expect.outcome) {

@@ -5,18 +5,23 @@ import { cgroupTree } from '@kpng/linux/bpf'
 import { isAlive } from '@kpng/linux/testing'
 import { type Host, hosts } from '../addresses.js'
 
-/** The hosts whose processes run on the proxy's node: the node itself and its pods. */
-const onNode: readonly Host[] = ['node-a', 'pod-a', 'a1', 'a2']
+/** The hosts whose processes run on a node: the node itself and its pods. */
+const nodes = {
+  'node-a': ['node-a', 'pod-a', 'a1', 'a2'],
+  'node-b': ['node-b', 'pod-b', 'b1', 'b2'],
+} as const satisfies Readonly<Record<string, readonly Host[]>>
+
+export type Node = keyof typeof nodes
+const nodeNames = Object.keys(nodes) as Node[]
 
 let count = 0
 
 /**
- * A cgroup for each host of the lab. Those of the proxy's node are below one cgroup, to which the proxy may attach programs; the machine's other
+ * A cgroup for each host of the lab. Those of a node are below one cgroup, to which its proxy may attach programs; the machine's other
  * processes are in none of them.
  */
 export class LabCgroups {
-  /** The cgroup of the proxy's node, as every process of the machine finds it, whatever is mounted where. */
-  readonly ofNode: string
+  readonly #lab: string
   readonly #folders: readonly string[]
   readonly #folderOf: (host: Host) => string
 
@@ -27,12 +32,18 @@ export class LabCgroups {
     }
     removeLeftovers(tree.path)
     const lab = join(tree.path, `kpng-lab-${process.pid}-${++count}`)
-    const [node, others] = [join(lab, 'node'), join(lab, 'others')]
-    this.#folderOf = (host) => join(onNode.includes(host) ? node : others, host)
-    this.#folders = [lab, node, others, ...hosts.map(this.#folderOf)]
+    const parentOf = (host: Host) =>
+      nodeNames.find((node) => (nodes[node] as readonly Host[]).includes(host)) ?? 'others'
+    this.#lab = lab
+    this.#folderOf = (host) => join(lab, parentOf(host), host)
+    const parents = [...nodeNames, 'others'].map((name) => join(lab, name))
+    this.#folders = [lab, ...parents, ...hosts.map(this.#folderOf)]
     for (const folder of this.#folders) mkdirSync(folder)
-    // `ip netns exec` hides the mounts below /sys.
-    this.ofNode = `/proc/${process.pid}/root${node}`
+  }
+
+  /** The cgroup of a node, as every process of the machine finds it, whatever is mounted where: `ip netns exec` hides the mounts below /sys. */
+  ofNode(node: Node): string {
+    return `/proc/${process.pid}/root${join(this.#lab, node)}`
   }
 
   /** Puts a host's process into its cgroup. Sockets belong to the cgroup in which they were opened, so it must not have any yet. */

@@ -4,7 +4,7 @@ import type { LabCgroups } from './cgroups.js'
 import { topology } from './topology.js'
 
 /** A running lab: namespaces that are connected, and an agent in each of them. */
-export interface Lab extends Pick<NamespaceLab<Host>, 'namespaceOf' | 'ip' | 'close'> {
+export interface Lab extends Pick<NamespaceLab<Host>, 'namespaceOf' | 'ip' | 'run' | 'close'> {
   readonly agents: Readonly<Record<Host, Agent>>
 }
 

@@ -22,7 +22,8 @@ import {
 //
 // Every line is a veth with the address of each end on it, as point-to-point links have it: a node has one address of each
 // family, whichever way a packet goes, so a masqueraded packet has exactly one possible source. node-b has no proxy; its pods'
-// packets to Services come to node-a, which is how "a pod of another node" is tried. The gateway answers at every Service
+// packets to Services come to node-a, which is how "a pod of another node" is tried; for some cases it runs the proxy too. The links between
+// the nodes, and from node-a to the outside, have a smaller MTU than those of the hosts beyond them, which must learn it from ICMP errors. The gateway answers at every Service
 // address: what the proxy under test does not stop ends there, and shows as "passed" instead of looking like a drop.
 
 const pairs: readonly (readonly [near: Host, far: Host])[] = [
@@ -60,7 +61,18 @@ const links: readonly Link<Host>[] = pairs.map(([near, far]) => {
   return [end(near, far), end(far, near)]
 })
 
+/** Interfaces with a small MTU. Only the outside's own end has the usual one, so that it does not know of it beforehand. */
+const smallMtu: Partial<Record<Host, readonly string[]>> = {
+  'node-a': ['to-node-b', 'to-outside'],
+  'node-b': ['to-node-a'],
+}
+
 function linesOf(host: Host): string[] {
+  const mtuLines = (smallMtu[host] ?? []).map((device) => `link set ${device} mtu 1400`)
+  return [...mtuLines, ...routesOf(host)]
+}
+
+function routesOf(host: Host): string[] {
   const gateway = defaultRoute[host]
   return families.flatMap((family) => {
     // Onlink: the other end may not be up yet, and then nothing seems to lead to it.

@@ -1,8 +1,8 @@
-import type { CellResult, ConformanceReport } from './report.js'
+import { byCase, type CellResult, type ConformanceReport } from './report.js'
 
 /** JUnit XML, as CI systems read it: a suite a case, a test a cell. Named deviations pass; what they are is in the output. */
 export function junitText({ results, durationMs, backend, passed, notes, summary }: ConformanceReport): string {
-  const suites = groupByCase(results)
+  const suites = byCase(results)
   const lines = [
     '<?xml version="1.0" encoding="UTF-8"?>',
     `<testsuites name="${xml(`kpng conformance${backend ? ` (${backend})` : ''}`)}" ${counts(results)} time="${(durationMs / 1000).toFixed(3)}">`,
@@ -45,12 +45,6 @@ function testLines(result: CellResult): string[] {
 function counts(results: readonly CellResult[]): string {
   const count = (status: CellResult['status']) => results.filter((result) => result.status === status).length
   return `tests="${results.length}" failures="${count('wrong')}" errors="0" skipped="${count('skipped')}"`
-}
-
-function groupByCase(results: readonly CellResult[]): Map<string, CellResult[]> {
-  const groups = new Map<string, CellResult[]>()
-  for (const result of results) groups.set(result.case, [...(groups.get(result.case) ?? []), result])
-  return groups
 }
 
 const xml = (text: string): string =>

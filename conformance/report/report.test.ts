@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { refused } from '../cases/cells.js'
+import { htmlText } from './html.js'
 import { junitText } from './junit.js'
 import type { CellResult } from './report.js'
 import { type ConformanceReport, summaryOf, summaryText } from './report.js'
@@ -36,6 +37,7 @@ const results = [
     status: 'deviates',
     got: 'passed',
     reason: 'it is so',
+    link: 'https://example.com/1',
   }),
   result({
     id: 'two/2/c.v4',
@@ -117,5 +119,28 @@ describe('JUnit', () => {
       const opened = text.match(new RegExp(`<${name}[ >]`, 'g'))?.length
       expect([name, text.match(new RegExp(`</${name}>`, 'g'))?.length]).toEqual([name, opened])
     }
+  })
+})
+
+describe('the page', () => {
+  const text = htmlText({ ...report, notes: ['The proxy <ended>.'] })
+  it('says what was wrong, and opens the cases that were', () => {
+    expect(text).toContain('Not passed.')
+    expect(text).toMatch(/<details id="one" open>/)
+    expect(text).toMatch(/<details id="two">/)
+    expect(text).toContain('<td>3× dropped &lt;&amp;&quot;</td>')
+    expect(text).toContain('The proxy &lt;ended&gt;.')
+  })
+
+  it('leads from each deviation to its reason, and from there to its cases and to more', () => {
+    expect(text).toContain('<a href="#reason-1">it is so</a>')
+    expect(text).toContain(
+      '<li id="reason-1">it is so (<a href="https://example.com/1">more</a>): 1 cells of <a href="#two">two</a></li>',
+    )
+  })
+
+  it('has every place that it leads to, and asks nobody for anything', () => {
+    for (const [, place] of text.matchAll(/href="#([^"]+)"/g)) expect(text).toContain(`id="${place}"`)
+    expect(text).not.toMatch(/<script|<link|src=|@import|url\(/)
   })
 })

@@ -27,6 +27,8 @@ export interface CellResult {
     | 'skipped'
   /** Why it deviates or was skipped. */
   readonly reason?: string
+  /** Where more is written about the reason. */
+  readonly link?: string
   /** How often it was measured until it was right: more than once when a proxy programs bit by bit. */
   readonly attempts: number
 }
@@ -68,4 +70,15 @@ export function summaryText(summary: Summary): string {
     `${summary.wrong} wrong`,
   ]
   return `${summary.cells} cells: ${parts.join(', ')}`
+}
+
+/** The cells of each case. */
+export function byCase(results: readonly CellResult[]): Map<string, CellResult[]> {
+  const groups = new Map<string, CellResult[]>()
+  for (const result of results) {
+    const group = groups.get(result.case)
+    if (group) group.push(result)
+    else groups.set(result.case, [result])
+  }
+  return groups
 }

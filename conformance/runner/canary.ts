@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Family } from '@kpng/api'
 import type { Place } from '@kpng/linux/testing'
-import { clusterIp, type DualAddress, externalIp, ipsOf, type Server } from '../addresses.js'
+import { addressOf, clusterIp, type DualAddress, externalIp, type Host, ipsOf, type Server } from '../addresses.js'
 import type { KubernetesObject } from '../cases/case.js'
 import { served, serviceProxyName, serviceProxyNameLabel, tcpPort, udpPort } from '../cases/objects.js'
 import type { Lab } from '../lab/lab.js'
@@ -13,6 +13,9 @@ import type { Pace } from './pace.js'
 
 export interface Canary {
   readonly address: DualAddress
+  /** Who asks. */
+  readonly client: Host
+  readonly portOf: (round: number) => number
   /** The Service and its slices, as they are in a round. */
   objects(round: number): KubernetesObject[]
 }
@@ -27,12 +30,15 @@ const longestPauseMs = 300
 
 const mainNumber = 9999
 const flowNumber = 9998
+const nodeBNumber = 9997
 const specialisedNumber = 254
 
 const portOf = (round: number): number => 1000 + round
+/** Cases have no node ports from here on. */
+const nodePortOf = (round: number): number => 32_000 + round
 
 /** Where a canary is served in a round. */
-export const placeOf = ({ address }: Canary, round: number, family: Family): Place => ({
+export const placeOf = ({ address, portOf }: Canary, round: number, family: Family): Place => ({
   protocol: 'TCP',
   ip: address[family],
   port: portOf(round),
@@ -40,6 +46,8 @@ export const placeOf = ({ address }: Canary, round: number, family: Family): Pla
 
 export const mainCanary: Canary = {
   address: clusterIp(mainNumber),
+  client: 'pod-a',
+  portOf,
   objects: (round) => [
     ...served('canary-flow', flowNumber, [flowServer(round)], { ports: [udpPort(80)] }),
     ...served('canary', mainNumber, ['a1'], { ports: [tcpPort(portOf(round))] }),
@@ -51,6 +59,8 @@ const flowServer = (round: number): Server => (round % 2 === 0 ? 'a1' : 'a2')
 /** It has no cluster IP: whether a specialised proxy may have those beside the main one is for the cases to prove. */
 export const specialisedCanary: Canary = {
   address: externalIp(specialisedNumber),
+  client: 'pod-a',
+  portOf,
   objects: (round) =>
     served('specialised-canary', specialisedNumber, ['a1'], {
       ports: [tcpPort(portOf(round))],
@@ -63,13 +73,27 @@ export const specialisedCanary: Canary = {
     }),
 }
 
+/** Only node-b itself serves node ports at its address; its other packets might be served by node-a. */
+export const nodeBCanary: Canary = {
+  address: addressOf['node-b'],
+  client: 'pod-b',
+  portOf: nodePortOf,
+  objects: (round) =>
+    served('canary-node-b', nodeBNumber, ['b1'], {
+      ports: [tcpPort(80, { nodePort: nodePortOf(round) })],
+      spec: { type: 'NodePort' },
+    }),
+}
+
 /** Resolves with how long it took in every family, in milliseconds, or with undefined when the time is over. */
 export const waitForCanary = (wait: Wait, canary: Canary, round: number): Promise<number | undefined> =>
-  waitFor(wait, 'a1', (family) => ({ to: placeOf(canary, round, family) }))
+  waitFor(wait, canary === nodeBCanary ? 'b1' : 'a1', canary.client, (family) => ({
+    to: placeOf(canary, round, family),
+  }))
 
 /** As `waitForCanary`, until the proxy under test has moved the UDP client whose endpoint changed. */
 export const waitForMovedFlow = (wait: Wait, round: number): Promise<number | undefined> =>
-  waitFor(wait, flowServer(round), (family) => ({
+  waitFor(wait, flowServer(round), 'pod-a', (family) => ({
     to: { protocol: 'UDP', ip: clusterIp(flowNumber)[family], port: 80 },
     flow: `canary.${family}`,
     keepGoing: true,
@@ -86,6 +110,7 @@ export interface Wait {
 async function waitFor(
   { lab, pace, families, timeoutMs, signal }: Wait,
   server: Server,
+  client: Host,
   probeIn: (family: Family) => { to: Place; flow?: string; keepGoing?: boolean },
 ): Promise<number | undefined> {
   const start = performance.now()
@@ -93,8 +118,8 @@ async function waitFor(
     for (;;) {
       if (signal.aborted || performance.now() - start >= pace.scaled(timeoutMs)) return undefined
       const [seen, controlMs] = await Promise.all([
-        lab.agents['pod-a'].call('probe', { ...probeIn(family), timeoutMs: pace.scaled(shortWaitMs) }),
-        pace.measure('pod-a', family),
+        lab.agents[client].call('probe', { ...probeIn(family), timeoutMs: pace.scaled(shortWaitMs) }),
+        pace.measure(client, family),
       ])
       if (seen.outcome === 'reached' && seen.server === server) break
       await sleep(Math.min(longestPauseMs, Math.max(leastPauseMs, looksOfPause * controlMs)))

@@ -16,9 +16,11 @@ export function judge(
   const deviation = deviationOf(deviations, placed.id, cell.expect)
   const result = { ...describe(placed), got, attempts }
   if (!deviation) return { ...result, status: right ? 'right' : 'wrong' }
-  if (right) return { ...result, status: 'unexpectedly-right', reason: deviation.reason }
+  const { reason, link } = deviation
+  const why = { reason, ...(link !== undefined && { link }) }
+  if (right) return { ...result, status: 'unexpectedly-right', ...why }
   const asNamed = evaluate(deviated(cell.expect, deviation), cell.client, outcomes).right
-  return { ...result, status: asNamed ? 'deviates' : 'wrong', ...(asNamed && { reason: deviation.reason }) }
+  return { ...result, status: asNamed ? 'deviates' : 'wrong', ...(asNamed && why) }
 }
 
 export const skip = (placed: PlacedCell, reason: string): CellResult => ({

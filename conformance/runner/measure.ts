@@ -36,7 +36,8 @@ export async function measure(lab: Lab, pace: Pace, cell: Cell, flowPrefix: stri
 
 type Ask = (timeoutMs: number) => Promise<Outcome>
 
-function askOnce(lab: Lab, { client, to, flow, bytes }: Cell, flowPrefix: string): Ask {
+/** One request of a cell. */
+export function askOnce(lab: Lab, { client, to, flow, bytes }: Cell, flowPrefix: string): Ask {
   const place: Place = { protocol: to.protocol, ip: to.ip, port: to.port }
   return (timeoutMs) =>
     lab.agents[client].call('probe', {

@@ -1,24 +1,29 @@
 import type { Case } from '../cases/case.js'
 import { clusterObjects } from '../cases/objects.js'
-import { isKpng } from '../deviations/index.js'
+import type { ApiServerSwitch } from '../feed/api-relay.js'
 import type { Feed } from '../feed/feed.js'
 import type { Lab } from '../lab/lab.js'
 import type { Settings } from '../options.js'
 import type { CellResult } from '../report/report.js'
-import { type Canary, mainCanary, placeOf, specialisedCanary, waitForMovedFlow } from './canary.js'
+import { perform } from './actions.js'
+import { mainCanary, placeOf, waitForMovedFlow } from './canary.js'
 import { skip } from './judge.js'
+import { askOnce } from './measure.js'
 import { Pace } from './pace.js'
-import { Proxier } from './proxier.js'
+import type { Proxier } from './proxier.js'
+import { type Commands, Proxiers } from './proxiers.js'
+import { RequestLoop } from './request-loop.js'
 import { measureRound } from './round.js'
-import { type PlacedCell, type Round, roundsOf } from './rounds.js'
+import { type PlacedAction, type PlacedCell, type Round, roundsOf } from './rounds.js'
+import { skipReason } from './skip.js'
 
 /** What a run stands on. */
 export interface Stage {
   readonly lab: Lab
   readonly feed: Feed
-  readonly command: readonly string[]
-  /** The command of the specialised proxy, if there is one. */
-  readonly specialised: readonly string[] | undefined
+  readonly commands: Commands
+  /** Undefined if objects come from manifests. */
+  readonly apiServer: ApiServerSwitch | undefined
   readonly settings: Settings
   /** Why there are no SCTP sockets here; undefined if there are. */
   readonly noSctp: string | undefined
@@ -39,8 +44,8 @@ const mostPlays = 3
 
 /**
  * Feeds round after round and measures each of them. A case of several steps cannot be measured again in the middle, because what a
- * proxy remembers of its clients depends on the earlier steps. If such a case is wrong and the machine was slow meanwhile, all rounds
- * are played again, with the objects of all cases, and it counts what the case shows then. On a machine that was not slow, wrong is
+ * proxy remembers of its clients depends on the earlier steps. If such a case is wrong and the machine was slow meanwhile, its rounds
+ * are played again, with the objects of the other cases in them, and it counts what the case shows then. On a machine that was not slow, wrong is
  * wrong.
  */
 export async function play(stage: Stage): Promise<Played> {
@@ -48,66 +53,55 @@ export async function play(stage: Stage): Promise<Played> {
   const run = new Run(stage)
   const rounds = roundsOf(settings.cases)
   const results = new Map((await run.play(rounds)).map((result) => [result.id, result]))
-  for (let plays = 1; plays < mostPlays && run.wasSlow && run.isServing && !signal.aborted; plays++) {
+  for (let plays = 1; plays < mostPlays && run.wasSlow && run.proxiers.isServing && !signal.aborted; plays++) {
     const again = settings.cases.filter((one) => one.steps.length > 1 && hasWrongCells(one, results.values()))
     if (again.length === 0) break
     const names = again.map(({ id }) => id).join(', ')
     const note = `Something was wrong, but the machine was slow. Played again: ${names}.`
     settings.log(note)
     run.notes.push(note)
-    for (const result of await run.play(rounds.map((round) => only(again, round)))) {
+    const affected = rounds.filter((round) => round.cases.some((one) => again.includes(one)))
+    for (const result of await run.play(affected.map((round) => only(again, round)))) {
       const attempts = (results.get(result.id)?.attempts ?? 0) + result.attempts
       results.set(result.id, { ...result, attempts })
     }
   }
-  return { results: [...results.values()], notes: [...run.notes, ...run.proxierNotes], proxyEnded: run.hasEnded }
+  return {
+    results: [...results.values()],
+    notes: [...run.notes, ...run.proxiers.notes],
+    proxyEnded: run.proxiers.hasEnded,
+  }
 }
 
 const hasWrongCells = ({ id }: Case, results: Iterable<CellResult>): boolean =>
   [...results].some((result) => result.case === id && result.status === 'wrong')
 
-const only = (cases: readonly Case[], { objects, cells }: Round): Round => ({
-  objects,
-  cells: cells.filter((placed) => cases.includes(placed.case)),
+const only = (cases: readonly Case[], round: Round): Round => ({
+  ...round,
+  cells: round.cells.filter((placed) => cases.includes(placed.case)),
+  actions: round.actions.filter((placed) => cases.includes(placed.case)),
 })
-
-interface Role {
-  readonly title: string
-  readonly canary: Canary
-  readonly command: readonly string[]
-}
 
 class Run {
   readonly notes: string[] = []
+  readonly proxiers: Proxiers
   readonly #stage: Stage
   readonly #pace: Pace
-  /**
-   * The proxy under test, after the specialised one if there is one. In the kernel, newer rules of the same kind see a packet first: so
-   * the main proxy sees all packets of the specialised one, and must leave them alone.
-   */
-  readonly #roles: readonly Role[]
-  /** Those that have been started. */
-  readonly #proxiers: Proxier[] = []
   /** Each round has a number of its own, also when it is played again. */
   #fed = 0
   #played = 0
   #wasSlow = false
   #movesFlows = true
+  /** Cases whose actions this machine cannot do, and why. */
+  readonly #impossible = new Map<Case, string>()
+  /** By the id of their cell. */
+  #loops = new Map<string, RequestLoop>()
 
   constructor(stage: Stage) {
     this.#stage = stage
     this.#pace = new Pace(stage.lab)
-    const specialised = stage.settings.cases.some((one) => one.specialised) ? stage.specialised : undefined
-    this.#roles = [
-      ...(specialised ? [{ title: 'specialised proxy', canary: specialisedCanary, command: specialised }] : []),
-      { title: 'proxy', canary: mainCanary, command: stage.command },
-    ]
-  }
-
-  /** The proxy under test serves, and has not ended. */
-  get isServing(): boolean {
-    const main = this.#proxiers[this.#roles.length - 1]
-    return main?.hasServed === true && !main.hasEnded
+    this.proxiers = new Proxiers(stage.lab, stage.commands)
+    stage.closers.push(() => this.proxiers.stop())
   }
 
   /** The machine was slow when the rounds were played last. */
@@ -115,75 +109,101 @@ class Run {
     return this.#wasSlow
   }
 
-  get hasEnded(): boolean {
-    return this.#proxiers.some(({ hasEnded }) => hasEnded)
-  }
-
-  get proxierNotes(): string[] {
-    return this.#proxiers.flatMap(({ notes }) => notes)
-  }
-
   /** Plays the rounds in their order. */
   async play(rounds: readonly Round[]): Promise<CellResult[]> {
     const flowPrefix = `${++this.#played}/`
     this.#wasSlow = false
     const results: CellResult[] = []
-    for (const [index, { objects, cells }] of rounds.entries()) {
-      const skipped = new Map(cells.flatMap((placed) => skipReason(placed, this.#stage)))
-      const measured = cells.filter(({ id }) => !skipped.has(id))
-      for (const placed of cells) {
-        const reason = skipped.get(placed.id)
+    for (const [index, round] of rounds.entries()) {
+      const planned = this.#measured(round)
+      // A round without any cell is fed: it is the change that later cells are about.
+      const isPlayed = round.cells.length === 0 || planned.length > 0
+      if (isPlayed) {
+        const title = `Round ${index + 1} of ${rounds.length}: ${planned.length} cells`
+        const isProgrammed = await this.#program(round, title)
+        if (this.#stage.signal.aborted) break
+        await this.#act(round)
+        results.push(...(await this.#measure(this.#measured(round), flowPrefix, isProgrammed ? round : undefined)))
+        this.#wasSlow ||= this.#pace.takeSlowness()
+      }
+      for (const placed of round.cells) {
+        const reason = this.#whySkipped(placed)
         if (reason !== undefined) results.push(skip(placed, reason))
       }
-      // A round without any cell is fed: it is the change that later cells are about.
-      if (cells.length > 0 && measured.length === 0) continue
-      const isProgrammed = await this.#program(
-        objects,
-        `Round ${index + 1} of ${rounds.length}: ${measured.length} cells`,
-      )
-      if (this.#stage.signal.aborted) break
-      const { lab, settings } = this.#stage
-      const settleMs = isProgrammed ? settings.settleMs : 0
-      results.push(
-        ...(await measureRound(measured, {
-          lab,
-          pace: this.#pace,
-          deviations: settings.deviations,
-          settleMs,
-          flowPrefix,
-        })),
-      )
-      this.#wasSlow ||= this.#pace.takeSlowness()
+      if (isPlayed) this.#showProgress(rounds, results)
+      this.#startLoops(rounds[index + 1])
     }
     return results
   }
 
+  #showProgress(rounds: readonly Round[], results: readonly CellResult[]): void {
+    const total = rounds.reduce((sum, { cells }) => sum + cells.length, 0)
+    const wrong = results.filter(({ status }) => status === 'wrong').length
+    if (total > 0) this.#stage.settings.log(`  ${results.length} of ${total} cells, ${wrong} wrong`)
+  }
+
+  #whySkipped(placed: PlacedCell): string | undefined {
+    return this.#impossible.get(placed.case) ?? skipReason(placed, this.#stage)
+  }
+
+  #measured = ({ cells }: Round): PlacedCell[] => cells.filter((placed) => this.#whySkipped(placed) === undefined)
+
+  async #act({ actions }: Round): Promise<void> {
+    const isPossible = ({ case: one }: PlacedAction) =>
+      one.steps.some(({ cells }, step) =>
+        cells.some((cell) => this.#whySkipped({ id: cell.id, case: one, step, cell }) === undefined),
+      )
+    const failed = await perform(actions.filter(isPossible), { ...this.#stage, proxiers: this.proxiers })
+    for (const [one, why] of failed) this.#impossible.set(one, why)
+  }
+
+  /** Clients that go on asking until the next round is measured. */
+  #startLoops(next: Round | undefined): void {
+    if (!next) return
+    const { lab } = this.#stage
+    for (const { id, cell, step } of this.#measured(next)) {
+      if (cell.throughout && step > 0) this.#loops.set(id, new RequestLoop(askOnce(lab, cell, '')))
+    }
+  }
+
+  async #measure(cells: readonly PlacedCell[], flowPrefix: string, round: Round | undefined): Promise<CellResult[]> {
+    const { lab, settings } = this.#stage
+    const ended = [...this.#loops].map(async ([id, loop]) => [id, await loop.end()] as const)
+    this.#loops = new Map()
+    return measureRound(cells, {
+      lab,
+      pace: this.#pace,
+      deviations: settings.deviations,
+      settleMs: round && settings.settleMs > 0 ? Math.max(settings.settleMs, round.settleMs ?? 0) : 0,
+      flowPrefix,
+      before: new Map(await Promise.all(ended)),
+    })
+  }
+
   /** Feeds objects and waits until the proxies have programmed them. Resolves with whether the proxy under test has. */
-  async #program(objects: Round['objects'], title: string): Promise<boolean> {
-    const { lab, feed, settings, signal } = this.#stage
+  async #program(next: Round, title: string): Promise<boolean> {
+    const { lab, feed, apiServer, settings, signal } = this.#stage
     const { families, programTimeoutMs } = settings
     const pace = this.#pace
     const round = this.#fed++
-    await feed.apply(
-      [...clusterObjects, ...objects],
-      this.#roles.flatMap(({ canary }) => canary.objects(round)),
-    )
+    await this.proxiers.prepare(next)
+    apiServer?.back()
+    await feed.apply([...clusterObjects, ...next.objects], this.proxiers.canaryObjects(round))
     pace.use()
-    const took = new Map<Proxier, number>()
-    for (const [index, role] of this.#roles.entries()) {
-      const proxier = this.#proxiers[index] ?? this.#start(role)
-      const ms = await proxier.programmed({ lab, pace, families, signal }, round, programTimeoutMs)
+    const took = new Map<Proxier, number | undefined>()
+    for (const proxier of this.proxiers.needed()) {
+      took.set(proxier, await proxier.programmed({ lab, pace, families, signal }, round, programTimeoutMs))
       if (signal.aborted) return false
-      if (ms !== undefined) took.set(proxier, ms)
     }
-    const late = this.#proxiers.filter((proxier) => !took.has(proxier))
+    const late = [...took].flatMap(([{ title: who }, ms]) => (ms === undefined ? [who] : []))
     const programmed =
       late.length > 0
-        ? late.map((proxier) => `the ${proxier.title} did not program it in time`).join(', ')
-        : `programmed in ${Math.round(Math.max(...took.values()))} ms`
+        ? late.map((who) => `the ${who} did not program it in time`).join(', ')
+        : `programmed in ${Math.round(Math.max(...[...took.values()].map(Number)))} ms`
     settings.log(`${title}, ${programmed}`)
     if (late.length > 0) this.notes.push(`${title}, ${programmed}.`)
-    const isProgrammed = took.has(this.#proxiers.at(-1) as Proxier)
+    // The proxy under test is the last one.
+    const isProgrammed = [...took.values()].at(-1) !== undefined
     if (isProgrammed) {
       await this.#flowsMoved(round)
       pace.use((family) => placeOf(mainCanary, round, family))
@@ -204,21 +224,4 @@ class Run {
       'The proxy did not move a UDP client whose endpoint was gone. Cells of UDP clients that stay prove little.',
     )
   }
-
-  #start({ title, canary, command }: Role): Proxier {
-    const { lab, closers } = this.#stage
-    const proxier = new Proxier(title, canary, command, lab.namespaceOf('node-a'))
-    closers.push(() => proxier.stop())
-    this.#proxiers.push(proxier)
-    return proxier
-  }
-}
-
-function skipReason({ id, cell, case: one }: PlacedCell, { settings, noSctp }: Stage): [string, string][] {
-  const { feed, backend, specialised } = settings
-  if (cell.to.protocol === 'SCTP' && noSctp !== undefined) return [[id, noSctp]]
-  if (one.manifestsOnly !== undefined && feed !== 'manifests') return [[id, one.manifestsOnly]]
-  if (one.kpngOnly !== undefined && !isKpng(backend)) return [[id, one.kpngOnly]]
-  if (one.specialised && specialised === undefined) return [[id, 'no specialised proxy was given']]
-  return []
 }

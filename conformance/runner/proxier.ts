@@ -10,7 +10,7 @@ const linesKept = 40
 /** One of the proxies of a run, the one under test or the specialised one beside it: a process in a network namespace. */
 export class Proxier {
   readonly title: string
-  readonly canary: Canary
+  readonly #canary: Canary
   readonly #process: ChildProcess
   readonly #closed: Promise<void>
   readonly #lines: string[] = []
@@ -22,7 +22,7 @@ export class Proxier {
 
   constructor(title: string, canary: Canary, command: readonly string[], namespace: string) {
     this.title = title
-    this.canary = canary
+    this.#canary = canary
     this.#process = spawn('ip', ['netns', 'exec', namespace, ...command], { stdio: ['ignore', 'pipe', 'pipe'] })
     this.#closed = new Promise((resolve) => {
       this.#process.on('error', (error) => {
@@ -44,10 +44,10 @@ export class Proxier {
   }
 
   /** Lets it end in its own way for two seconds. */
-  async stop(): Promise<void> {
-    this.#isStopping = true
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    this.#isStopping ||= this.#ended === undefined
     if (this.#ended !== undefined) return
-    this.#process.kill('SIGTERM')
+    this.#process.kill(signal)
     const timer = setTimeout(() => this.#process.kill('SIGKILL'), 2000)
     await this.#closed
     clearTimeout(timer)
@@ -74,7 +74,7 @@ export class Proxier {
   ): Promise<number | undefined> {
     const timeoutMs = this.#hasServed || this.#rounds++ === 0 ? programTimeoutMs : hopelessTimeoutMs
     const tookMs = await Promise.race([
-      waitForCanary({ ...wait, timeoutMs }, this.canary, round),
+      waitForCanary({ ...wait, timeoutMs }, this.#canary, round),
       this.#closed.then(() => undefined),
     ])
     this.#hasServed ||= tookMs !== undefined

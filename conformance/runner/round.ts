@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Outcome } from '@kpng/linux/testing'
 import type { Deviations } from '../deviations/deviation.js'
 import { inTurns } from '../in-turns.js'
 import type { Lab } from '../lab/lab.js'
@@ -23,6 +24,8 @@ export interface Measuring {
   readonly settleMs: number
   /** Goes before the names of flows, so that nobody uses the sockets of an earlier time. */
   readonly flowPrefix: string
+  /** What requests showed that were made before the round was measured, by the id of their cell. */
+  readonly before: ReadonlyMap<string, readonly Outcome[]>
 }
 
 /**
@@ -45,14 +48,14 @@ export async function measureRound(cells: readonly PlacedCell[], measuring: Meas
 
 async function measureUntilRight(
   cells: readonly PlacedCell[],
-  { lab, pace, deviations, settleMs, flowPrefix }: Measuring,
+  { lab, pace, deviations, settleMs, flowPrefix, before: earlier }: Measuring,
 ): Promise<Map<string, CellResult>> {
   const results = new Map<string, CellResult>()
   const run = async (some: readonly PlacedCell[], attempt: number) => {
     const measured = await inTurns(
       some.map((placed) => async () => {
         const outcomes = await measure(lab, pace, placed.cell, `${flowPrefix}${placed.case.id}/`)
-        return judge(placed, outcomes, deviations, attempt)
+        return judge(placed, [...(earlier.get(placed.id) ?? []), ...outcomes], deviations, attempt)
       }),
       cellsAtATime,
     )

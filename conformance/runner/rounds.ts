@@ -1,5 +1,5 @@
 import type { Family } from '@kpng/api'
-import { type Case, type Cell, cellId, type KubernetesObject } from '../cases/case.js'
+import { type Action, type Case, type Cell, cellId, type KubernetesObject, type ProxyFlags } from '../cases/case.js'
 import { matchesAny } from '../evaluation/glob.js'
 
 /** A cell with its place in the cases. */
@@ -12,25 +12,50 @@ export interface PlacedCell {
 
 /** One feed of objects, and the cells that are measured while it stands. */
 export interface Round {
+  /** The cases that are played in this round and in those of its group. */
+  readonly cases: readonly Case[]
   readonly objects: readonly KubernetesObject[]
   readonly cells: readonly PlacedCell[]
+  /** What is done before the cells are measured. */
+  readonly actions: readonly PlacedAction[]
+  /** What the proxy under test is started with. */
+  readonly flags?: ProxyFlags | undefined
+  /** node-b runs the proxy too. */
+  readonly onBothNodes?: boolean
+  /** How long a wrong cell may take to become right, in milliseconds, if that is longer than `--settle`. */
+  readonly settleMs?: number
+}
+
+export interface PlacedAction {
+  readonly case: Case
+  readonly action: Action
 }
 
 /**
  * All cases go side by side: the first round has the first step of each, the second round the second, and so on; a case that has
  * ended keeps its last objects. So a run has as many feeds as the longest case has steps, not as there are steps in all. Cases
- * that want to be alone come in rounds of their own.
+ * that want to be alone come in rounds of their own, and those that need other proxies in rounds with their like.
  */
 export function roundsOf(cases: readonly Case[]): Round[] {
-  const together = cases.filter((one) => !one.alone)
-  const alone = cases.filter((one) => one.alone)
-  return [together, ...alone.map((one) => [one])].flatMap(sideBySide)
+  const groups = new Map<string, Case[]>([['', []]])
+  for (const one of cases) groups.set(groupOf(one), [...(groups.get(groupOf(one)) ?? []), one])
+  return [...groups.values()].flatMap(sideBySide)
+}
+
+function groupOf({ id, alone = false, onBothNodes = false, flags }: Case): string {
+  if (alone) return id
+  return onBothNodes ? 'both nodes' : (flags?.words.join(' ') ?? '')
 }
 
 function sideBySide(cases: readonly Case[]): Round[] {
   const count = Math.max(0, ...cases.map(({ steps }) => steps.length))
   return Array.from({ length: count }, (_, round) => ({
+    cases,
     objects: cases.flatMap(({ steps }) => steps[Math.min(round, steps.length - 1)]?.objects ?? []),
+    actions: cases.flatMap((one) => (one.steps[round]?.actions ?? []).map((action) => ({ case: one, action }))),
+    flags: cases[0]?.flags,
+    onBothNodes: cases.some((one) => one.onBothNodes),
+    settleMs: Math.max(0, ...cases.map(({ steps }) => steps[round]?.settleMs ?? 0)),
     cells: cases.flatMap((one) =>
       (one.steps[round]?.cells ?? []).map((cell) => ({ id: cellId(one, round, cell), case: one, step: round, cell })),
     ),

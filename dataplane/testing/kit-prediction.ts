@@ -14,7 +14,7 @@ import {
   ownExternalAddress,
   secondAddress,
 } from '../../conformance/addresses.js'
-import type { Cell, Expectation, KubernetesObject } from '../../conformance/cases/case.js'
+import { type Cell, type Expectation, isDecidedByObjects, type KubernetesObject } from '../../conformance/cases/case.js'
 import { clusterObjects, serviceProxyName } from '../../conformance/cases/objects.js'
 import type { PlacedCell, Round } from '../../conformance/runner/rounds.js'
 import { keptKeys } from '../../core/kubernetes/index.js'
@@ -81,8 +81,12 @@ export async function predictor(
   }
 }
 
-/** Whether a cell is about a new connection. A flow that exists stays where it is, and nobody asks `explain` about it. */
-export const isNewConnection = ({ cell, step }: PlacedCell): boolean => cell.flow === undefined || step === 0
+/**
+ * Whether a cell is about a new connection. A flow that exists stays where it is, and nobody asks `explain` about it. What a case does beside
+ * feeding objects, such as rules of others or a proxy with other flags, `explain` does not know here either.
+ */
+export const isNewConnection = ({ case: one, cell, step }: PlacedCell): boolean =>
+  isDecidedByObjects(one) && !cell.throughout && (cell.flow === undefined || step === 0)
 
 /** What node-a serves when these objects are all there is. */
 async function tableOf(objects: readonly KubernetesObject[], proxyName: string, { options }: KitBackend) {
