@@ -13,6 +13,7 @@ describe('options are checked at the door', () => {
     [{ tableName: 'filter' }, /"filter" is not a name for kpng's tables/],
     [{ tableName: 'kpng-a b' }, /is not a name/],
     [{ tableName: 'kpng-userspace' }, /is not a name/],
+    [{ tableName: 'kpng-ipvs' }, /is not a name/],
   ] as const)('%j', (options, message) => expect(() => settingsOf(options)).toThrow(message))
 })
 

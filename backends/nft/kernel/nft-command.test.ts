@@ -35,7 +35,8 @@ describe('removing tables', () => {
     await expect(removeTables(failingNft(errors), undefined)).rejects.toThrow(sentence)
   })
 
-  const foreign = 'table ip kpng-userspace\ntable ip kube-proxy\ntable inet kpng\ntable ip kpngx\n'
+  const foreign =
+    'table ip kpng-userspace\ntable ip kpng-ipvs\ntable ip6 kpng-ipvs-edge\ntable ip kube-proxy\ntable inet kpng\ntable ip kpngx\n'
   test.each([
     [undefined, ['delete table ip kpng', 'delete table ip6 kpng', 'delete table ip kpng-special']],
     ['kpng', ['delete table ip kpng', 'delete table ip6 kpng']],
