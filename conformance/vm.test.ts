@@ -2,29 +2,36 @@ import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import '../cli/testing/compiled.js'
-import { bundleCode, bundledAgent, programPath } from '../linux/testing/bundle.js'
+import { bundle, bundleCode, bundledAgent, programPath } from '../linux/testing/bundle.js'
 import { runInVm, whyNoVm } from '../linux/testing/vm/vm.js'
 import type { ConformanceReport } from './report/report.js'
 import { tableText } from './report/table.js'
 
-// Cells that most kernels cannot run, in a VM whose kernel can: one boot for all backends. Without KVM everything takes 10 to 20
-// times as long there, so it is a selection.
+// What most kernels cannot run, in a VM whose kernel can: one boot for all of it. Without KVM everything takes 10 to 20 times as long there,
+// so it is a selection.
 
-/** What is run, one after the other. A backend that needs this kernel is one line more. */
+/** The kit, one backend after the other. A backend that needs this kernel is one line more. */
 const runs: readonly { backend: string; flags: readonly string[]; only: readonly string[] }[] = [
   { backend: 'nft', flags: [], only: ['sctp', 'sctp-*'] },
   { backend: 'iptables', flags: ['--iptables-flavour', 'nft'], only: ['sctp', 'sctp-local'] },
   { backend: 'ipvs', flags: [], only: ['cluster-ip', 'external-local', 'endpoint-moved'] },
 ]
 
-/** Only a VM that hangs takes so long. */
-const limitMs = 540_000
+/**
+ * With KPNG_CONNECTIONS, a number: packets through IPVS, and so many connections each during restarts and during a switch to the nft
+ * backend and back. It takes minutes.
+ */
+const connections = process.env.KPNG_CONNECTIONS
 
-/** Runs the kit for each backend and prints the reports. Patient: a slow proxy is not a wrong one. */
+/** Only a VM that hangs takes so long. */
+const limitMs = connections === undefined ? 540_000 : 3_600_000
+
+/** Runs the kit for each backend and prints the reports, then runs other programs. Patient: a slow proxy is not a wrong one. */
 const code = `
+  import { spawnSync } from 'node:child_process'
   import { proxyNamed } from './proxies.js'
   import { runConformance } from './run.js'
-  const [kpng, agentCommand, runs] = process.argv.slice(2).map((text) => JSON.parse(text))
+  const [kpng, agentCommand, runs, programs] = process.argv.slice(2).map((text) => JSON.parse(text))
   for (const { backend, flags, only } of runs) {
     const report = await runConformance({
       proxy: [...proxyNamed(backend, kpng, 'manifests'), ...flags],
@@ -37,29 +44,68 @@ const code = `
       log: console.log,
     })
     console.log('report: ' + JSON.stringify(report))
+  }
+  for (const [program, ...args] of programs) {
+    const { status } = spawnSync(program, args, { stdio: 'inherit' })
+    console.log('exit code: ' + status)
   }`
 
-const why = whyNoVm('the kit in a VM')
+const why = whyNoVm('the kit and IPVS in a VM')
 
-describe.skipIf(why !== undefined)('the kit, in a VM with SCTP', () => {
-  const program = programPath('kit')
+describe.skipIf(why !== undefined)('in a VM with SCTP and IPVS', () => {
+  const node = process.execPath
+  const bundled: string[] = []
   let reports: ConformanceReport[]
+  let checks: string[]
+
+  const path = (name: string) => {
+    const program = programPath(name)
+    bundled.push(program)
+    return program
+  }
+  const ofBackend = async (name: string) => {
+    const program = path('checks')
+    await bundle(new URL(`../backends/${name}.ts`, import.meta.url), program)
+    return program
+  }
+
   beforeAll(async () => {
-    await bundleCode(code, new URL(import.meta.url), program)
-    const kpng = [process.execPath, fileURLToPath(new URL('../cli/bin/kpng.js', import.meta.url))]
-    const args = [kpng, await bundledAgent(), runs].map((value) => JSON.stringify(value))
-    const { output } = await runInVm([process.execPath, program, ...args], { limitMs })
-    const found = output.split('\n').filter((line) => line.startsWith('report: '))
-    if (found.length < runs.length) throw new Error(`The kit did not finish:\n${output}`)
+    const kit = path('kit')
+    await bundleCode(code, new URL(import.meta.url), kit)
+    const kpng = [node, fileURLToPath(new URL('../cli/bin/kpng.js', import.meta.url))]
+    const agent = await bundledAgent()
+    const programs = [['unshare', '--net', node, await ofBackend('ipvs/testing/kernel-check')]]
+    if (connections !== undefined) {
+      const traffic = await ofBackend('ipvs/testing/traffic-check')
+      programs.push([node, traffic, agent[1] ?? '', await ofBackend('ipvs/testing/proxy'), connections])
+    }
+    const args = [kpng, agent, runs, programs].map((value) => JSON.stringify(value))
+    const { output } = await runInVm([node, kit, ...args], { limitMs })
+    const lines = output.replaceAll('\r', '').split('\n')
+    const found = lines.filter((line) => line.startsWith('report: '))
+    checks = lines.filter((line) => /^(not )?ok |^exit code: /.test(line))
+    if (checks.filter((line) => line.startsWith('exit code: ')).length < programs.length)
+      throw new Error(`The programs did not finish:\n${output}`)
+    if (connections !== undefined || checks.some((line) => line.startsWith('not ok'))) console.log(output)
     reports = found.map((line) => JSON.parse(line.slice('report: '.length)))
   }, limitMs + 60_000)
-  afterAll(() => rmSync(program, { force: true }))
+  afterAll(() => {
+    for (const program of bundled) rmSync(program, { force: true })
+  })
 
-  test.each(runs.map(({ backend }, index) => [backend, index] as const))('finds nothing wrong in %s', (_, index) => {
-    const { results, summary, notes } = reports[index] as ConformanceReport
-    const wrong = results.filter(({ status }) => status === 'wrong' || status === 'unexpectedly-right')
-    expect(wrong.length === 0 ? '' : [tableText(wrong), ...notes].join('\n')).toBe('')
-    expect(summary.skipped).toBe(0)
-    expect(summary.right).toBeGreaterThan(0)
+  test.each(runs.map(({ backend }, index) => [backend, index] as const))(
+    'the kit finds nothing wrong in %s',
+    (_, index) => {
+      const { results, summary, notes } = reports[index] as ConformanceReport
+      const wrong = results.filter(({ status }) => status === 'wrong' || status === 'unexpectedly-right')
+      expect(wrong.length === 0 ? '' : [tableText(wrong), ...notes].join('\n')).toBe('')
+      expect(summary.skipped).toBe(0)
+      expect(summary.right).toBeGreaterThan(0)
+    },
+  )
+
+  test('the IPVS backend restarts, drains, repairs and cleans up', () => {
+    expect(checks.filter((line) => !line.startsWith('ok ') && line !== 'exit code: 0')).toEqual([])
+    expect(checks.length).toBeGreaterThan(1)
   })
 })

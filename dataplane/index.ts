@@ -1,3 +1,4 @@
+export { DriftWatch, type DriftWatchOptions } from './drift-watch.js'
 export { type ExplainOptions, explain } from './explain.js'
 export { columns, explanationText } from './explanation-text.js'
 export { briefly, FollowUp } from './follow-up.js'

@@ -1,5 +1,6 @@
 // node scripts/conformance-results.js <name>=<report.json> ...: keeps the results of `kpng conformance --json` in conformance/results, and writes the table of
-// docs/conformance.md from all that is kept there. Without arguments: only the table.
+// docs/conformance.md from all that is kept there. With <name>+=<report.json>, the cases of the report take the place of those that are kept: for a run in
+// parts, or with SCTP cells from another kernel. KERNEL names the kernel if it is not that of this machine. Without arguments: only the table.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { release } from 'node:os'
 import { join } from 'node:path'
@@ -20,6 +21,19 @@ export function resultOf(report, { date, kernel, version }) {
       cases[id].reasons = [...new Set([...(cases[id].reasons ?? []), reason])]
   }
   return { date, kernel, version, summary: report.summary, cases }
+}
+
+/** A kept result with the cases of another one in their place. */
+export function merged(kept, added) {
+  const cases = { ...kept.cases, ...added.cases }
+  const statuses = ['right', 'wrong', 'deviates', 'unexpectedly-right', 'skipped']
+  const counts = statuses.map((status) => [
+    status,
+    Object.values(cases).reduce((sum, found) => sum + (found[status] ?? 0), 0),
+  ])
+  const cells = counts.reduce((sum, [, count]) => sum + count, 0)
+  const kernel = [...new Set([...kept.kernel.split(', '), ...added.kernel.split(', ')])].join(', ')
+  return { ...added, kernel, summary: { cells, ...Object.fromEntries(counts) }, cases }
 }
 
 /** All that is kept, by name. */
@@ -78,14 +92,18 @@ export function pageWith(text, kept) {
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   const { version } = JSON.parse(readFileSync(join(root, 'cli', 'package.json'), 'utf8'))
   for (const argument of process.argv.slice(2)) {
-    const [name, file] = argument.split('=')
+    const [, name, isMore, file] = /^([^+=]+)(\+?)=(.+)$/.exec(argument) ?? []
+    if (!file) throw new Error(`"${argument}" is not of the form NAME=REPORT.json or NAME+=REPORT.json.`)
     const report = JSON.parse(readFileSync(file, 'utf8'))
     const about = {
       date: new Date().toISOString().slice(0, 10),
       kernel: process.env.KERNEL ?? release().split('-')[0],
       version,
     }
-    writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(resultOf(report, about), undefined, 1)}\n`)
+    const path = join(folder, `${name}.json`)
+    const seen = resultOf(report, about)
+    const result = isMore ? merged(JSON.parse(readFileSync(path, 'utf8')), seen) : seen
+    writeFileSync(path, `${JSON.stringify(result, undefined, 1)}\n`)
   }
   writeFileSync(page, pageWith(readFileSync(page, 'utf8'), results()))
 }

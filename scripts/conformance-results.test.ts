@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 // @ts-expect-error: plain JavaScript, as all scripts
-import { pageWith, resultOf, results, tablesOf } from './conformance-results.js'
+import { merged, pageWith, resultOf, results, tablesOf } from './conformance-results.js'
 
 const page = readFileSync(join(import.meta.dirname, '..', 'docs', 'conformance.md'), 'utf8')
 
@@ -39,4 +39,19 @@ Why cells deviate or were skipped:
 1. it differs
 2. it is not there
 `)
+})
+
+test('a report of some cases takes their place in a kept result', () => {
+  const about = { date: '2026-11-16', kernel: '6.18', version: '0.1.0' }
+  const kept = {
+    ...about,
+    summary: { cells: 3, right: 1, wrong: 0, deviates: 0, 'unexpectedly-right': 0, skipped: 2 },
+    cases: { a: { right: 1 }, sctp: { right: 0, skipped: 2, reasons: ['no SCTP'] } },
+  }
+  const added = { ...about, date: '2026-11-17', kernel: '6.1', summary: {}, cases: { sctp: { right: 2 } } }
+  expect(merged(kept, added)).toEqual({
+    ...{ date: '2026-11-17', kernel: '6.18, 6.1', version: '0.1.0' },
+    summary: { cells: 3, right: 3, wrong: 0, deviates: 0, 'unexpectedly-right': 0, skipped: 0 },
+    cases: { a: { right: 1 }, sctp: { right: 2 } },
+  })
 })

@@ -14,6 +14,7 @@ import {
 import {
   allFlowChecks,
   briefly,
+  DriftWatch,
   type FlowCheck,
   type Frontend,
   type FrontendBackend,
@@ -22,7 +23,7 @@ import {
   StaleFlowRemoval,
 } from '@kpng/dataplane'
 import { deleteFlows, lockName, type NameLock, reachableAddresses } from '@kpng/linux'
-import { DriftWatch } from './drift-watch.js'
+import { ChainDrift } from './chain-drift.js'
 import { Extras } from './extras.js'
 import {
   checkProgram,
@@ -58,7 +59,8 @@ interface Started {
   readonly flavour: Flavour
   /** By family that is served. */
   readonly states: ReadonlyMap<Family, RuleState>
-  readonly drift: DriftWatch
+  readonly drift: ChainDrift
+  readonly watch: DriftWatch
 }
 
 /**
@@ -111,12 +113,14 @@ class IptablesBackend implements FrontendBackend {
     }
     const served = (await servesIpv6(programs, this.#settings)) ? families : (['IPv4'] as const)
     const states = new Map(served.map((family) => [family, new RuleState(family, rules)]))
-    const drift = new DriftWatch({
-      ...{ programs, states, names, log, intervalMs: this.#settings.driftCheckIntervalMs },
+    const drift = new ChainDrift({ programs, states, names, log })
+    const watch = new DriftWatch({
+      ...{ log, intervalMs: this.#settings.driftCheckIntervalMs },
       lastSync: () => (this.#inStep && !this.#syncing ? this.#syncs : undefined),
+      look: () => drift.look(),
       onDrift: (reason) => runner.requestFullSync(reason),
     })
-    this.#started = { programs, flavour, states, drift }
+    this.#started = { programs, flavour, states, drift, watch }
   }
 
   async sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void> {
@@ -159,7 +163,7 @@ class IptablesBackend implements FrontendBackend {
     const started = this.#started
     this.#started = undefined
     this.#inStep = false
-    await started?.drift.close()
+    await started?.watch.close()
     await this.#flows.close()
     await this.#lock?.release()
     this.#lock = undefined

@@ -14,6 +14,7 @@ import type {
 import {
   allFlowChecks,
   briefly,
+  DriftWatch,
   type Frontend,
   type FrontendBackend,
   FrontendTable,
@@ -33,7 +34,6 @@ import {
   rightsAdvice,
   sysctlPath,
 } from '@kpng/linux'
-import { DriftWatch } from './drift-watch.js'
 import { asRedirected } from './flows.js'
 import { heldIn } from './held.js'
 import { Kernel } from './kernel.js'

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { type Cidr, CidrSet, type Family, KpngError, type Log } from '@kpng/api'
-import type { SyncStep } from '@kpng/client'
+import { asStep, type SyncStep } from '@kpng/client'
 import { endpointKey } from '@kpng/dataplane'
 import { DummyInterface, errnoText } from '@kpng/linux'
 import type { FailedOperation, KernelDestination, KernelServer, Operation } from './ipvs-messages.js'
@@ -274,18 +274,4 @@ function operationsFailed(failed: readonly FailedOperation[]): KpngError {
     'refused',
     `The kernel refused a change of IPVS: ${what}${serverKey(operation.server)}: ${errnoText(errno)}${more}. kpng reads IPVS again and repeats the change.`,
   )
-}
-
-async function asStep<T>(
-  steps: SyncStep[] | undefined,
-  name: string,
-  attributes: SyncStep['attributes'],
-  run: () => Promise<T>,
-): Promise<T> {
-  const startedAtMs = Date.now()
-  try {
-    return await run()
-  } finally {
-    steps?.push({ name, startedAtMs, endedAtMs: Date.now(), attributes })
-  }
 }

@@ -27,11 +27,13 @@ function inNamespace(command) {
 
 const measure = fileURLToPath(new URL('measure.js', import.meta.url))
 const short = (value) => value.toFixed(value < 10 ? 2 : 0)
-console.log('| services | load ms | adopt ms | change p50 ms | p99 ms | CPU ms/change | RSS MB | peer ms |')
-console.log('|---|---|---|---|---|---|---|---|')
+console.log(
+  '| services | load ms | adopt ms | change p50 ms | p99 ms | CPU ms/change | messages per change | RSS MB | peer ms |',
+)
+console.log('|---|---|---|---|---|---|---|---|---|')
 for (const services of values.sizes.split(',')) {
   const seen = JSON.parse(inNamespace([process.execPath, measure, services, values.endpoints, values.changes]))
-  const { loadMs, adoptMs, p50Ms, p99Ms, cpuMsPerChange, residentMegabytes } = seen
+  const { loadMs, adoptMs, p50Ms, p99Ms, cpuMsPerChange, residentMegabytes, messages } = seen
   let peer = '–'
   if (values.peer) {
     const words = values.peer.replace('{services}', services).replace('{endpoints}', values.endpoints).split(' ')
@@ -39,6 +41,9 @@ for (const services of values.sizes.split(',')) {
     inNamespace(words)
     peer = short(performance.now() - started)
   }
-  const cells = [loadMs, adoptMs, p50Ms, p99Ms, cpuMsPerChange, residentMegabytes].map(short)
-  console.log(`| ${services} × ${values.endpoints} | ${cells.join(' | ')} | ${peer} |`)
+  const cells = [loadMs, adoptMs, p50Ms, p99Ms, cpuMsPerChange].map(short).join(' | ')
+  const counts = Object.entries(messages).map(([kind, numbers]) => `${kind} ${numbers.join(' or ')}`)
+  console.log(
+    `| ${services} × ${values.endpoints} | ${cells} | ${counts.join(', ')} | ${short(residentMegabytes)} | ${peer} |`,
+  )
 }

@@ -32,16 +32,22 @@ const adoptMs = await timed(() => backend.sync(view, { ...nothing, full: true })
 // The first changes also compile the code that they run.
 for (let index = 0; index < 30; index++) await backend.sync(view, changeOne(view, index, stepNames[index % 3]))
 const latencies = []
+/** By kind of change: how many netlink messages it took. */
+const messages = {}
 const cpuBefore = cpuMs()
 for (let index = 0; index < changes; index++) {
-  const change = changeOne(view, index * 7, stepNames[index % stepNames.length])
-  latencies.push(await timed(() => backend.sync(view, change)))
+  const kind = stepNames[index % stepNames.length]
+  const change = changeOne(view, index * 7, kind)
+  const steps = []
+  latencies.push(await timed(() => backend.sync(view, change, steps)))
+  const written = steps.filter(({ name }) => name === 'ipvs').map(({ attributes }) => attributes['kpng.operations'])
+  messages[kind] = [...new Set([...(messages[kind] ?? []), written.join('+')])]
 }
 const cpuMsPerChange = (cpuMs() - cpuBefore) / changes
 latencies.sort((a, b) => a - b)
 console.log(
   JSON.stringify({
-    ...{ services, endpointsEach, changes, loadMs, adoptMs, cpuMsPerChange },
+    ...{ services, endpointsEach, changes, loadMs, adoptMs, cpuMsPerChange, messages },
     ...{ p50Ms: quantile(latencies, 0.5), p99Ms: quantile(latencies, 0.99) },
     residentMegabytes: Math.round(process.memoryUsage().rss / 1e6),
   }),

@@ -12,11 +12,11 @@ const options: BuildOptions = {
   target: 'node20',
   logLevel: 'error',
   conditions: ['kpng-source'],
-  external: ['koffi'],
+  external: ['koffi', 'esbuild'],
   banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)" },
 }
 
-/** Where koffi is found from. */
+/** Where koffi and esbuild are found from. */
 const folder = fileURLToPath(new URL('../../node_modules/.cache/kpng-test/', import.meta.url))
 
 let count = 0

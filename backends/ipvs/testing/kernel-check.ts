@@ -7,6 +7,7 @@ import { ipvsBackend } from '../backend.js'
 import { Ipvs } from '../ipvs-netlink.js'
 import { readTable, tableNames } from '../nft.js'
 import type { IpvsOptions } from '../options.js'
+import { type Checks, runChecks } from './checks.js'
 
 // What the backend does in a kernel that has IPVS. A program of its own: it must run in a network namespace of its own, with all its
 // threads (unshare --net), and in the VM a small program starts much sooner than a test runner. Prints a line per check.
@@ -101,7 +102,7 @@ async function startPods(): Promise<void> {
   }
 }
 
-const checks: Record<string, () => Promise<void>> = {
+const checks: Checks = {
   'serves cluster IPs and node ports, and tells what it holds': async () => {
     const { backend, warnings } = await serving()
     assert.deepEqual(warnings, [])
@@ -222,17 +223,8 @@ const checks: Record<string, () => Promise<void>> = {
 
 const ipvs = await Ipvs.open()
 await startPods()
-let failed = 0
-for (const [name, check] of Object.entries(checks)) {
-  const startedMs = performance.now()
-  try {
-    await check()
-    console.log(`ok ${name} (${Math.round(performance.now() - startedMs)} ms)`)
-  } catch (error) {
-    failed++
-    console.log(`not ok ${name}: ${error instanceof Error ? error.stack : error}`)
-  }
+const code = await runChecks(checks, async () => {
   for (const backend of opened) await backend.close()
   opened.clear()
-}
-process.exit(failed === 0 ? 0 : 1)
+})
+process.exit(code)

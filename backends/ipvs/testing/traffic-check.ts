@@ -1,10 +1,21 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
+import assert from 'node:assert/strict'
 import { addresses, addressOf, type Case, cases, type Name } from '../../nft/testing/cases.js'
-import { Lab } from '../../nft/testing/lab.js'
+import { Lab, type Place } from '../../nft/testing/lab.js'
+import { ProxyProcess } from '../../nft/testing/proxy-process.js'
+import { runChecks } from './checks.js'
 
-// Real packets through IPVS, in the lab of the nft backend and with its table of packet flows.
+// Real packets through IPVS, in the lab of the nft backend: its table of packet flows, then new connections while the proxy restarts, while
+// endpoints come and go, and while the node changes to the nft backend and back. Prints a line per check.
+// Arguments: the bundled programs of the agent and of proxy.ts, and how many connections.
+
+const [agent = '', program = '', connections = '1000'] = process.argv.slice(2)
+/** Only a connection that hangs takes so long, also where everything is slow. */
+const timeoutMs = 30_000
+const atOnce = 10
+
+const lab = await Lab.build([process.execPath, agent])
+const ipvs = new ProxyProcess(program, lab.namespace('node'))
+const nft = new ProxyProcess(program, lab.namespace('node'))
 
 const nameIn = (address: string): string =>
   (Object.keys(addresses) as Name[]).find((name) => (addresses[name] as readonly string[]).includes(address)) ?? address
@@ -15,68 +26,13 @@ const nameOf = (address: string): string => (nameIn(address) === 'otherNodeAddre
 /** The node has the address of a Service, so it refuses its other ports itself. Node ports are open on all addresses. */
 const isOtherHere = ({ expected, to }: Case): boolean => expected === 'passed' || (to as string) === 'otherNodeAddress'
 
-export interface TrafficResult {
-  /** Flows that went another way than the table says. */
-  readonly wrong: readonly string[]
-  /** Flows that IPVS is known to treat otherwise. */
-  readonly differing: readonly string[]
-  /** Connections that failed while the proxy was killed and started, and endpoints came and went. */
-  readonly failed: readonly string[]
-  readonly restarts: number
-}
-
-/**
- * @param program the bundled proxy.ts
- * @param connections how many are opened during restarts and churn
- */
-export async function checkTraffic(program: string, connections: number): Promise<TrafficResult> {
-  const lab = await Lab.build()
-  const proxy = new ProxyProcess(lab, program)
-  try {
-    await proxy.start()
-    const flows = await checkFlows(lab)
-    await proxy.kill()
-    return { ...flows, ...(await checkRestarts(lab, proxy, connections)) }
-  } finally {
-    await proxy.kill()
-    await lab.remove()
-  }
-}
-
-class ProxyProcess {
-  readonly #lab: Lab
-  readonly #program: string
-  #child: ChildProcess | undefined
-
-  constructor(lab: Lab, program: string) {
-    this.#lab = lab
-    this.#program = program
-  }
-
-  async start(...args: string[]): Promise<void> {
-    const command = ['netns', 'exec', this.#lab.namespace('node'), process.execPath, this.#program, ...args]
-    const child = spawn('ip', command, { stdio: ['ignore', 'pipe', 'inherit'] })
-    this.#child = child
-    const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream })
-    for await (const line of lines) if (line === 'synced') return
-    throw new Error('The proxy ended.')
-  }
-
-  async kill(): Promise<void> {
-    const child = this.#child
-    this.#child = undefined
-    child?.kill('SIGKILL')
-    if (child) await once(child, 'exit')
-  }
-}
-
 /** What is wrong with one flow; undefined: nothing. */
-async function checkFlow(lab: Lab, row: Case, family: 'ip' | 'ip6'): Promise<string | undefined> {
+async function checkFlow(row: Case, family: 'ip' | 'ip6'): Promise<string | undefined> {
   const { from, to, port, protocol = 'tcp', expected } = row
   const isQuick = typeof expected === 'string'
   const answers = await lab.ask(from, {
     ...{ to: addressOf(to, family), port, protocol },
-    ...{ count: isQuick ? 1 : 6, timeoutMs: expected === 'dropped' ? 1500 : 15_000 },
+    ...{ count: isQuick ? 1 : 6, timeoutMs: expected === 'dropped' ? 1500 : timeoutMs },
   })
   const problem = (text: string) =>
     `${family} ${from} → ${to}:${port}/${protocol} ${row.shows}: ${text}; got ${answers}`
@@ -91,47 +47,90 @@ async function checkFlow(lab: Lab, row: Case, family: 'ip' | 'ip6'): Promise<str
   return undefined
 }
 
-async function checkFlows(lab: Lab): Promise<Pick<TrafficResult, 'wrong' | 'differing'>> {
-  const wrong: string[] = []
-  const differing: string[] = []
-  const rows = (['ip', 'ip6'] as const).flatMap((family) => cases.map((row) => [row, family] as const))
-  for (let at = 0; at < rows.length; at += flowsAtOnce) {
-    const part = rows.slice(at, at + flowsAtOnce)
-    const problems = await Promise.all(part.map(([row, family]) => checkFlow(lab, row, family)))
-    for (const [index, problem] of problems.entries()) {
-      const [row] = part[index] ?? []
-      if (problem !== undefined && row) (isOtherHere(row) ? differing : wrong).push(problem)
-    }
+/** Opens connections until enough were tried. Returns how many that were; rejects if one failed. */
+class Callers {
+  readonly #failed: string[] = []
+  #done = 0
+
+  get done(): number {
+    return this.#done
   }
-  return { wrong, differing }
+
+  async call(count: number): Promise<void> {
+    const until = this.#done + count
+    while (this.#done < until) {
+      const from: Place = this.#done % (4 * atOnce) < 2 * atOnce ? 'client' : 'podA2'
+      const to = addressOf('web', this.#done % (2 * atOnce) < atOnce ? 'ip' : 'ip6')
+      const answers = await lab.ask(from, { to, port: 80, count: atOnce, timeoutMs })
+      for (const answer of answers) if (!answer.startsWith('pod')) this.#failed.push(`${from} → ${to}: ${answer}`)
+      this.#done += answers.length
+    }
+    assert.deepEqual(this.#failed, [])
+  }
 }
 
-const flowsAtOnce = 8
+/** A connection that stays open: who answers on it. */
+const askAgain = (flow: string): Promise<string[]> =>
+  lab.ask('client', { to: addressOf('web', 'ip'), port: 80, timeoutMs, flow })
 
-async function checkRestarts(
-  lab: Lab,
-  proxy: ProxyProcess,
-  connections: number,
-): Promise<Pick<TrafficResult, 'failed' | 'restarts'>> {
-  const failed: string[] = []
-  let done = 0
-  let restarts = 0
-  const call = async () => {
-    while (done < connections) {
-      const from = done % 40 < 20 ? 'client' : 'podA2'
-      const to = addressOf('web', done % 20 < 10 ? 'ip' : 'ip6')
-      const answers = await lab.ask(from, { to, port: 80, count: 10, timeoutMs: 20_000 })
-      for (const answer of answers) if (!answer.startsWith('pod')) failed.push(`${from} → ${to}: ${answer}`)
-      done += answers.length
-    }
-  }
-  const calling = call()
-  while (done < connections) {
-    await proxy.start('churn')
-    restarts++
-    await Promise.race([calling, new Promise((resolve) => setTimeout(resolve, 1500))])
-    await proxy.kill()
-  }
-  await calling
-  return { failed, restarts }
-}
+const code = await runChecks(
+  {
+    'packets go as the table says': async () => {
+      await ipvs.start(['ipvs'], 'synced')
+      const rows = (['ip', 'ip6'] as const).flatMap((family) => cases.map((row) => [row, family] as const))
+      const wrong: string[] = []
+      for (let at = 0; at < rows.length; at += atOnce) {
+        const part = rows.slice(at, at + atOnce).filter(([row]) => !isOtherHere(row))
+        const problems = await Promise.all(part.map(([row, family]) => checkFlow(row, family)))
+        wrong.push(...problems.flatMap((problem) => problem ?? []))
+      }
+      assert.deepEqual(wrong, [])
+    },
+
+    'no connection fails while endpoints come and go and the proxy is killed and started': async () => {
+      await ipvs.kill()
+      const callers = new Callers()
+      let isOver = false
+      const calling = callers.call(Number(connections)).finally(() => {
+        isOver = true
+      })
+      let restarts = 0
+      for (; !isOver; restarts++) {
+        await ipvs.start(['ipvs', 'churn'], 'synced')
+        await Promise.race([calling.catch(() => {}), new Promise((resolve) => setTimeout(resolve, 1500))])
+        await ipvs.kill()
+      }
+      await calling
+      return `${callers.done} connections, ${restarts} restarts`
+    },
+
+    'no connection fails when the node changes from IPVS to nftables and back': async () => {
+      const callers = new Callers()
+      const part = Math.ceil(Number(connections) / 5)
+      await ipvs.start(['ipvs'], 'synced')
+      const inIpvs = await askAgain('in IPVS')
+      await callers.call(part)
+
+      // Each starts while connections are opened.
+      await Promise.all([nft.start(['nft'], 'synced'), callers.call(part)])
+      assert.deepEqual(await askAgain('in IPVS'), inIpvs, 'a connection in IPVS goes on while both are there')
+      await ipvs.kill()
+      await Promise.all([ipvs.run('ipvs', 'cleanup'), callers.call(part)])
+      const ended = await askAgain('in IPVS')
+      assert.notDeepEqual(ended, inIpvs, 'a connection in IPVS ends with the clean-up')
+      const inNft = await askAgain('in nftables')
+
+      await Promise.all([ipvs.start(['ipvs'], 'synced'), callers.call(part)])
+      await nft.kill()
+      await Promise.all([nft.run('nft', 'cleanup'), callers.call(part)])
+      assert.deepEqual(await askAgain('in nftables'), inNft, 'a connection that nftables began goes on')
+      return `${callers.done} connections; the one in IPVS ended as ${ended}`
+    },
+  },
+  async () => {
+    await ipvs.kill()
+    await nft.kill()
+  },
+)
+await lab.remove()
+process.exit(code)

@@ -12,8 +12,8 @@ import { blockLengths } from './source-lengths.js'
 /** The name of the tables, unless an option says otherwise. A specialised proxier has tables of its own beside the main one's. */
 export const defaultTableName = 'kpng'
 
-/** The userspace and IPVS backends have tables of these names, and specialised ones `kpng-userspace-NAME` or `kpng-ipvs-NAME`. */
-export const isForeignTable = (name: string): boolean => /^kpng-(userspace|ipvs)(-|$)/.test(name)
+/** Tables of the IPVS and userspace backends. Those of specialised ones are called `kpng-ipvs-NAME` and `kpng-userspace-NAME`. */
+export const isForeignTable = (name: string): boolean => /^kpng-(ipvs|userspace)(-|$)/.test(name)
 
 export const names = {
   // Which addresses and ports are served, and how.

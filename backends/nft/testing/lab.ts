@@ -54,10 +54,12 @@ export class Lab {
     this.#agents = agents
   }
 
-  static async build(): Promise<Lab> {
+  /** @param agentCommand where nothing can be bundled. Default: the agent of the sources, bundled now. */
+  static async build(agentCommand?: readonly string[]): Promise<Lab> {
     const lab = await NamespaceLab.start(plan)
     const agents = new Map<Place, Agent>()
-    for (const place of plan.hosts) agents.set(place, await lab.startAgent(place, await bundledAgent()))
+    const command = agentCommand ?? (await bundledAgent())
+    for (const place of plan.hosts) agents.set(place, await lab.startAgent(place, command))
     for (const pod of pods) {
       const everywhere = ['0.0.0.0', '::'].flatMap((ip) =>
         (['TCP', 'UDP'] as const).map((protocol) => ({ protocol, ip, port: 8080 })),

@@ -10,7 +10,8 @@ export class ProxyProcess {
   readonly #namespace: string
   #child: ChildProcess | undefined
 
-  private constructor(program: string, namespace: string) {
+  /** @param program a bundled file */
+  constructor(program: string, namespace: string) {
     this.#program = program
     this.#namespace = namespace
   }

@@ -13,7 +13,7 @@ export interface DriftWatchOptions {
   readonly log: Log
 }
 
-/** Looks from time to time whether somebody else changed what is ours: IPVS tells nobody about changes. */
+/** Looks from time to time whether somebody else changed what is ours, where the kernel does not tell. */
 export class DriftWatch {
   readonly #options: DriftWatchOptions
   #isClosed = false
