@@ -17,8 +17,7 @@ export async function proveProxy(flags: Flags, { signal, stop, verbosity }: Cont
   if (junit !== undefined) await checkOutputFile('--junit', junit)
   const html = textFlag(flags, 'html')
   if (html !== undefined) await checkOutputFile('--html', html)
-  const kubeconfig = textFlag(flags, 'kubeconfig')
-  const feed = kubeconfig === undefined ? 'manifests' : { kubeconfig }
+  const { feed, close } = await feedOf(flags)
   const report = await runConformance({
     proxy: await proxyCommand(flags, feed),
     ...given('specialised', await specialisedCommand(flags, feed)),
@@ -36,11 +35,25 @@ export async function proveProxy(flags: Flags, { signal, stop, verbosity }: Cont
     agentCommand: [...selfCommand(), 'conformance-agent'],
     signal,
     log: console.log,
-  })
+  }).finally(close)
   if (!report.passed) throw new KpngError('refused', 'The proxy did not pass. The table above shows the wrong cells.')
 }
 
 type Feed = 'manifests' | { readonly kubeconfig: string }
+
+/** The API server of `--kubeconfig`. Without one: manifests, or the playground for a proxy that reads only an API server. */
+async function feedOf(flags: Flags): Promise<{ feed: Feed; close?: () => Promise<void> }> {
+  const kubeconfig = textFlag(flags, 'kubeconfig')
+  if (kubeconfig !== undefined) return { feed: { kubeconfig } }
+  const proxy = textFlag(flags, 'proxy')
+  const isKubeProxy = textFlag(flags, 'backend')?.startsWith('kube-proxy-')
+  if (proxy === undefined ? !isKubeProxy : !proxy.includes('{kubeconfig}')) return { feed: 'manifests' }
+  const { startPlayground } = await import('@kpng/playground')
+  const { serviceCidr } = await import('@kpng/conformance')
+  const serviceCidrs = Object.values(serviceCidr)
+  const playground = await startPlayground({ nodeNames: [], runPods: false, serviceCidrs })
+  return { feed: { kubeconfig: playground.kubeconfigPath }, close: () => playground.close() }
+}
 
 async function proxyCommand(flags: Flags, feed: Feed): Promise<string[]> {
   const { proxyNamed, splitCommand } = await import('@kpng/conformance')

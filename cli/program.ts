@@ -197,14 +197,17 @@ function addConformance(program: Command, makeContext: MakeContext): void {
     .optionsGroup('Proxy:')
     .option(
       '--backend <name>',
-      'test this backend of kpng: nft, iptables, ipvs, ebpf, userspace or userspace-iptables; with --proxy: whose known deviations to accept',
+      'test this backend of kpng: nft, iptables, ipvs, ebpf, userspace or userspace-iptables; or kube-proxy-nftables or kube-proxy-iptables; with --proxy: whose known deviations to accept',
     )
     .option(
       '--proxy <command>',
       'test this command; placeholders: {manifests} {node} {clusterCidr} {kubeconfig} {cgroup} {bpffs}',
     )
     .option('--specialised-proxy <command>', 'a second proxy, for Services with the proxy name {serviceProxyName}')
-    .option('--kubeconfig <path>', 'feed the proxy through this API server (default: manifests in a folder)')
+    .option(
+      '--kubeconfig <path>',
+      'feed the proxy through this API server (default: manifests in a folder, or the playground for a proxy with {kubeconfig})',
+    )
     .optionsGroup('Run:')
     .option('--only <patterns...>', 'only these cases or cells; may be given several times (default: all)')
     .option('--families <families>', 'v4, v6 or both with a comma (default: both)')

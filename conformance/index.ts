@@ -1,3 +1,4 @@
+export { serviceCidr } from './addresses.js'
 export type { Case, Cell, Destination, Expectation, KubernetesObject, Step } from './cases/case.js'
 export { cases } from './cases/index.js'
 export type { ConformanceOptions } from './options.js'

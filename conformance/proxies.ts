@@ -52,17 +52,27 @@ export function proxyNamed(backend: string, kpng: readonly string[], feed: Confo
 /** Ports for the specialised proxy: the proxy under test has the usual ones. */
 const otherPorts = ['--healthz-bind-address', '0.0.0.0:10266', '--metrics-bind-address', '127.0.0.1:10259']
 
+/** Which specialised kpng runs beside a proxy. kube-proxy cannot be specialised, so kpng runs beside it, with rules of the same kind. */
+const specialisedBackends: Readonly<Record<string, string>> = {
+  nft: 'nft',
+  iptables: 'iptables',
+  ipvs: 'ipvs',
+  ebpf: 'ebpf',
+  'kube-proxy-nftables': 'nft',
+  'kube-proxy-iptables': 'iptables',
+}
+
 /**
  * The command of the specialised proxy that the kit runs beside a proxy that it knows by name. Undefined if there is none: two
- * userspace proxies of kpng on one node overwrite each other's portals, and kube-proxy cannot be specialised.
+ * userspace proxies of kpng on one node overwrite each other's portals.
  */
 export function specialisedProxyNamed(
   backend: string,
   kpng: readonly string[],
   feed: ConformanceOptions['feed'],
 ): string[] | undefined {
-  const words = kpngBackends[backend]
-  if (!words || !['nft', 'iptables', 'ipvs', 'ebpf'].includes(backend)) return undefined
+  const words = kpngBackends[specialisedBackends[backend] ?? '']
+  if (!words) return undefined
   const named = [...kpngSource(feed), '--service-proxy-name', '{serviceProxyName}']
   return [...kpng, ...named, 'to-local', '--node-name', '{node}', ...words, ...kpngState(feed), ...otherPorts]
 }

@@ -1,6 +1,7 @@
 // node scripts/conformance-results.js <name>=<report.json> ...: keeps the results of `kpng conformance --json` in conformance/results, and writes the table of
 // docs/conformance.md from all that is kept there. With <name>+=<report.json>, the cases of the report take the place of those that are kept: for a run in
-// parts, or with SCTP cells from another kernel. KERNEL names the kernel if it is not that of this machine. Without arguments: only the table.
+// parts, or with SCTP cells from another kernel. KERNEL=… and VERSION=… say what was proved, if that is not this kernel and this kpng. Without arguments:
+// only the table.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { release } from 'node:os'
 import { join } from 'node:path'
@@ -67,7 +68,7 @@ export function tablesOf(kept) {
     return `${marks.join(', ')}${notes.length > 0 ? ` (${notes.join(', ')})` : ''}`
   }
   const summary = [
-    row(['proxy', 'right', 'named deviations', 'skipped', 'wrong', 'seen', 'kernel', 'kpng']),
+    row(['proxy', 'right', 'named deviations', 'skipped', 'wrong', 'seen', 'kernel', 'version']),
     row(Array(8).fill('---')),
     ...[...kept].map(([name, { summary: sum, date, kernel, version }]) =>
       row([name, sum.right + sum['unexpectedly-right'], sum.deviates, sum.skipped, sum.wrong, date, kernel, version]),
@@ -98,7 +99,7 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
     const about = {
       date: new Date().toISOString().slice(0, 10),
       kernel: process.env.KERNEL ?? release().split('-')[0],
-      version,
+      version: process.env.VERSION ?? version,
     }
     const path = join(folder, `${name}.json`)
     const seen = resultOf(report, about)

@@ -25,7 +25,7 @@ test('a report is counted by case, with the reasons', () => {
   const kept = resultOf(report, { date: '2026-11-16', kernel: '6.18', version: '0.1.0' })
   expect(
     tablesOf(new Map([['nft', kept]])),
-  ).toBe(`| proxy | right | named deviations | skipped | wrong | seen | kernel | kpng |
+  ).toBe(`| proxy | right | named deviations | skipped | wrong | seen | kernel | version |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 | nft | 1 | 1 | 1 | 0 | 2026-11-16 | 6.18 | 0.1.0 |
 

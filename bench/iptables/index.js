@@ -1,9 +1,10 @@
-// Start, restart and change in both flavours, beside the rules that kube-proxy writes for the same Services. Needs root, both flavours of
-// iptables, and a build (`npm run build`). See README.md.
+// Start, restart and change in both flavours, beside the rules that kube-proxy writes for the same Services, or beside kube-proxy itself.
+// Needs root, both flavours of iptables, and a build (`npm run build`). See README.md.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
+const path = (name) => fileURLToPath(new URL(name, import.meta.url))
 const { values } = parseArgs({
   options: {
     sizes: { type: 'string', default: '1000,5000' },
@@ -12,14 +13,20 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '3' },
     changes: { type: 'string', default: '20' },
     limit: { type: 'string', default: '120' },
+    peer: { type: 'string' },
+    kpng: { type: 'string', default: `${process.execPath} ${path('../../cli/bin/kpng.js')}` },
     json: { type: 'boolean', default: false },
   },
 })
-const script = fileURLToPath(new URL('measure.js', import.meta.url))
+/** Nothing that a measurement starts outlives it. */
+const apart = ['--net', '--pid', '--fork', '--kill-child', '--mount-proc']
 
 /** Runs a measurement where no rule of the machine's own is touched. Undefined if it takes longer than the limit. */
 function measure(proxy, flavour, services) {
-  const args = ['--net', process.execPath, script, proxy, flavour, services, values.endpoints, values.changes]
+  const program = values.peer
+    ? [path('process-measure.js'), proxy, proxy === 'kpng' ? values.kpng : values.peer]
+    : [path('measure.js'), proxy]
+  const args = [...apart, process.execPath, ...program, flavour, services, values.endpoints, values.changes]
   const timeout = Number(values.limit) * 1000
   const { status, signal, stdout, stderr } = spawnSync('unshare', args, {
     encoding: 'utf8',
@@ -45,7 +52,7 @@ const spread = (numbers) => `${Math.min(...numbers).toFixed(2)}–${Math.max(...
 
 const results = []
 console.log(
-  `| services | flavour | rules of | ${Object.values(fields).join(' | ')} |\n|---|---|---|${'---|'.repeat(names.length)}`,
+  `| services | flavour | ${values.peer ? 'proxy' : 'rules of'} | ${Object.values(fields).join(' | ')} |\n|---|---|---|${'---|'.repeat(names.length)}`,
 )
 for (const services of values.sizes.split(',')) {
   for (const flavour of values.flavours.split(',')) {

@@ -50,7 +50,7 @@ const isReady = () =>
     request.on('error', () => resolve(false))
   })
 
-/** The time of the proxy's last sync, as kube-proxy and kpng say it in their metrics; 0 before the first. */
+/** The time of the proxy's last sync of IPv4, as kube-proxy and kpng say it in their metrics; 0 before the first. */
 const lastSync = () =>
   new Promise((resolve) => {
     const request = get('http://127.0.0.1:10249/metrics', { agent: false, timeout: 500 }, (response) => {
@@ -59,7 +59,9 @@ const lastSync = () =>
         text += chunk
       })
       response.on('end', () =>
-        resolve(Number(/^kubeproxy_sync_proxy_rules_last_timestamp_seconds(?:\{[^}]*\})? (\S+)/m.exec(text)?.[1] ?? 0)),
+        resolve(
+          Number(/^kubeproxy_sync_proxy_rules_last_timestamp_seconds\{ip_family="IPv4"\} (\S+)/m.exec(text)?.[1] ?? 0),
+        ),
       )
     })
     request.on('timeout', () => request.destroy())
@@ -75,10 +77,11 @@ process.on('message', async ({ change, waitSynced, after = 0 }) => {
   }
   if (waitSynced) {
     let at = 0
-    while (at * 1000 <= after) {
-      // A page of metrics costs the proxy milliseconds. So it is asked for only once the proxy says that it has synced.
+    // The page has the time of the sync, so late questions measure no worse. They cost the proxy milliseconds: so they become rarer.
+    for (let pause = 20; at * 1000 <= after; pause = Math.min(1000, pause * 1.2)) {
+      // It is asked for only once the proxy says that it has synced.
       if (at > 0 || (await isReady())) at = await lastSync()
-      if (at * 1000 <= after) await new Promise((resolve) => setTimeout(resolve, 20))
+      if (at * 1000 <= after) await new Promise((resolve) => setTimeout(resolve, pause))
     }
     process.send({ synced: at * 1000 })
   }

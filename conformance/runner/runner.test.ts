@@ -110,6 +110,12 @@ describe('the command', () => {
     )
     expect(specialisedProxyNamed('userspace', ['kpng'], 'manifests')).toBeUndefined()
   })
+
+  it('of the specialised proxy beside kube-proxy is that of kpng with rules of the same kind', () => {
+    const feed = { kubeconfig: 'k' }
+    expect(specialisedProxyNamed('kube-proxy-nftables', ['kpng'], feed)).toContain('to-nft')
+    expect(specialisedProxyNamed('kube-proxy-iptables', ['kpng'], feed)).toContain('to-iptables')
+  })
 })
 
 describe('options', () => {
