@@ -171,6 +171,8 @@ export interface BackendFeatures {
    * set, they do not. Missing: false.
    */
   readonly connectsSockets?: boolean
+  /** How a backend that carries TCP itself moves bytes: the kernel does (`splice`), or this process (`portable`). */
+  readonly mover?: 'splice' | 'portable'
 }
 
 /** New connections of one service port. */
@@ -254,7 +256,9 @@ export interface Observations {
   /** By service port (`namespace/name:port`). */
   readonly traffic?: ReadonlyMap<string, ServicePortTraffic>
   /** The connections that are open now: how many, and the newest ones, at most `limit`. The newest first. */
-  readonly open?: (limit: number) => { readonly total: number; readonly connections: readonly OpenConnection[] }
+  readonly open?: (
+    limit: number,
+  ) => Promise<{ readonly total: number; readonly connections: readonly OpenConnection[] }>
   /** Addresses that should be open and are not, and why. */
   readonly failures?: () => ReadonlyMap<string, string>
   /** Set it to be told at once. Default: an object without functions. */

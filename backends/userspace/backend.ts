@@ -1,17 +1,25 @@
-import { families, messageOf } from '@kpng/api'
-import type { BackendFeatures, Changes, FrontendAddress, HeldFrontend, NodeView, Observations } from '@kpng/client'
+import { messageOf } from '@kpng/api'
+import type {
+  BackendFeatures,
+  Changes,
+  FrontendAddress,
+  HeldFrontend,
+  NodeView,
+  ObservationListener,
+  Observations,
+} from '@kpng/client'
 import { type Frontend, type FrontendBackend, type FrontendChange, FrontendTable, frontendId } from '@kpng/dataplane'
 import { interfaceAddresses, reachableAddresses } from '@kpng/linux'
 import { Counters } from './counters.js'
 import { Descriptors } from './descriptors.js'
-import { type Flows, openConnections } from './flows.js'
+import { Forwarders } from './forwarders.js'
 import { Insiders } from './insiders.js'
+import { later } from './later.js'
+import { NodeAddressBook } from './node-addresses.js'
 import { type Settings, settingsOf, type UserspaceOptions } from './options.js'
 import { OwnSockets } from './own-sockets.js'
-import { isPortal, servicePortName } from './portal.js'
+import { isPortal, type Portal, servicePortName } from './portal.js'
 import { PortalTable } from './portal-table.js'
-import { ServicePort } from './service-port.js'
-import type { Surroundings } from './surroundings.js'
 
 export interface UserspaceBackend extends FrontendBackend {
   features(): BackendFeatures
@@ -24,22 +32,19 @@ export function userspaceBackend(options: UserspaceOptions = {}): UserspaceBacke
   return new Proxier(settingsOf(options), options)
 }
 
-/** More than sockets need to close after a reset. */
-const closingMs = 1000
-
 const noChanges: Changes = { full: false, services: new Map(), node: false, serviceCidrs: false, triggers: [] }
 
 class Proxier implements UserspaceBackend {
   readonly frontends: FrontendTable
   readonly observations: UserspaceBackend['observations']
   readonly #settings: Settings
-  readonly #surroundings: Surroundings
+  readonly #nodeAddresses = new NodeAddressBook()
   readonly #portals: PortalTable
-  readonly #servicePorts = new Map<string, ServicePort>()
+  readonly #forwarder: Forwarders
+  /** By the name of the service port, then by frontend id. */
+  readonly #servicePorts = new Map<string, Map<string, Portal>>()
   /** Services that were reported because a process cannot serve all of their ports. */
   readonly #unsupported = new Set<string>()
-  /** Of service ports that do not exist any more but still have connections. */
-  readonly #leftFlows = new Set<Flows>()
   #view: NodeView | undefined
   #checkTimer: NodeJS.Timeout | undefined
   /** Syncs and checks happen one after the other. */
@@ -51,29 +56,46 @@ class Proxier implements UserspaceBackend {
     const counters = new Counters()
     this.#settings = settings
     this.frontends = new FrontendTable(options, settings.log)
+    let listener: ObservationListener = {}
     this.observations = {
       traffic: counters.byServicePort,
-      open: (limit) => openConnections(this.#allFlows(), limit),
+      open: (limit) => this.#forwarder.open(limit),
       failures: () => this.#portals.failures(),
-      listener: {},
+      get listener() {
+        return listener
+      },
+      set listener(newOne) {
+        listener = newOne
+        forwarder().observe()
+      },
     }
-    this.#surroundings = {
+    const forwarder = () => this.#forwarder
+    const descriptors = new Descriptors(settings.log)
+    this.#forwarder = new Forwarders({
       ...settings,
       drainMs: settings.drainSeconds * 1000,
       counters,
-      descriptors: new Descriptors(settings.log),
+      descriptors,
       insiders: new Insiders(),
       ownSockets: new OwnSockets(),
       observations: this.observations,
-    }
-    this.#portals = new PortalTable(settings.capture, this.#surroundings)
+      later,
+    })
+    this.#portals = new PortalTable({
+      log: settings.log,
+      capture: settings.capture,
+      descriptors,
+      nodeAddresses: () => this.#nodeAddresses.addresses,
+      listen: (portal, place) => this.#forwarder.listen(portal, place),
+    })
   }
 
   async setup(): Promise<void> {
     const { capture, syncPeriodMs, log } = this.#settings
     await capture.setup()
     this.#isSetUp = true
-    log.info('Proxying in user space', { capture: capture.name })
+    await this.#forwarder.start()
+    log.info('Proxying in user space', { capture: capture.name, mover: this.#forwarder.mover })
     if (syncPeriodMs === 0) return
     this.#checkTimer = setInterval(() => void this.#check(), syncPeriodMs)
     this.#checkTimer.unref()
@@ -96,14 +118,11 @@ class Proxier implements UserspaceBackend {
     this.#closed = true
     clearInterval(this.#checkTimer)
     await this.#inTurn(async () => {
-      const flows = this.#allFlows()
-      for (const some of flows) some.abortAll()
+      this.#forwarder.abortAll()
       this.#servicePorts.clear()
-      this.#surroundings.descriptors.close()
       await this.#portals.closeAll()
       if (this.#isSetUp) await this.#settings.capture.cleanup()
-      // Sockets close a little later; who is told about connections is told about these too.
-      await withinMs(closingMs, Promise.all(flows.map((some) => some.none())))
+      await this.#forwarder.close()
     })
   }
 
@@ -122,13 +141,14 @@ class Proxier implements UserspaceBackend {
       drops: dropsOf(this.#settings.capture),
       counters: true,
       directServerReturn: false,
+      mover: this.#forwarder.mover,
     }
   }
 
   async held(frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
     const id = frontendId(frontend)
     const open = this.#portals.openAt(id)
-    if (open) return open.held()
+    if (open) return this.#forwarder.held(id)
     // Where nobody serves, nothing listens: connections are refused.
     const wanted = this.frontends.get(id)
     const isUnserved = wanted?.inside.endpoints.length === 0 && wanted.outside.endpoints.length === 0
@@ -140,49 +160,38 @@ class Proxier implements UserspaceBackend {
     const onMachine = interfaceAddresses()
     const machine = { families: this.#settings.capture.families, addresses: reachableAddresses() }
     const { frontends } = this.frontends.apply(view, changes, machine)
-    const hasMoved = this.#surroundings.insiders.update(this.frontends.node, onMachine)
+    const hasMoved = this.#nodeAddresses.update(this.frontends.node, onMachine)
+    this.#forwarder.setInside(this.#nodeAddresses.inside)
     const touched = new Set(frontends.flatMap((change) => this.#merge(change)))
-    for (const port of touched) {
-      if (port.portals.size > 0) port.refresh()
-      else this.#remove(port)
-    }
+    for (const name of touched) this.#forwarder.setServicePort(name, this.#portalsOf(name))
     return hasMoved
   }
 
   /** Hands a frontend to its service port, and takes it from the one that had it. Returns both. */
-  #merge({ before, after }: FrontendChange): ServicePort[] {
+  #merge({ before, after }: FrontendChange): string[] {
     const id = frontendId((after ?? before) as FrontendAddress)
     const old = this.#portals.wantedFor(id)
     const portal = after && isPortal(after) ? after : undefined
     if (after && !portal) this.#reportUnsupported(after)
     if (before && this.frontends.wantedBy(before.service).length === 0) this.#unsupported.delete(before.service)
-    const port = portal && this.#servicePort(servicePortName(portal))
-    if (old && old !== port) {
-      old.portals.delete(id)
+    const name = portal && servicePortName(portal)
+    if (old !== undefined && old !== name) {
+      const portals = this.#servicePorts.get(old)
+      portals?.delete(id)
+      if (portals?.size === 0) this.#servicePorts.delete(old)
       this.#portals.unwant(id)
     }
-    if (port) {
-      port.portals.set(id, portal)
-      this.#portals.want(port, portal)
+    if (portal && name !== undefined) {
+      const portals = this.#servicePorts.get(name)
+      if (portals) portals.set(id, portal)
+      else this.#servicePorts.set(name, new Map([[id, portal]]))
+      this.#portals.want(name, portal)
     }
-    return [old, port].filter((each) => each !== undefined)
+    return [old, name].filter((each) => each !== undefined)
   }
 
-  #allFlows(): Flows[] {
-    return [...this.#leftFlows, ...[...this.#servicePorts.values()].map((port) => port.flows)]
-  }
-
-  #servicePort(name: string): ServicePort {
-    const port = this.#servicePorts.get(name) ?? new ServicePort(name, this.#surroundings)
-    this.#servicePorts.set(name, port)
-    return port
-  }
-
-  #remove(port: ServicePort): void {
-    this.#servicePorts.delete(port.name)
-    port.remove()
-    this.#leftFlows.add(port.flows)
-    void port.flows.none().then(() => this.#leftFlows.delete(port.flows))
+  #portalsOf(servicePort: string): Portal[] {
+    return [...(this.#servicePorts.get(servicePort)?.values() ?? [])]
   }
 
   #reportUnsupported({ service, protocol }: Frontend): void {
@@ -199,9 +208,7 @@ class Proxier implements UserspaceBackend {
         if (this.#closed || !this.#view) return
         this.#settings.log.detail(6, 'Periodic sync')
         this.#apply(this.#view, noChanges)
-        for (const { balancers } of this.#servicePorts.values()) {
-          for (const family of families) balancers[family].cleanUpStaleSessions()
-        }
+        this.#forwarder.cleanUpStaleSessions()
         await this.#portals.settle('check', true)
       })
     } catch (error) {
@@ -222,14 +229,4 @@ class Proxier implements UserspaceBackend {
 function dropsOf({ name, listensOnPortals }: Settings['capture']): Required<BackendFeatures>['drops'] {
   if (name === 'nft') return 'not-own-sources'
   return listensOnPortals ? 'never' : 'unserved'
-}
-
-/** Waits for something, but not longer. */
-async function withinMs(ms: number, something: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const over = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms)
-  })
-  await Promise.race([something, over])
-  clearTimeout(timer)
 }

@@ -5,7 +5,7 @@ export type ServicePortCounters = { -readonly [K in keyof ServicePortTraffic]: S
 
 /** Counters by service port (`namespace/name:port`), for metrics. */
 export class Counters {
-  readonly #byServicePort = new Map<string, ServicePortCounters>()
+  readonly #byServicePort = new Map<string, ServicePortTraffic>()
 
   get byServicePort(): ReadonlyMap<string, ServicePortTraffic> {
     return this.#byServicePort
@@ -24,6 +24,11 @@ export class Counters {
     }
     this.#byServicePort.set(servicePort, counters)
     return counters
+  }
+
+  /** Those of a service port that somebody else counts. */
+  set(servicePort: string, traffic: ServicePortTraffic): void {
+    this.#byServicePort.set(servicePort, traffic)
   }
 
   remove(servicePort: string): void {

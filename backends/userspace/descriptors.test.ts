@@ -38,7 +38,7 @@ describe('waiting for descriptors', () => {
     [256, 224],
     [1024, 960],
     [1_048_576, 1_048_512],
-    [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 64],
+    [2 ** 31 - 1, 2 ** 31 - 65],
   ])('of %d it leaves some for programming the machine: clients may have %d', (limit, most) => {
     const descriptors = new Descriptors(silentLog, limit, most - 1)
     expect(descriptors.full).toBe(false)
@@ -50,7 +50,7 @@ describe('waiting for descriptors', () => {
   })
 
   it('recovers from a failure where no limit is known', () => {
-    const descriptors = new Descriptors(silentLog, Number.MAX_SAFE_INTEGER, 0)
+    const descriptors = new Descriptors(silentLog, 2 ** 31 - 1, 0)
     const close = descriptors.opened()
     descriptors.report(tooMany)
     close()

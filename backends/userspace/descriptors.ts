@@ -1,8 +1,9 @@
 import type { Log } from '@kpng/api'
 import { openFiles, openFilesLimit } from '@kpng/linux'
+import { later as byTimer, type Later } from './later.js'
 
-/** Where the limit cannot be read there is none that we know of. Infinity has no eighth. */
-const noLimit = Number.MAX_SAFE_INTEGER
+/** Where the limit cannot be read there is none that we know of. Infinity has no eighth, and threads share 32 bits. */
+const noLimit = 2 ** 31 - 1
 
 const codes = new Set(['EMFILE', 'ENFILE'])
 
@@ -29,25 +30,35 @@ const largestReserve = 64
  */
 export class Descriptors {
   readonly #log: Log
+  readonly limit: number
   readonly #forClients: number
   readonly #forConnections: number
   readonly #forListening: number
   readonly #forPrograms: number
+  readonly #later: Later
+  /** How many files are open, and how many of them are proxy sockets. Threads share it. */
+  readonly counts: Int32Array
   readonly #waiting: Waiter[] = []
-  #open: number
-  #listening = 0
-  #timer: NodeJS.Timeout | undefined
+  #stopTimer: () => void = () => {}
   #usedUp = false
 
-  constructor(log: Log, limit = openFilesLimit() ?? noLimit, openNow = openFiles() ?? 0) {
+  constructor(
+    log: Log,
+    limit = openFilesLimit() ?? noLimit,
+    open: number | Int32Array = openFiles() ?? 0,
+    later: Later = byTimer,
+  ) {
     this.#log = log
+    this.limit = limit
+    this.#later = later
+    this.counts = typeof open === 'number' ? new Int32Array(new SharedArrayBuffer(8)) : open
+    if (typeof open === 'number') this.counts[0] = open
     const eighth = Math.max(16, Math.floor(limit / 8))
     const reserve = Math.min(largestReserve, eighth)
     this.#forClients = limit - reserve
     this.#forListening = Math.floor(limit / 2)
     this.#forPrograms = limit - Math.floor(reserve / 2)
     this.#forConnections = this.#forClients - eighth
-    this.#open = openNow
   }
 
   /** Whether a caller that wants to open something must wait. */
@@ -63,25 +74,33 @@ export class Descriptors {
 
   /** Something was opened; what is returned is called when it is closed. */
   opened(): () => void {
-    this.#open++
-    return () => {
-      this.#open--
-      if (this.#usedUp && this.#open < this.#forConnections) this.#resumeOne()
-    }
+    this.add(1)
+    return () => this.remove(1)
+  }
+
+  /** Some were opened. */
+  add(files: number): void {
+    Atomics.add(this.counts, 0, files)
+  }
+
+  /** Some were closed. */
+  remove(files: number): void {
+    Atomics.sub(this.counts, 0, files)
+    if (this.#usedUp && this.#open < this.#forConnections) this.#resumeOne()
   }
 
   /** Whether another proxy socket can be opened. */
   get canListen(): boolean {
-    return this.#listening < this.#forListening && this.#open < this.#forPrograms
+    return Atomics.load(this.counts, 1) < this.#forListening && this.#open < this.#forPrograms
   }
 
   /** The same as `opened` for a proxy socket. */
   listening(): () => void {
-    this.#listening++
-    const closed = this.opened()
+    Atomics.add(this.counts, 1, 1)
+    this.add(1)
     return () => {
-      this.#listening--
-      closed()
+      Atomics.sub(this.counts, 1, 1)
+      this.remove(1)
     }
   }
 
@@ -95,8 +114,12 @@ export class Descriptors {
   }
 
   close(): void {
-    clearInterval(this.#timer)
+    this.#stopTimer()
     for (const { giveUp } of this.#waiting.splice(0)) giveUp()
+  }
+
+  get #open(): number {
+    return Atomics.load(this.counts, 0)
   }
 
   #begin(why: string): void {
@@ -105,11 +128,11 @@ export class Descriptors {
       'Too many open files: new connections wait until others end. Raise the limit (ulimit -n, LimitNOFILE=)',
       { why },
     )
-    this.#timer = setInterval(() => this.#tick(), checkEveryMs)
-    this.#timer.unref()
+    this.#stopTimer = this.#later(checkEveryMs, () => this.#tick())
   }
 
   #tick(): void {
+    this.#stopTimer = this.#later(checkEveryMs, () => this.#tick())
     const now = Date.now()
     while (this.#waiting[0] && this.#waiting[0].deadline <= now) this.#waiting.shift()?.giveUp()
     if (this.#open < this.#forConnections) this.#resumeOne()
@@ -122,7 +145,7 @@ export class Descriptors {
       return
     }
     this.#usedUp = false
-    clearInterval(this.#timer)
+    this.#stopTimer()
     this.#log.info('Open files are below the limit again: connections are accepted as usual')
   }
 }

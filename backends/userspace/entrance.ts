@@ -53,10 +53,14 @@ export class Entrance {
     return { admitted: false, reason: otherwise === 'drop' ? 'no-local-endpoint' : 'no-endpoint' }
   }
 
-  /** A connection came in; what is returned is called when it is over. */
-  entered(connection: ThroughAddress): () => void {
+  /** A connection came in. */
+  enter(connection: ThroughAddress): void {
     this.#inside.add(connection)
-    return () => void this.#inside.delete(connection)
+  }
+
+  /** It is over. */
+  leave(connection: ThroughAddress): void {
+    this.#inside.delete(connection)
   }
 
   /** A connection has an endpoint. */
@@ -93,8 +97,14 @@ export class Entrance {
   }
 
   /** The endpoint for a client, past those that it failed at already. Undefined: there is none. */
-  nextEndpoint(scope: Scope, clientIp: string, clientPort: number, tried: Set<string>): EndpointAddress | undefined {
+  nextEndpoint(
+    scope: Scope,
+    clientIp: string,
+    clientPort: number,
+    failed?: ReadonlySet<string>,
+  ): EndpointAddress | undefined {
     const { log } = this.surroundings
+    let tried = failed
     if (log.shows(4)) {
       log.detail(4, 'NextEndpoint for service', {
         servicePortName: this.servicePort.name,
@@ -112,8 +122,8 @@ export class Entrance {
       this.servicePort.warn('An endpoint is this proxy itself and is not used: it would connect in circles', {
         endpoint: endpoint.key,
       })
-      if (tried.has(endpoint.key)) return undefined
-      tried.add(endpoint.key)
+      if (tried?.has(endpoint.key)) return undefined
+      tried = new Set([...(tried ?? []), endpoint.key])
     }
     return undefined
   }

@@ -1,37 +1,21 @@
-import { CidrSet, type Family, familyOf, isLoopback, unsafeKindOf } from '@kpng/api'
-import { isInside, type NodeFacts, nodePortHosts } from '@kpng/dataplane'
-import type { InterfaceAddress } from '@kpng/linux'
-import type { NodeAddresses } from './capture/capture.js'
+import { type Cidr, CidrSet, isLoopback } from '@kpng/api'
 
-type ByFamily<T> = Readonly<Record<Family, T>>
+/** Plain data: it is sent to other threads. */
+export interface InsideAddresses {
+  /** The addresses of this node. */
+  readonly own: readonly string[]
+  /** Those of pods, and of this node. */
+  readonly inside: readonly Cidr[]
+}
 
-const byFamily = <T>(make: (family: Family) => T): ByFamily<T> => ({ IPv4: make('IPv4'), IPv6: make('IPv6') })
-
-/** Who is inside the cluster, and the addresses of this node. As of the last `update`. */
+/** Who is inside the cluster. As of the last `set`. */
 export class Insiders {
-  #node: NodeFacts | undefined
   #own: ReadonlySet<string> = new Set()
-  /** For captures. */
-  addresses: NodeAddresses = {
-    insideCidrs: [],
-    nodeIps: byFamily(() => undefined),
-    nodePortCidrs: byFamily(() => []),
-    nodePortHosts: byFamily(() => []),
-  }
+  #inside = new CidrSet([])
 
-  /** Returns whether anything changed that captures must know. */
-  update(node: NodeFacts, onMachine: readonly InterfaceAddress[]): boolean {
-    const before = JSON.stringify(this.addresses)
-    this.#node = node
-    this.#own = new Set([...node.addresses, ...onMachine.map(({ ip }) => ip)])
-    this.addresses = {
-      // Those of this node are usually inside those of the cluster.
-      insideCidrs: new CidrSet([...node.pods.cidrs, ...node.onNode.cidrs]).cidrs.map(({ text }) => text),
-      nodeIps: byFamily((family) => this.#chooseIp(family, onMachine)),
-      nodePortCidrs: byFamily((family) => node.nodePortCidrs[family].map(({ text }) => text)),
-      nodePortHosts: byFamily((family) => nodePortHosts(node, family, onMachine)),
-    }
-    return JSON.stringify(this.addresses) !== before
+  set({ own, inside }: InsideAddresses): void {
+    this.#own = new Set(own)
+    this.#inside = new CidrSet(inside)
   }
 
   isOwn(ip: string): boolean {
@@ -39,16 +23,6 @@ export class Insiders {
   }
 
   isInside(ip: string): boolean {
-    return this.isOwn(ip) || (this.#node !== undefined && isInside(this.#node, ip))
-  }
-
-  /** The first that the Node names; else the one chosen before, so that nobody has to move; else the first of an interface. */
-  #chooseIp(family: Family, onMachine: readonly InterfaceAddress[]): string | undefined {
-    // Nobody else can send to the others.
-    const usable = onMachine.filter(({ ip }) => familyOf(ip) === family && unsafeKindOf(ip) === undefined)
-    const has = (ip: string | undefined) => usable.some((address) => address.ip === ip)
-    // What somebody put on the loopback interface may be the address of a Service: it must be named.
-    const chosen = [...(this.#node?.addresses ?? []), this.addresses.nodeIps[family]].find(has)
-    return chosen ?? usable.find((address) => !address.isInternal)?.ip
+    return this.isOwn(ip) || this.#inside.has(ip)
   }
 }

@@ -32,7 +32,7 @@ test('open connections say who talks to whom, since when, and how much so far', 
   await cluster.set('web', { ips }, [endpoint(podIp, pod.port)])
   await cluster.set('dns', { ips: { clusterIps: { v4: ['127.40.10.2'] } }, ports }, [endpoint(podIp, dns.port)])
   const { open } = backend.observations
-  expect(open?.(10)).toEqual({ total: 0, connections: [] })
+  expect(await open?.(10)).toEqual({ total: 0, connections: [] })
 
   const client = connect({ host: ip, port, localAddress: '127.0.0.1' })
   client.on('error', () => {})
@@ -57,10 +57,13 @@ test('open connections say who talks to whom, since when, and how much so far', 
     },
   ])
   expect(counters).toContainEqual({ service: 'default/web', connections: 1, bytes: 15 })
-  expect(open?.(1).connections).toHaveLength(1)
+  expect((await open?.(1))?.connections).toHaveLength(1)
 
   client.resetAndDestroy()
-  await until('it is gone', () => open?.(10).connections.every(({ protocol }) => protocol === 'udp') === true)
+  await until(
+    'it is gone',
+    async () => (await open?.(10))?.connections.every(({ protocol }) => protocol === 'udp') === true,
+  )
 })
 
 test('a data plane in the kernel counts, or says why it cannot', async () => {

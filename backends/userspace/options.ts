@@ -1,8 +1,10 @@
+import { availableParallelism } from 'node:os'
 import { KpngError, type Log, silentLog } from '@kpng/api'
 import type { DataplaneOptions } from '@kpng/dataplane'
 import type { BalancerClock } from './balancer/balancer.js'
 import type { Capture } from './capture/capture.js'
 import { noCapture } from './capture/none.js'
+import { threadScript } from './splice/script.js'
 import type { ByteMover } from './tcp/byte-mover.js'
 import { portableByteMover } from './tcp/portable-mover.js'
 
@@ -24,15 +26,30 @@ export interface UserspaceOptions extends DataplaneOptions {
   readonly drainSeconds?: number
   /** How long each attempt to reach an endpoint may take, one after the other. Default: 250, 500, 1,000, 2,000. */
   readonly dialTimeoutsMs?: readonly number[]
-  /** What carries the bytes. Default: `portableByteMover()`. */
+  /**
+   * How TCP is forwarded. `splice`: in threads of their own, the kernel moves the bytes; Linux on x64 and arm64. `portable`: in this thread, with
+   * the sockets of Node. Default: `splice` where it works, unless `byteMover` or `clock` is given.
+   */
+  readonly mover?: Mover
+  /** How many threads forward with `splice`. Default: half of the processors, at least 1 and at most 4. */
+  readonly spliceThreads?: number
+  /** For tests: the script of such a thread. */
+  readonly spliceScript?: URL
+  /** What carries the bytes with `portable`. Default: `portableByteMover()`. */
   readonly byteMover?: ByteMover
   /** For tests. */
   readonly clock?: Partial<BalancerClock>
 }
 
+export type Mover = 'splice' | 'portable'
+
 /** The options with their defaults. Those that all data planes share are checked by the FrontendTable. */
-export type Settings = Required<Omit<UserspaceOptions, 'clock' | keyof DataplaneOptions>> & {
+export type Settings = Required<Omit<UserspaceOptions, 'clock' | 'mover' | 'spliceScript' | keyof DataplaneOptions>> & {
   readonly clock: BalancerClock
+  /** Undefined: the best that works. */
+  readonly mover: Mover | undefined
+  /** Undefined: there is none. */
+  readonly spliceScript: URL | undefined
 }
 
 const defaults = {
@@ -50,11 +67,17 @@ export function settingsOf(options: UserspaceOptions): Settings {
     log: silentLog,
     capture: noCapture(),
     byteMover: portableByteMover(),
+    spliceThreads: Math.max(1, Math.min(4, Math.floor(availableParallelism() / 2))),
+    spliceScript: threadScript(),
+    mover: options.byteMover || options.clock ? 'portable' : undefined,
     ...options,
     clock: { now: options.clock?.now ?? (() => performance.now()), random: options.clock?.random ?? Math.random },
   }
   for (const name of ['syncPeriodMs', 'udpIdleTimeoutMs', 'drainSeconds'] as const) {
     if (!(settings[name] >= 0)) throw wrong(name, settings[name], 'a number of at least 0')
+  }
+  if (!(Number.isInteger(settings.spliceThreads) && settings.spliceThreads >= 1)) {
+    throw wrong('spliceThreads', settings.spliceThreads, 'a whole number of at least 1')
   }
   if (!(settings.maxUdpSessions >= 1)) throw wrong('maxUdpSessions', settings.maxUdpSessions, 'a number of at least 1')
   if (settings.dialTimeoutsMs.length === 0 || !settings.dialTimeoutsMs.every((ms) => ms > 0)) {

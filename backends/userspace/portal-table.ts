@@ -1,15 +1,20 @@
 import { KpngError, type Log, messageOf } from '@kpng/api'
 import { frontendId } from '@kpng/dataplane'
-import type { Capture, OpenPortal, Place, Steering } from './capture/capture.js'
-import { Entrance } from './entrance.js'
+import type { Capture, NodeAddresses, OpenPortal, Place, Steering } from './capture/capture.js'
+import type { Descriptors } from './descriptors.js'
 import { describePortal, fateOf, isServed, type Portal } from './portal.js'
 import { failureSentence } from './portal-failure.js'
-import { openProxySocket, type ProxySocket } from './proxy-socket.js'
-import type { ServicePort } from './service-port.js'
-import type { Surroundings } from './surroundings.js'
+import type { ProxySocket } from './proxy-socket.js'
+
+/** A portal that should be open. */
+interface Wanted {
+  readonly servicePort: string
+  /** As it is now. Its address never changes; its endpoints and source ranges do. */
+  portal: Portal
+}
 
 interface Listening {
-  readonly entrance: Entrance
+  readonly wanted: Wanted
   readonly socket: ProxySocket
   /** As the capture was last told. Undefined: not yet. */
   steered: OpenPortal | undefined
@@ -24,16 +29,24 @@ const tooManyFiles = (): KpngError =>
 /** A port of the range may be taken by another program; so many others are tried. */
 const maxPlaces = 8
 
+export interface PortalTableOptions {
+  readonly log: Log
+  readonly capture: Capture
+  readonly descriptors: Descriptors
+  readonly nodeAddresses: () => NodeAddresses
+  readonly listen: (portal: Portal, place: Place) => Promise<ProxySocket>
+}
+
 /**
  * Which portals shall be open, which are, and how to get from one to the other. A portal that stays with its service port is not
- * closed: changes of its endpoints and source ranges reach it through its entrance.
+ * closed: changes of its endpoints and source ranges are the forwarder's affair.
  */
 export class PortalTable {
+  readonly #options: PortalTableOptions
   readonly #capture: Capture
-  readonly #surroundings: Surroundings
   readonly #log: Log
   /** By frontend id, like everything here. */
-  readonly #wanted = new Map<string, Entrance>()
+  readonly #wanted = new Map<string, Wanted>()
   /** One for each address that the portal listens at. */
   readonly #open = new Map<string, readonly Listening[]>()
   /** To be closed once no packet is steered there. */
@@ -43,41 +56,41 @@ export class PortalTable {
   /** Ids whose portal may differ from what the capture was told. */
   readonly #touched = new Set<string>()
 
-  constructor(capture: Capture, surroundings: Surroundings) {
-    this.#capture = capture
-    this.#surroundings = surroundings
-    this.#log = surroundings.log
+  constructor(options: PortalTableOptions) {
+    this.#options = options
+    this.#capture = options.capture
+    this.#log = options.log
   }
 
   /** A new portal will be opened; one that is known gets its newest state. */
-  want(servicePort: ServicePort, portal: Portal): void {
+  want(servicePort: string, portal: Portal): void {
     const id = frontendId(portal)
     const known = this.#wanted.get(id)
     if (known) known.portal = portal
     else {
-      this.#log.detail(1, 'Adding new service', { servicePort: servicePort.name, portal: id })
-      this.#wanted.set(id, new Entrance(servicePort, portal, this.#surroundings))
+      this.#log.detail(1, 'Adding new service', { servicePort, portal: id })
+      this.#wanted.set(id, { servicePort, portal })
     }
     this.#touched.add(id)
   }
 
   /** The portal will be closed. */
   unwant(id: string): void {
-    const entrance = this.#wanted.get(id)
-    if (!entrance) return
-    this.#log.detail(1, 'Stopping service', { servicePort: entrance.servicePort.name, portal: id })
-    entrance.addressGone()
+    const wanted = this.#wanted.get(id)
+    if (!wanted) return
+    this.#log.detail(1, 'Stopping service', { servicePort: wanted.servicePort, portal: id })
     this.#wanted.delete(id)
     this.#touched.add(id)
   }
 
-  wantedFor(id: string): ServicePort | undefined {
+  /** The service port that a portal is wanted for. */
+  wantedFor(id: string): string | undefined {
     return this.#wanted.get(id)?.servicePort
   }
 
-  /** The entrance of a portal that is open. */
-  openAt(id: string): Entrance | undefined {
-    return this.#open.get(id)?.[0]?.entrance
+  /** A portal that is open. */
+  openAt(id: string): Portal | undefined {
+    return this.#open.get(id)?.[0]?.wanted.portal
   }
 
   /**
@@ -119,9 +132,9 @@ export class PortalTable {
 
   /** Where a portal should listen. Without endpoints, not to listen is the clearest refusal, where no capture can give it. */
   #hosts(id: string): readonly string[] {
-    const entrance = this.#wanted.get(id)
-    if (!entrance || (this.#capture.listensOnPortals && !isServed(entrance.portal))) return []
-    return this.#capture.hosts(entrance.portal, this.#surroundings.insiders.addresses)
+    const portal = this.#wanted.get(id)?.portal
+    if (!portal || (this.#capture.listensOnPortals && !isServed(portal))) return []
+    return this.#capture.hosts(portal, this.#options.nodeAddresses())
   }
 
   /** Takes out what should not be open any more. */
@@ -129,30 +142,29 @@ export class PortalTable {
     const open = this.#open.get(id)
     if (!open) return
     const hosts = this.#hosts(id)
-    const entrance = this.#wanted.get(id)
-    const stays = (each: Listening) => each.entrance === entrance && hosts.includes(each.socket.place.ip)
+    const wanted = this.#wanted.get(id)
+    const stays = (each: Listening) => each.wanted === wanted && hosts.includes(each.socket.place.ip)
     for (const each of open) if (!stays(each)) this.#leaving.add(each)
     this.#setOpen(id, open.filter(stays))
   }
 
   async #openMissing(id: string): Promise<void> {
-    const entrance = this.#wanted.get(id)
+    const wanted = this.#wanted.get(id)
     const told = this.#failures.get(id)
     const failures = new Map<string, string>()
     for (const host of this.#hosts(id)) {
       const open = this.#open.get(id) ?? []
-      if (!entrance || open.some(({ socket }) => socket.place.ip === host)) continue
+      if (!wanted || open.some(({ socket }) => socket.place.ip === host)) continue
       try {
-        const socket = await this.#listen(entrance, host)
-        this.#surroundings.ownSockets.add(entrance.portal, socket.place)
-        this.#setOpen(id, [...open, { entrance, socket, steered: undefined }])
+        const socket = await this.#listen(wanted.portal, host)
+        this.#setOpen(id, [...open, { wanted, socket, steered: undefined }])
         this.#touched.add(id)
-        this.#log.detail(2, 'Proxying for service', { ...describePortal(entrance.portal), listen: socket.place })
+        this.#log.detail(2, 'Proxying for service', { ...describePortal(wanted.portal), listen: socket.place })
       } catch (error) {
-        const reason = failureSentence(error, entrance.portal)
+        const reason = failureSentence(error, wanted.portal)
         failures.set(host, reason)
         if (reason === told?.get(host)) continue
-        this.#log.error('Failed to start proxy', { ...describePortal(entrance.portal), error: reason })
+        this.#log.error('Failed to start proxy', { ...describePortal(wanted.portal), error: reason })
       }
     }
     if (failures.size > 0) this.#failures.set(id, failures)
@@ -164,15 +176,14 @@ export class PortalTable {
     else this.#open.delete(id)
   }
 
-  async #listen(entrance: Entrance, ip: string): Promise<ProxySocket> {
-    if (!this.#surroundings.descriptors.canListen) throw tooManyFiles()
-    const { portal } = entrance
+  async #listen(portal: Portal, ip: string): Promise<ProxySocket> {
+    if (!this.#options.descriptors.canListen) throw tooManyFiles()
     const busy: Place[] = []
     try {
       for (;;) {
         const place = { ip, port: await this.#capture.allocate(portal, ip) }
         try {
-          return await openProxySocket(entrance, place)
+          return await this.#options.listen(portal, place)
         } catch (error) {
           busy.push(place)
           const inUse = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
@@ -186,11 +197,10 @@ export class PortalTable {
 
   async #closeLeaving(): Promise<void> {
     for (const each of this.#leaving) {
-      const { portal } = each.entrance
+      const { portal } = each.wanted
       this.#leaving.delete(each)
-      each.socket.close()
-      this.#surroundings.ownSockets.remove(portal, each.socket.place)
       try {
+        await each.socket.close()
         await this.#capture.release(portal, each.socket.place)
       } catch (error) {
         this.#log.error('Failed to close portal', { ...describePortal(portal), error: messageOf(error) })
@@ -204,7 +214,7 @@ export class PortalTable {
     const told: [Listening, OpenPortal][] = []
     for (const id of everything ? this.#open.keys() : this.#touched) {
       for (const each of this.#open.get(id) ?? []) {
-        const current = { portal: each.entrance.portal, place: each.socket.place }
+        const current = { portal: each.wanted.portal, place: each.socket.place }
         if (each.steered && isSteeredAlike(each.steered.portal, current.portal)) continue
         if (each.steered) removed.push(each.steered)
         added.push(current)
@@ -215,10 +225,10 @@ export class PortalTable {
       const open = [...this.#open.values()].flat()
       await this.#capture.steer({
         extent,
-        open: open.map(({ entrance, socket }) => ({ portal: entrance.portal, place: socket.place })),
+        open: open.map(({ wanted, socket }) => ({ portal: wanted.portal, place: socket.place })),
         added,
         removed,
-        node: this.#surroundings.insiders.addresses,
+        node: this.#options.nodeAddresses(),
       })
     }
     for (const [each, current] of told) each.steered = current

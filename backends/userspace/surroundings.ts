@@ -4,18 +4,18 @@ import type { BalancerClock } from './balancer/balancer.js'
 import type { Counters } from './counters.js'
 import type { Descriptors } from './descriptors.js'
 import type { Insiders } from './insiders.js'
+import type { Later } from './later.js'
 import type { OwnSockets } from './own-sockets.js'
-import type { ByteMover } from './tcp/byte-mover.js'
 
-/** What every service port and proxy socket of one backend shares. */
+/** What every service port and proxy socket of one thread shares. */
 export interface Surroundings {
   readonly log: Log
   readonly clock: BalancerClock
-  readonly counters: Counters
+  readonly counters: Pick<Counters, 'add' | 'remove'>
   readonly descriptors: Descriptors
   readonly insiders: Insiders
   readonly ownSockets: OwnSockets
-  readonly byteMover: ByteMover
+  readonly later: Later
   readonly dialTimeoutsMs: readonly number[]
   readonly udpIdleTimeoutMs: number
   readonly maxUdpSessions: number

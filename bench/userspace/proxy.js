@@ -15,7 +15,8 @@ const endpoint = create(localv1.EndpointSchema, {
   scopes: { internal: true, external: true, cluster: true },
 })
 const services = new Map([['bench/web', { service, endpoints: [endpoint] }]])
-const backend = userspaceBackend({ allowLoopback: true })
+const mover = process.argv[4]
+const backend = userspaceBackend({ allowLoopback: true, ...(mover ? { mover } : {}) })
 await backend.setup({ requestFullSync: () => {} })
 const changes = { full: true, services: new Map(), node: false, serviceCidrs: false, triggers: [] }
 await backend.sync({ nodeName: 'bench', node: undefined, services, serviceCidrs: new Map() }, changes)

@@ -10,7 +10,7 @@ const protocols = { tcp: 'TCP', udp: 'UDP' } as const
 export async function connectionsOf(backend: Backend | undefined, mode: string): Promise<ConnectionsAnswer> {
   const { open, traffic, connections } = backend?.observations ?? {}
   if (open) {
-    const { total, connections: newest } = open(listed)
+    const { total, connections: newest } = await open(listed)
     return {
       total,
       connections: newest.map(({ protocol, bytesToEndpoint, bytesToClient, sinceMs, ...where }) => ({

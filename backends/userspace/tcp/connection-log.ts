@@ -1,18 +1,12 @@
-import type { Socket } from 'node:net'
-import { hostPort, type Log } from '@kpng/api'
+import type { Log } from '@kpng/api'
 import type { Moved } from './byte-mover.js'
+import type { Carrier } from './carrier.js'
 
 // The lines of one connection at -v 4, in the words that people know from kube-proxy.
 
-export const remoteOf = ({ remoteAddress, remotePort }: Socket): string =>
-  hostPort(remoteAddress ?? 'unknown', remotePort ?? 0)
-
-export const localOf = ({ localAddress, localPort }: Socket): string =>
-  hostPort(localAddress ?? 'unknown', localPort ?? 0)
-
-/** Says that copying begins; what is returned says that it ended. By then the sockets have forgotten their addresses. */
-export function logCopying(log: Log, client: Socket, endpoint: Socket): (moved: Moved) => void {
-  const [clientAddress, endpointAddress] = [remoteOf(client), remoteOf(endpoint)]
+/** Says that copying begins; what is returned says that it ended. */
+export function logCopying(log: Log, addresses: ReturnType<Carrier['addresses']>): (moved: Moved) => void {
+  const { client: clientAddress, endpoint: endpointAddress } = addresses
   const toBackend = {
     direction: 'to backend',
     sourceRemoteAddress: clientAddress,
@@ -25,8 +19,8 @@ export function logCopying(log: Log, client: Socket, endpoint: Socket): (moved: 
   }
   log.detail(4, 'Creating proxy between remote and local addresses', {
     inRemoteAddress: clientAddress,
-    inLocalAddress: localOf(client),
-    outLocalAddress: localOf(endpoint),
+    inLocalAddress: addresses.entrance,
+    outLocalAddress: addresses.source,
     outRemoteAddress: endpointAddress,
   })
   log.detail(4, 'Copying remote address bytes', toBackend)

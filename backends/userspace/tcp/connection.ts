@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net'
 import { hostPort } from '@kpng/api'
 import type { Frontend } from '@kpng/dataplane'
 import type { EndpointAddress, Scope } from '../balancer/balancer.js'
@@ -6,37 +5,45 @@ import type { ConnectionNotes } from '../connection-record.js'
 import { isOutOfDescriptors } from '../descriptors.js'
 import type { Entrance } from '../entrance.js'
 import type { Flow } from '../flows.js'
-import { logCopying, remoteOf } from './connection-log.js'
-import { dial } from './dial.js'
-
-/** Node's timers hold 24.8 days at most; a longer drain time means for ever. */
-const longestTimerMs = 2 ** 31 - 1
+import { longestTimerMs } from '../later.js'
+import type { Moved } from './byte-mover.js'
+import type { Carrier, CarrierEvents } from './carrier.js'
+import { logCopying } from './connection-log.js'
 
 /**
  * One client's TCP connection. States: *dialing* an endpoint, and the next one when that fails; *waiting* for a file
  * descriptor to dial with; *copying*; *draining*: copying, but its endpoint or its address is gone; *ended*.
  */
-export class TcpConnection implements Flow {
+export class TcpConnection implements Flow, CarrierEvents {
   readonly #entrance: Entrance
-  readonly #client: Socket
+  readonly #carrier: Carrier
   readonly #clientIp: string
   readonly scope: Scope
   readonly #notes: ConnectionNotes | undefined
   readonly sinceMs = Date.now()
   readonly #moved = { toEndpoint: 0, toClient: 0 }
-  readonly #tried = new Set<string>()
+  /** Endpoints that failed. */
+  #tried: Set<string> | undefined
   #attempts = 0
-  #stopDialing: () => void = () => {}
-  #endpoint: Socket | undefined
-  #drainTimer: NodeJS.Timeout | undefined
+  #endpoint: EndpointAddress | undefined
+  #isCopying = false
   #addressGone = false
+  #stopDialTimer: (() => void) | undefined
+  #stopDrainTimer: (() => void) | undefined
+  #copied: ((moved: Moved) => void) | undefined
 
-  constructor(entrance: Entrance, client: Socket, clientIp: string, scope: Scope, notes: ConnectionNotes | undefined) {
+  constructor(
+    entrance: Entrance,
+    makeCarrier: (events: CarrierEvents) => Carrier,
+    clientIp: string,
+    scope: Scope,
+    notes: ConnectionNotes | undefined,
+  ) {
     this.#entrance = entrance
-    this.#client = client
     this.#clientIp = clientIp
     this.scope = scope
     this.#notes = notes
+    this.#carrier = makeCarrier(this)
   }
 
   get bytesToEndpoint(): number {
@@ -52,15 +59,11 @@ export class TcpConnection implements Flow {
   }
 
   get client(): string {
-    return hostPort(this.#clientIp, this.#client.remotePort ?? 0)
+    return hostPort(this.#clientIp, this.#carrier.clientPort)
   }
 
   start(): void {
-    // An error ends in 'close'; without a listener it would end the process.
-    this.#client.on('error', (error) => this.#notes?.failed(`client: ${error.message}`))
-    this.#client.once('close', this.#clientGone)
-    this.#client.once('close', this.#entrance.surroundings.descriptors.opened())
-    this.#client.once('close', this.#entrance.entered(this))
+    this.#entrance.enter(this)
     this.#entrance.servicePort.flows.begin(this)
     this.#dialNext()
   }
@@ -85,110 +88,112 @@ export class TcpConnection implements Flow {
   /** Resets both sides: one of them may be closed already while the other still waits for its peer to read. */
   abort(): void {
     this.#notes?.failed('the proxy ended it: its endpoint, its service or the proxy itself is gone')
-    this.#client.resetAndDestroy()
-    this.#endpoint?.resetAndDestroy()
+    this.#carrier.reset()
   }
 
-  #drain(): void {
-    const { drainMs } = this.#entrance.surroundings
-    if (drainMs > longestTimerMs || this.#drainTimer !== undefined) return
-    this.#drainTimer = setTimeout(() => this.abort(), drainMs)
-    this.#drainTimer.unref()
-  }
-
-  #stopDraining(): void {
-    clearTimeout(this.#drainTimer)
-    this.#drainTimer = undefined
-  }
-
-  #dialNext(): void {
-    const { surroundings } = this.#entrance
-    if (surroundings.descriptors.usedUp) this.#waitForDescriptor()
-    else this.#dialNow()
-  }
-
-  #dialNow(): void {
-    const timeoutMs = this.#entrance.surroundings.dialTimeoutsMs[this.#attempts++]
-    const endpoint =
-      timeoutMs === undefined
-        ? undefined
-        : this.#entrance.nextEndpoint(this.scope, this.#clientIp, this.#client.remotePort ?? 0, this.#tried)
-    if (timeoutMs === undefined || !endpoint) {
-      this.#giveUp(endpoint || this.#tried.size > 0 ? 'the endpoints do not answer' : 'there is no endpoint')
+  connected(): void {
+    const { servicePort, surroundings, balancer } = this.#entrance
+    const endpoint = this.#endpoint as EndpointAddress
+    this.#stopTimingDial()
+    // The endpoint may have been removed while it was dialed; nothing was sent yet, so another one can have this client.
+    if (!balancer.has(endpoint.key, this.scope)) {
+      this.#carrier.stopDialing()
+      this.#attempts--
+      this.#dialNext()
       return
     }
-    this.#notes?.picked()
-    const { byteMover, descriptors } = this.#entrance.surroundings
-    this.#stopDialing = dial(byteMover.connect(endpoint), timeoutMs, {
-      closed: descriptors.opened(),
-      connected: (socket) => this.#connected(endpoint, socket),
-      failed: (error) => this.#dialFailed(endpoint, error),
-    })
+    this.#isCopying = true
+    servicePort.flows.add(endpoint.key, this)
+    servicePort.flows.end(this)
+    this.#entrance.countConnection()
+    this.#notes?.connected(endpoint.key)
+    if (surroundings.log.shows(4)) this.#copied = logCopying(surroundings.log, this.#carrier.addresses())
+    this.#carrier.carry({ counters: servicePort.counters, moved: this.#moved })
   }
 
-  #dialFailed(endpoint: EndpointAddress, error: NodeJS.ErrnoException): void {
+  dialFailed(error: NodeJS.ErrnoException): void {
     const { servicePort, surroundings } = this.#entrance
+    const { key } = this.#endpoint as EndpointAddress
+    this.#stopTimingDial()
     if (isOutOfDescriptors(error)) {
       surroundings.descriptors.report(error)
       this.#attempts--
     } else {
       servicePort.counters.dialFailures++
-      surroundings.log.detail(2, 'Dial failed', {
-        service: servicePort.name,
-        endpoint: endpoint.key,
-        error: error.message,
-      })
-      this.#tried.add(endpoint.key)
+      surroundings.log.detail(2, 'Dial failed', { service: servicePort.name, endpoint: key, error: error.message })
+      this.#tried ??= new Set()
+      this.#tried.add(key)
     }
     this.#dialNext()
   }
 
-  #connected(endpoint: EndpointAddress, socket: Socket): void {
-    const { servicePort, surroundings, balancer } = this.#entrance
-    // The endpoint may have been removed while it was dialed; nothing was sent yet, so another one can have this client.
-    if (!balancer.has(endpoint.key, this.scope)) {
-      socket.destroy()
-      this.#attempts--
-      this.#dialNext()
-      return
-    }
-    this.#endpoint = socket
-    const { flows, counters } = servicePort
-    const { log, byteMover } = surroundings
-    this.#client.off('close', this.#clientGone)
-    flows.add(endpoint.key, this)
-    flows.end(this)
-    this.#entrance.countConnection()
-    if (this.#notes) {
-      this.#notes.connected(endpoint.key)
-      socket.on('error', (error) => this.#notes?.failed(`endpoint: ${error.message}`))
-    }
-    const copied = log.shows(4) ? logCopying(log, this.#client, socket) : undefined
-    byteMover.move({ client: this.#client, endpoint: socket, counters, moved: this.#moved }, (moved) => {
-      this.#stopDraining()
-      flows.remove(endpoint.key, this)
-      counters.active--
-      copied?.(moved)
-      if (this.#notes) {
-        this.#notes.bytesToEndpoint = moved.toEndpoint
-        this.#notes.bytesToClient = moved.toClient
-        this.#notes.ended()
-      }
-    })
+  failed(side: 'client' | 'endpoint', message: string): void {
+    this.#notes?.failed(`${side}: ${message}`)
   }
 
-  readonly #clientGone = () => {
-    this.#stopDialing()
+  ended(): void {
+    const { flows, counters } = this.#entrance.servicePort
+    this.#entrance.leave(this)
+    this.#stopTimingDial()
     this.#stopDraining()
-    this.#entrance.servicePort.flows.end(this)
-    this.#notes?.failed('the client left before an endpoint answered')
-    this.#notes?.ended()
+    if (this.#isCopying) {
+      flows.remove((this.#endpoint as EndpointAddress).key, this)
+      counters.active--
+      this.#copied?.(this.#moved)
+    } else {
+      flows.end(this)
+      this.#notes?.failed('the client left before an endpoint answered')
+    }
+    if (!this.#notes) return
+    this.#notes.bytesToEndpoint = this.#moved.toEndpoint
+    this.#notes.bytesToClient = this.#moved.toClient
+    this.#notes.ended()
+  }
+
+  #drain(): void {
+    const { drainMs, later } = this.#entrance.surroundings
+    if (drainMs > longestTimerMs || this.#stopDrainTimer !== undefined) return
+    this.#stopDrainTimer = later(drainMs, () => this.abort())
+  }
+
+  #stopDraining(): void {
+    this.#stopDrainTimer?.()
+    this.#stopDrainTimer = undefined
+  }
+
+  #dialNext(): void {
+    if (this.#entrance.surroundings.descriptors.usedUp) this.#waitForDescriptor()
+    else this.#dialNow()
+  }
+
+  #dialNow(): void {
+    const { dialTimeoutsMs, later } = this.#entrance.surroundings
+    const timeoutMs = dialTimeoutsMs[this.#attempts++]
+    this.#endpoint =
+      timeoutMs === undefined
+        ? undefined
+        : this.#entrance.nextEndpoint(this.scope, this.#clientIp, this.#carrier.clientPort, this.#tried)
+    if (timeoutMs === undefined || !this.#endpoint) {
+      this.#giveUp(this.#tried ? 'the endpoints do not answer' : 'there is no endpoint')
+      return
+    }
+    this.#notes?.picked()
+    this.#stopDialTimer = later(timeoutMs, () => {
+      this.#carrier.stopDialing()
+      this.dialFailed(Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT' }))
+    })
+    this.#carrier.dial(this.#endpoint)
+  }
+
+  #stopTimingDial(): void {
+    this.#stopDialTimer?.()
+    this.#stopDialTimer = undefined
   }
 
   #waitForDescriptor(): void {
     this.#entrance.surroundings.descriptors.wait(
       () => {
-        if (!this.#client.destroyed) this.#dialNow()
+        if (this.#carrier.isOpen) this.#dialNow()
       },
       () => this.#giveUp('no file descriptor became free in time'),
     )
@@ -196,11 +201,10 @@ export class TcpConnection implements Flow {
 
   #giveUp(reason: string): void {
     const { servicePort } = this.#entrance
-    if (this.#client.destroyed) return
+    if (!this.#carrier.isOpen) return
     servicePort.counters.failures++
-    servicePort.warn('Failed to connect to balancer', { remoteAddress: remoteOf(this.#client), reason })
-    this.#client.resetAndDestroy()
+    servicePort.warn('Failed to connect to balancer', { remoteAddress: this.client, reason })
     this.#notes?.failed(reason)
-    this.#notes?.ended()
+    this.#carrier.reset()
   }
 }

@@ -3,8 +3,9 @@ import { hostPort } from '@kpng/api'
 import type { Place } from '../capture/capture.js'
 import { isOutOfDescriptors } from '../descriptors.js'
 import { clientIpOf, type Entrance } from '../entrance.js'
-import { keepAlive } from './byte-mover.js'
-import { TcpConnection } from './connection.js'
+import { accept } from './accept.js'
+import { type ByteMover, keepAlive } from './byte-mover.js'
+import { NodeCarrier } from './node-carrier.js'
 
 /** Enough for a burst; the kernel caps it at net.core.somaxconn. */
 const backlog = 4096
@@ -22,9 +23,9 @@ export class TcpProxySocket {
     this.#closed = closed
   }
 
-  static async listen(entrance: Entrance, { ip, port }: Place): Promise<TcpProxySocket> {
+  static async listen(entrance: Entrance, { ip, port }: Place, byteMover: ByteMover): Promise<TcpProxySocket> {
     const options = { allowHalfOpen: true, pauseOnConnect: true, noDelay: true, ...keepAlive }
-    const server = createServer(options, (client) => accept(entrance, client))
+    const server = createServer(options, (client) => acceptSocket(entrance, client, byteMover))
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
       server.listen({ host: ip, port, backlog, ipv6Only: true }, () => {
@@ -42,46 +43,25 @@ export class TcpProxySocket {
     return new TcpProxySocket(server, bound, descriptors.listening())
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#server.close()
     this.#closed()
   }
 }
 
-function accept(entrance: Entrance, client: Socket): void {
-  const clientIp = clientIpOf(client.remoteAddress)
+function acceptSocket(entrance: Entrance, client: Socket, byteMover: ByteMover): void {
+  const ip = clientIpOf(client.remoteAddress)
   // The client may have gone again before it was accepted.
-  if (clientIp === undefined) {
+  if (ip === undefined) {
     client.destroy()
     return
   }
-  const notes = entrance.notes(clientIp, client.remotePort ?? 0)
-  const { log, descriptors } = entrance.surroundings
-  const { servicePort } = entrance
-  if (log.shows(3)) {
-    log.detail(3, 'Accepted TCP connection from remote', {
-      remoteAddress: hostPort(clientIp, client.remotePort ?? 0),
-      localAddress: hostPort(client.localAddress ?? 'unknown', client.localPort ?? 0),
-    })
-  }
-  const admission = entrance.admit(clientIp)
-  if (admission.admitted && !descriptors.full) {
-    new TcpConnection(entrance, client, clientIp, admission.scope, notes).start()
-    return
-  }
-  if (admission.admitted) {
-    servicePort.counters.failures++
-    servicePort.warn('Turned a client away: too many files are open', { remoteAddress: clientIp })
-  } else {
-    servicePort.counters.refused++
-    log.detail(2, "Couldn't find an endpoint for service", {
-      service: servicePort.name,
-      remoteAddress: clientIp,
-      reason: admission.reason,
-    })
-  }
-  client.on('error', () => {})
-  client.resetAndDestroy()
-  notes?.failed(`the client was refused: ${admission.admitted ? 'too many files are open' : admission.reason}`)
-  notes?.ended()
+  const { descriptors } = entrance.surroundings
+  accept(entrance, {
+    ip,
+    port: client.remotePort ?? 0,
+    entranceAddress: () => hostPort(client.localAddress ?? 'unknown', client.localPort ?? 0),
+    carrier: (events) => new NodeCarrier(client, byteMover, descriptors, events),
+    reset: () => void client.on('error', () => {}).resetAndDestroy(),
+  })
 }

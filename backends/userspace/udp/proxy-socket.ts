@@ -46,7 +46,7 @@ export class UdpProxySocket {
     return new UdpProxySocket(socket, { ip, port: socket.address().port }, entrance)
   }
 
-  close(): void {
+  async close(): Promise<void> {
     clearInterval(this.#sweep)
     for (const session of [...this.#sessions.values()]) session.abort()
     this.#socket.close()
@@ -86,7 +86,7 @@ export class UdpProxySocket {
       servicePort.warn('Dropping a datagram: too many files are open', { remoteAddress: clientIp })
       return turnAway('too many files are open')
     }
-    const endpoint = this.#entrance.nextEndpoint(admission.scope, clientIp, client.port, new Set())
+    const endpoint = this.#entrance.nextEndpoint(admission.scope, clientIp, client.port)
     if (!endpoint) {
       counters.failures++
       return turnAway('there is no endpoint')
