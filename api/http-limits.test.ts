@@ -57,7 +57,7 @@ const answer = (port: number, localAddress = '127.0.0.1') =>
     asking.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''))
   })
 
-const until = (what: string, holds: () => boolean) => expect.poll(holds, { timeout: 30_000, message: what }).toBe(true)
+const until = (what: string, holds: () => boolean) => expect.poll(holds, { timeout: 90_000, message: what }).toBe(true)
 
 describe('a slow client is cut off', () => {
   test.each([

@@ -82,7 +82,7 @@ const setEndpoints = (transaction: Transaction, ...nodes: readonly string[]) =>
     endpoints: nodes.map((name, index) => endpoint(`10.0.0.${index + 1}`, { node: name })),
   })
 
-const limit = { timeout: 20_000, interval: 20 }
+const limit = { timeout: 90_000, interval: 20 }
 
 test('the cluster: all Services, what happens to them, and the nodes', async () => {
   const { store, read, watch } = await core()

@@ -95,7 +95,7 @@ test('a core answers on its socket for every node, and a node only for itself', 
   expect((await ask('explain', 'web', '--node', 'node-x')).stderr).toMatch(/no node "node-x"\. Did you mean node-[ab]/)
   writeFileSync(join(folder, 'state.yaml'), nodes + state.replace('127.10.0.1', '127.10.0.2'))
   await expect
-    .poll(async () => (await ask('get', 'changes')).stdout, { timeout: 30_000 })
+    .poll(async () => (await ask('get', 'changes')).stdout, { timeout: 90_000 })
     .toMatch(/^\d+ .*default\/web 1→1$/m)
 })
 

@@ -59,7 +59,7 @@ test.each([
   expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/)
   const ask = async (path: string) => (await fetch(new URL(path, url))).json()
   await expect
-    .poll(async () => (await ask('v1/status')) as AgentStatus, { timeout: 30_000 })
+    .poll(async () => (await ask('v1/status')) as AgentStatus, { timeout: 90_000 })
     .toMatchObject({ role, services: 1, endpoints: 1 })
   const page = await fetch(url)
   expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")

@@ -99,7 +99,7 @@ test('a relay serves what its upstream serves, and to-file writes what file read
           return ''
         }
       },
-      { timeout: 10_000 },
+      { timeout: 90_000 },
     )
     .toContain('timeoutseconds: 10800')
   await writer.stop()
@@ -160,7 +160,7 @@ describe('a program of your own', () => {
     writeFileSync(program, `#!/bin/sh\ntouch ${begun}\nexec sleep 25 2>/dev/null\n`, { mode: 0o755 })
     const { api } = await serve('file', '-i', example('state.yaml'))
     const kpng = commands.start('kpng-callout', '--api', api, '--program', program)
-    await expect.poll(() => existsSync(begun), { timeout: 10_000 }).toBe(true)
+    await expect.poll(() => existsSync(begun), { timeout: 90_000 }).toBe(true)
     const stopped = performance.now()
     expect(await kpng.stop()).toMatchObject({ code: 1, stderr: expect.stringContaining('kpng did not stop in time') })
     expect(performance.now() - stopped).toBeLessThan(15_000)

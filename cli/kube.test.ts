@@ -69,7 +69,7 @@ describe('kpng kube', () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     commands.start('kpng', 'kube', '--server', url, ...sink, '--node-name', 'node-a')
     const ofNodes = () => asked.find(({ pathname }) => pathname === '/api/v1/nodes')
-    await expect.poll(ofNodes, { timeout: 20_000 }).toBeDefined()
+    await expect.poll(ofNodes, { timeout: 90_000 }).toBeDefined()
     server.close()
     expect(ofNodes()?.searchParams.get('fieldSelector') ?? undefined).toBe(node && `metadata.name=${node}`)
   })
@@ -144,7 +144,7 @@ const answerOf = (host: string, port: number): Promise<string> =>
 
 test.skipIf(!kubectl)(
   'the playground answers on a Service, and kubectl changes who does',
-  { timeout: 60_000 },
+  { timeout: 300_000 },
   async () => {
     const folder = commands.folder()
     const kubeconfig = join(folder, 'kubeconfig')
@@ -153,7 +153,7 @@ test.skipIf(!kubectl)(
     const ranges = ['--service-cidr', '127.98.0.0/16', '--pod-cidr', '127.41.0.0/16']
     const where = ['--kubeconfig', kubeconfig, '--listen', 'tcp://127.0.0.1:0', ...ranges]
     const demo = commands.start('kpng', 'playground', ...where)
-    await demo.says(/→ web-/, 20_000)
+    await demo.says(/→ web-/, 90_000)
     const firstAnswerMs = Date.now() - started
     const run = (...args: string[]) =>
       execFileSync('kubectl', ['--kubeconfig', kubeconfig, '--cache-dir', join(folder, 'cache'), ...args], {
@@ -177,7 +177,7 @@ test.skipIf(!kubectl)(
       '8080',
     )
     const nodePort = Number(run('get', 'service', 'node-port', '-o', 'jsonpath={.spec.ports[0].nodePort}'))
-    await expect.poll(() => answerOf('127.0.0.1', nodePort), { timeout: 20_000 }).toMatch(/pod=web-/)
+    await expect.poll(() => answerOf('127.0.0.1', nodePort), { timeout: 90_000 }).toMatch(/pod=web-/)
     // Open on one loopback address only. A port that is open on every address would answer here.
     expect(await answerOf('127.0.0.2', nodePort)).toBe('ECONNREFUSED')
 

@@ -12,7 +12,7 @@ import { freePort, pagesAt } from './testing/pages.js'
 // this test, an API server that goes and comes back.
 
 const why = whySkipped('cli/state-cache.test.ts', 'nft', 'ip')
-const patience = { timeout: 30_000 }
+const patience = { timeout: 90_000 }
 const commands = new Commands()
 const nft = (...args: string[]) => execFileSync('nft', args, { encoding: 'utf8' })
 /** What a reboot does to rules. */
@@ -136,7 +136,7 @@ describe.skipIf(why !== undefined)('a node', { timeout: 90_000 }, () => {
     reboot()
     expect(await answerOf('10.96.1.1')).toBe('nothing')
     const node = await startNode(file)
-    await node.running.says('serving the Services of the state cache', 30_000)
+    await node.running.says('serving the Services of the state cache', 90_000)
     await expect.poll(() => answerOf('10.96.1.1'), patience).toBe('10.1.0.1')
     expect(await answerOf('10.96.1.2')).toBe('10.1.0.1')
     await expect.poll(async () => (await node.health('/readyz')).status, patience).toBe(200)
@@ -154,7 +154,7 @@ describe.skipIf(why !== undefined)('a node', { timeout: 90_000 }, () => {
     apply('web', '10.96.1.1', '10.1.0.2')
     apply('new', '10.96.1.3', '10.1.0.1')
     api?.objects.delete('Service', 'gone')
-    await node.running.says('the state cache is no longer in use', 30_000)
+    await node.running.says('the state cache is no longer in use', 90_000)
     await expect.poll(() => answerOf('10.96.1.1'), patience).toBe('10.1.0.2')
     await expect.poll(() => answerOf('10.96.1.3'), patience).toBe('10.1.0.1')
     await expect.poll(() => nft('list', 'ruleset'), patience).not.toContain('10.96.1.2')
@@ -167,7 +167,7 @@ describe.skipIf(why !== undefined)('a node', { timeout: 90_000 }, () => {
     await stopApi()
     const before = nft('list', 'ruleset')
     const node = await startNode(file)
-    await node.running.says('The rules of the last run stay', 30_000)
+    await node.running.says('The rules of the last run stay', 90_000)
     expect(await answerOf('10.96.1.1')).toBe('10.1.0.1')
     expect(nft('list', 'ruleset')).toBe(before)
     expect(await node.metrics()).toMatch(/^kpng_state_cache_in_use 0$/m)
@@ -193,7 +193,7 @@ describe.skipIf(why !== undefined)('a node', { timeout: 90_000 }, () => {
     })
     apply('web', '10.96.1.1', '10.1.0.2')
     startCore()
-    await node.running.says('the state cache is no longer in use', 30_000)
+    await node.running.says('the state cache is no longer in use', 90_000)
     await expect.poll(() => answerOf('10.96.1.1'), patience).toBe('10.1.0.2')
     expect(await node.metrics()).toMatch(/^kpng_source_connected\{resource="core"\} 1$/m)
   })
@@ -205,7 +205,7 @@ describe.skipIf(why !== undefined)('a node', { timeout: 90_000 }, () => {
     reboot()
     writeFileSync(file, whole.subarray(0, -10))
     const damaged = await startNode(file)
-    await damaged.running.says('The state cache is ignored', 30_000)
+    await damaged.running.says('The state cache is ignored', 90_000)
     expect(damaged.running.stderr).toMatch(new RegExp(`ignored.*file="${file}".*it is damaged`))
     expect(await answerOf('10.96.1.1')).toBe('nothing')
     await startApi()
@@ -220,7 +220,7 @@ describe.skipIf(why !== undefined)('a node', { timeout: 90_000 }, () => {
     await startApi()
     await stopApi()
     const foreign = await startNode(file)
-    await foreign.running.says('The state cache is ignored', 30_000)
+    await foreign.running.says('The state cache is ignored', 90_000)
     expect(foreign.running.stderr).toMatch(
       /it is of another source \(https:\/\/127\.0\.0\.1:\d+ \(CA \w{16}\), not https:/,
     )
@@ -230,7 +230,7 @@ describe.skipIf(why !== undefined)('a node', { timeout: 90_000 }, () => {
   test('that cannot write its state says so in one line, and serves', async () => {
     const node = await startNode('/sys/kpng/state-cache')
     await expect.poll(() => answerOf('10.96.1.1'), patience).toBe('10.1.0.1')
-    await node.running.says('The state cache cannot be written', 30_000)
+    await node.running.says('The state cache cannot be written', 90_000)
     apply('new', '10.96.1.3', '10.1.0.1')
     await expect.poll(() => answerOf('10.96.1.3'), patience).toBe('10.1.0.1')
     const { stderr } = await node.running.stop()

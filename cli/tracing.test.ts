@@ -53,9 +53,9 @@ test('kpng to-userspacelin: an edited state is one trace, a connection another',
   )
   await kpng.says('Proxying in user space')
   // Refused until the portal is open, reset from then on.
-  await expect.poll(() => outcome('127.12.9.1', 8080), { timeout: 10_000 }).toBe('ECONNRESET')
+  await expect.poll(() => outcome('127.12.9.1', 8080), { timeout: 90_000 }).toBe('ECONNRESET')
   write(state('web', 'shop'))
-  await expect.poll(() => outcome('127.12.9.2', 8080), { timeout: 10_000 }).toBe('ECONNRESET')
+  await expect.poll(() => outcome('127.12.9.2', 8080), { timeout: 90_000 }).toBe('ECONNRESET')
   // What is still waiting is sent at the end.
   expect(await kpng.stop()).toMatchObject({ code: 0 })
 
@@ -95,7 +95,7 @@ test('a core in another process: its part of the way is in the trace', async () 
   await node.says('Connected')
   writeFileSync(`${file}.new`, state('web', 'shop'))
   renameSync(`${file}.new`, file)
-  await expect.poll(() => outcome('127.12.9.2', 8080), { timeout: 10_000 }).toBe('ECONNRESET')
+  await expect.poll(() => outcome('127.12.9.2', 8080), { timeout: 90_000 }).toBe('ECONNRESET')
   expect(await node.stop()).toMatchObject({ code: 0 })
   const [change = []] = tracesFrom(spans, 'service change')
   expect(spanTree(change)).toEqual([['service change', ['source event', 'store revision', 'view', 'sync']]])

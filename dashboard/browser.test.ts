@@ -13,7 +13,7 @@ import type { MockEndpoint, MockService } from './testing/mock-cluster.js'
 
 const folder = new URL('.', import.meta.url).pathname
 const example = 'payments/api'
-const limitMs = 20_000
+const limitMs = 90_000
 const phone = { viewport: { width: 390, height: 844 } }
 
 if (!hasBrowser)
@@ -34,10 +34,10 @@ test('the page is small: 40 kB at most, compressed', () => {
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(40_000)
 })
 
-describe.skipIf(!hasBrowser)('in a browser', { timeout: 60_000 }, () => {
+describe.skipIf(!hasBrowser)('in a browser', { timeout: 300_000 }, () => {
   beforeAll(async () => {
     browser = await startBrowser()
-  }, 60_000)
+  }, 300_000)
   afterEach(async () => {
     const complaints = pages.flatMap((each) => each.complaints)
     await Promise.all(pages.splice(0).map(({ page }) => page.context().close()))

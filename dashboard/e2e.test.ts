@@ -11,7 +11,7 @@ import { refused, services, shop } from './testing/shop.js'
 
 // The page of a real kpng: the playground on loopback, and a lab with nftables. With KPNG_PICTURES=docs/dashboard the pictures that the tests take become those of the documents.
 
-const limitMs = 30_000
+const limitMs = 90_000
 const kpng = new URL('../cli/bin/kpng.js', import.meta.url).pathname
 const commands = new Commands()
 
@@ -54,7 +54,7 @@ async function takePicture(page: Page, name: string): Promise<void> {
 describe.skipIf(why !== '')('a real kpng', { timeout: 180_000 }, () => {
   beforeAll(async () => {
     browser = await startBrowser()
-  }, 60_000)
+  }, 300_000)
   afterEach(() => commands.cleanUp())
   afterAll(() => browser?.close())
 

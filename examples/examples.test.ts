@@ -31,7 +31,7 @@ async function start(name: string, ...args: string[]): Promise<() => string> {
   return () => printed
 }
 
-const prints = (printed: () => string, text: string) => expect.poll(printed, { timeout: 30_000 }).toContain(text)
+const prints = (printed: () => string, text: string) => expect.poll(printed, { timeout: 90_000 }).toContain(text)
 
 describe('examples', () => {
   test('every one is run by a test', () => {

@@ -145,7 +145,7 @@ describe.skipIf(why !== undefined)('connections in the kernel', () => {
       spawnSync('conntrack', ['-R', join(folder, 'flows')], { timeout: 100_000 })
       rmSync(folder, { recursive: true })
       makeFlow('IPv4', 'udp', '10.0.15.161', 54, 9)
-    }, 120_000)
+    }, 300_000)
 
     test('are not read for one UDP port (53, 65)', async () => {
       const looked = vi.spyOn(messages, 'flowIn')

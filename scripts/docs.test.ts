@@ -54,7 +54,7 @@ test.each(each)('%s: kpng takes the command lines that are not run', async (path
   }
 })
 
-test('TypeScript blocks that are complete compile', { timeout: 120_000 }, () => {
+test('TypeScript blocks that are complete compile', { timeout: 300_000 }, () => {
   const blocks = each.flatMap(([path, { blocks }]) => blocks.map((block) => ({ path, block })))
   expect(typeFaults(root, blocks).join('\n')).toBe('')
 })
@@ -71,7 +71,7 @@ describe.skipIf(why !== undefined)('commands', () => {
   beforeAll(() => reader.start(), 120_000)
   afterAll(() => reader.close(), 60_000)
 
-  test('a command that fails is named with its line, its exit code and its errors', { timeout: 120_000 }, async () => {
+  test('a command that fails is named with its line, its exit code and its errors', { timeout: 300_000 }, async () => {
     const { blocks } = page(
       '```sh\ntrue\nls \\\n  /nowhere\n```\n\n```console\n$ cat <<E | grep b\na\nE\nsome output\n```\n',
     )
@@ -86,7 +86,7 @@ describe.skipIf(why !== undefined)('commands', () => {
   })
 
   test('a server that ends by itself fails; one that stays serves the commands after it', {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async () => {
     const { blocks } = page(
       '```sh\nkpng file -i examples/state.yaml to-api --no-such-flag\nkpng file -i examples/state.yaml to-api\nkpng-json --node-name vm-001 --once\n```\n',
@@ -96,7 +96,7 @@ describe.skipIf(why !== undefined)('commands', () => {
     ])
   })
 
-  test('a command that prints something else than the page shows is named', { timeout: 120_000 }, async () => {
+  test('a command that prints something else than the page shows is named', { timeout: 300_000 }, async () => {
     const shows = (text: string) =>
       page(`\`\`\`sh\necho a  10.0.0.1 b\n\`\`\`\n\n<!-- output -->\n\`\`\`text\n${text}\n\`\`\`\n`)
     expect(await reader.follow('page.md', shows('a 10.9.9.9  b').blocks)).toEqual([])
@@ -105,14 +105,14 @@ describe.skipIf(why !== undefined)('commands', () => {
     ])
   })
 
-  test('what a page changes in the cluster is undone for the next one', { timeout: 120_000 }, async () => {
+  test('what a page changes in the cluster is undone for the next one', { timeout: 300_000 }, async () => {
     const changes = page('```sh\nkubectl delete service web\nkubectl create service clusterip other --tcp=80\n```\n')
     expect(await reader.follow('page.md', changes.blocks)).toEqual([])
     const { blocks } = page('```sh\nkubectl get service web\nkubectl get service other\n```\n')
     expect(await reader.follow('page.md', blocks)).toEqual([expect.stringContaining('services "other" not found')])
   })
 
-  test('commands cannot change the machine or see its processes', { timeout: 120_000 }, async () => {
+  test('commands cannot change the machine or see its processes', { timeout: 300_000 }, async () => {
     const { blocks } = page(
       '```sh\ntouch /etc/kpng-docs-test\ntouch node_modules/kpng-docs-test\nls -d /proc/' +
         `${process.pid}` +
@@ -127,7 +127,7 @@ describe.skipIf(why !== undefined)('commands', () => {
 
   test.each(each.filter(([, { blocks }]) => blocks.some(isYaml)))(
     '%s: YAML',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     (path, { blocks }) => {
       const faults = blocks.filter(isYaml).flatMap((block) => yamlFaults(path, block, reader))
       expect(faults.join('\n')).toBe('')

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 test('a file that hangs while it is loaded is named, and fails the run', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   // Below node_modules, so that the files find vitest.
   const folder = mkdtempSync(join(root, 'node_modules', '.kpng-hang-'))

@@ -169,7 +169,7 @@ describe('the bundle', () => {
       let said = ''
       for (const stream of [lab.stdout, lab.stderr]) stream.on('data', (chunk) => (said += chunk))
       const closed = once(lab, 'close')
-      await expect.poll(() => said, { timeout: 30_000 }).toContain(' → web-')
+      await expect.poll(() => said, { timeout: 90_000 }).toContain(' → web-')
       lab.kill('SIGTERM')
       expect((await closed)[0]).toBe(0)
     },
@@ -255,7 +255,7 @@ describe.skipIf(!hasPostject || !isLinux)('the Linux executable', () => {
       const { status, stdout } = spawnSync(program, ['conformance', '--backend', 'nft', '--only', 'cluster-ip*'], {
         encoding: 'utf8',
         cwd: folder,
-        timeout: 60_000,
+        timeout: 300_000,
       })
       expect(stdout).toMatch(/ cells: (\d+) right, 0 wrong/)
       expect(status).toBe(0)
@@ -280,7 +280,7 @@ describe.skipIf(!hasWine)('on Windows, as wine is one', () => {
     copyFileSync(join(made, 'kpng.cjs'), join(made, 'kpng-json.cjs'))
     node = windowsNode()
     // Node refuses the Windows that wine pretends to be by default.
-    spawnSync('wine', ['winecfg', '-v', 'win10'], { env, stdio: 'ignore', timeout: 120_000 })
+    spawnSync('wine', ['winecfg', '-v', 'win10'], { env, stdio: 'ignore', timeout: 300_000 })
   }, 400_000)
   afterAll(() => {
     spawnSync('wineserver', ['--kill'], { env, stdio: 'ignore' })
@@ -292,7 +292,7 @@ describe.skipIf(!hasWine)('on Windows, as wine is one', () => {
     const files = [join(folder, 'out'), join(folder, 'err')] as const
     const [out, err] = [openSync(files[0], 'w'), openSync(files[1], 'w')]
     const program = [node, join(made, `${name}.cjs`), ...args]
-    const { status } = spawnSync('wine', program, { env, stdio: ['ignore', out, err], timeout: 60_000 })
+    const { status } = spawnSync('wine', program, { env, stdio: ['ignore', out, err], timeout: 300_000 })
     closeSync(out)
     closeSync(err)
     const text = (file: string) => readFileSync(file, 'utf8').replaceAll('\r\n', '\n')

@@ -19,7 +19,7 @@ function listed(walk: string): string[] {
 
 function walked(walk: string, command: readonly string[]): string[] {
   const [program = '', ...args] = [...command, process.execPath, join(root, 'scripts/walk.js'), walk]
-  const { stdout, stderr } = spawnSync(program, args, { encoding: 'utf8', timeout: 60_000 })
+  const { stdout, stderr } = spawnSync(program, args, { encoding: 'utf8', timeout: 300_000 })
   expect(stderr).toBe('')
   return stdout.trim().split('\n')
 }

@@ -203,7 +203,7 @@ describe.skipIf(whyNoEbpf() !== undefined)('the eBPF backend', () => {
     const of = wholeView()
     const backend = await start({}, of)
     damage()
-    await expect.poll(() => reasons.join(), { timeout: 20_000 }).toContain(reason)
+    await expect.poll(() => reasons.join(), { timeout: 90_000 }).toContain(reason)
     await backend.sync(of, fullSync)
     expect((await ask('10.96.0.1', 80)).peer).toBe('10.96.0.1:80')
     expect(pins()).toEqual(['connect4', 'connect6', 'getpeername4', 'getpeername6', 'maps-1'])
@@ -215,7 +215,7 @@ describe.skipIf(whyNoEbpf() !== undefined)('the eBPF backend', () => {
     sandbox.leave()
     rmdirSync(sandbox.cgroup)
     try {
-      await expect.poll(() => reasons.join(), { timeout: 20_000 }).toContain('is gone')
+      await expect.poll(() => reasons.join(), { timeout: 90_000 }).toContain('is gone')
       await expect(backend.sync(of, fullSync)).rejects.toThrow(/The cgroup .* is gone/)
       expect((await ask('10.96.0.1', 80)).answer).toMatch(/^[ab]$/)
     } finally {
@@ -265,7 +265,7 @@ describe.skipIf(whyNoEbpf() !== undefined)('the eBPF backend', () => {
       })()
       for (let round = 0; round < 2; round++) {
         const before = asked
-        await expect.poll(() => asked - before, { timeout: 20_000 }).toBeGreaterThan(100)
+        await expect.poll(() => asked - before, { timeout: 90_000 }).toBeGreaterThan(100)
         child.kill('SIGKILL')
         await once(child, 'close')
         child = await run()

@@ -134,7 +134,7 @@ describe.skipIf(whyNot !== undefined)('in the kernel', () => {
       await backend.sync(services, fullSync)
       const before = saved()
       run(program, command)
-      await vi.waitFor(() => expect(reasons[0]).toMatch(reason), { timeout: 30_000 })
+      await vi.waitFor(() => expect(reasons[0]).toMatch(reason), { timeout: 90_000 })
       await backend.sync(services, fullSync)
       expect(saved()).toEqual(before)
       reasons.length = 0

@@ -118,7 +118,7 @@ describe.skipIf(whyNot !== undefined)('limits', () => {
     const backend = await start({ flavour: 'legacy', lockWaitSeconds: 1 })
     const holder = spawn('flock', [file, 'cat'], { stdio: ['pipe', 'ignore', 'ignore'] })
     try {
-      await vi.waitFor(() => expect(() => run('flock', ['-n', file, 'true'])).toThrow(), { timeout: 30_000 })
+      await vi.waitFor(() => expect(() => run('flock', ['-n', file, 'true'])).toThrow(), { timeout: 90_000 })
       await expect(backend.sync(view([web]), fullSync)).rejects.toThrow(/waited 1 s for the lock of iptables/)
     } finally {
       holder.stdin?.end()

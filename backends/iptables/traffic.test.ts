@@ -66,7 +66,7 @@ describe.skipIf(whyNot !== undefined).each([
     })
   })
 
-  test('no request fails while other services change, through kill -9 and restarts', { timeout: 120_000 }, async () => {
+  test('no request fails while other services change, through kill -9 and restarts', { timeout: 300_000 }, async () => {
     const client = lab.agent('client')
     const web = { protocol: 'TCP', ip: addressOf('web', 'ip'), port: 80 } as const
     await client.call('startLoop', web, 3000)

@@ -27,7 +27,7 @@ describe.skipIf(whyNoKernel() !== undefined)('a run that ends', () => {
       await backend.sync(labView(), fullSync)
       expect(openSockets()).toBeGreaterThan(before)
       await backend.close()
-      await expect.poll(openSockets, { timeout: 10_000 }).toBe(before)
+      await expect.poll(openSockets, { timeout: 90_000 }).toBe(before)
     }
     expect(nft('list', 'set', 'ip', 'kpng', 'cluster-ips')).toContain('elements = {')
     await nftBackend().cleanup()

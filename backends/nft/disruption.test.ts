@@ -19,7 +19,7 @@ describe.skipIf(whyNoKernel() !== undefined)('connections and a request loop see
     await lab?.remove()
   })
 
-  test('through 1,000 changes to other services, kill -9, restart and upgrade', { timeout: 60_000 }, async () => {
+  test('through 1,000 changes to other services, kill -9, restart and upgrade', { timeout: 300_000 }, async () => {
     await proxy.start(['20'], 'synced')
     const client = lab.agent('client')
     const web = (family: 'ip' | 'ip6') => ({ protocol: 'TCP', ip: addressOf('web', family), port: 80 }) as const

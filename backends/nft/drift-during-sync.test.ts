@@ -38,7 +38,7 @@ describe.skipIf(whyNoKernel() !== undefined)('during a sync', () => {
     afterTransaction(() => nft('flush', 'set', 'ip', 'kpng', 'cluster-ips'))
     await backend.sync(of, fullSync)
     vi.restoreAllMocks()
-    await vi.waitFor(() => expect(backends.reasons.length).toBeGreaterThan(0), { timeout: 5000 })
+    await vi.waitFor(() => expect(backends.reasons.length).toBeGreaterThan(0), { timeout: 90_000 })
     await backend.sync(of, fullSync)
     expect(nft('list', 'set', 'ip', 'kpng', 'cluster-ips').match(/10\.96\./g)).toHaveLength(services)
   })

@@ -92,8 +92,8 @@ describe.skipIf(whyNoKernel() !== undefined)('packets that conntrack takes for i
       flow.source,
     )
     await enterNamespace(lab.namespace('node'))
-    await expect.poll(seenByNode, { timeout: 10_000 }).toBeGreaterThan(0)
-    if (!dropInvalid) await expect.poll(seenByClient, { timeout: 10_000 }).toBeGreaterThan(0)
+    await expect.poll(seenByNode, { timeout: 90_000 }).toBeGreaterThan(0)
+    if (!dropInvalid) await expect.poll(seenByClient, { timeout: 90_000 }).toBeGreaterThan(0)
     else {
       // Asking comes after the stray packets on the same way.
       expect(await lab.ask('podA2', request)).toEqual([before])

@@ -63,7 +63,7 @@ describe.skipIf(whyNoKernel() !== undefined)('packets in the kernel', () => {
         const [answer = ''] = await lab.ask(from, request)
         expect(expected).toContain(answer.split(' ')[0])
       },
-      { timeout: 5000 },
+      { timeout: 90_000 },
     )
 
   describe.each(['ip', 'ip6'] as const)('%s', (family) => {

@@ -59,7 +59,7 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
   })
 
   const driftNoticed = async () => {
-    await expect.poll(() => reasons.length, { timeout: 10_000 }).toBeGreaterThan(0)
+    await expect.poll(() => reasons.length, { timeout: 90_000 }).toBeGreaterThan(0)
     reasons.length = 0
   }
 

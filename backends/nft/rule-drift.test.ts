@@ -51,7 +51,7 @@ describe.skipIf(whyNoKernel() !== undefined)('somebody changes the rules', () =>
     const before = rules()
     intrude()
     expect(rules()).not.toBe(before)
-    await vi.waitFor(() => expect(backends.reasons.length).toBeGreaterThan(0), { timeout: 5000 })
+    await vi.waitFor(() => expect(backends.reasons.length).toBeGreaterThan(0), { timeout: 90_000 })
     await backend.sync(view, fullSync)
     expect(rules()).toBe(before)
   })

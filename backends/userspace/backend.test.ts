@@ -224,7 +224,7 @@ describe('what the capture is told', () => {
     expect(stepByStep()).toHaveLength(1)
   })
 
-  it('step by step is the same as at once, whatever happens', { timeout: 60_000 }, async () => {
+  it('step by step is the same as at once, whatever happens', { timeout: 300_000 }, async () => {
     const change = fc.record({
       name: fc.constantFrom('a', 'b', 'c'),
       ip: fc.constantFrom('10.96.0.1', '10.96.0.2', 'fd96::1'),

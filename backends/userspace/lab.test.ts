@@ -248,7 +248,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
   })
 
   const connections = capture === 'nft' ? 10_000 : 2000
-  it(`${connections} new connections while endpoints come and go: none fails`, { timeout: 120_000 }, async () => {
+  it(`${connections} new connections while endpoints come and go: none fails`, { timeout: 300_000 }, async () => {
     const ips = { clusterIps: { v4: ['10.96.0.20'] } }
     const set = (...endpoints: [string][]) => lab.node.setService('busy', { ips, ports: [port] }, endpoints)
     await set(a, b, c)
@@ -263,7 +263,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
       await pause(50)
       // Some time after it is out of the service the pod ends, as pods do, and with it none of its connections.
       if (changes % sets.length === 1) {
-        await expect.poll(() => lab.node.run('ss', ['-Htn', 'dst', '10.244.1.6']), { timeout: 30_000 }).toBe('')
+        await expect.poll(() => lab.node.run('ss', ['-Htn', 'dst', '10.244.1.6']), { timeout: 90_000 }).toBe('')
         await lab['pod-b'].stopServing('10.244.1.6', 8080, 'tcp')
       }
       if (changes % sets.length === 2) await lab['pod-b'].serveTcp('10.244.1.6', 8080, 'pod-b')

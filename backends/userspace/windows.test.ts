@@ -39,7 +39,7 @@ describe.skipIf(why !== undefined)('the userspace backend on Windows', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('proxies TCP and UDP on added addresses and node ports', { timeout: 120_000 }, async () => {
+  it('proxies TCP and UDP on added addresses and node ports', { timeout: 300_000 }, async () => {
     await bundle('windows-run.ts', join(folder, 'run.mjs'))
     const onWindows = process.platform === 'win32'
     const [command = '', ...args] = [...(onWindows ? [] : ['wine']), node, 'run.mjs', 'result.json']

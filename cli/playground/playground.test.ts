@@ -13,7 +13,7 @@ const commands = new Commands()
 afterEach(() => commands.cleanUp())
 
 vi.setConfig({ testTimeout: 180_000 })
-const limit = 30_000
+const limit = 90_000
 const has = (program: string, ...args: string[]) => spawnSync(program, args, { stdio: 'ignore' }).status === 0
 const noKubectl = !has('kubectl', 'version', '--client')
 const noPython = !has('python3', '--version')

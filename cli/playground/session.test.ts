@@ -37,7 +37,7 @@ function start(): Session {
 async function callOnce(session: Session): Promise<void> {
   const stop = new AbortController()
   const calling = session.callUntil(stop.signal)
-  await expect.poll(() => session.answer, { timeout: 30_000 }).toBeDefined()
+  await expect.poll(() => session.answer, { timeout: 90_000 }).toBeDefined()
   stop.abort()
   await calling
 }

@@ -47,7 +47,7 @@ export class Running {
   }
 
   /** Waits for a text on standard output or standard error. */
-  async says(text: string | RegExp, timeoutMs = 15_000): Promise<void> {
+  async says(text: string | RegExp, timeoutMs = 90_000): Promise<void> {
     const deadline = Date.now() + timeoutMs
     const said = () => (typeof text === 'string' ? this.#all.includes(text) : text.test(this.#all))
     while (!said()) {

@@ -15,4 +15,4 @@ export const pagesAt = (port: number) => async (path: string, init?: RequestInit
 }
 
 /** For `expect.poll`, whose own second is short where other suites run beside. */
-export const patience = { timeout: 15_000 }
+export const patience = { timeout: 90_000 }

@@ -154,7 +154,7 @@ describe('run()', () => {
     const { calls } = runNames({ api: [starting.address, ready.address], nodeName: 'n', signal: stopper().signal })
     await until('the first call', () => calls.length === 1, 12_000)
     expect(starting.stats.callsStarted).toBe(1)
-  }, 15_000)
+  }, 300_000)
 
   test('speaks mutual TLS, and says what is wrong without it', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'kpng-'))

@@ -190,7 +190,7 @@ test('a client that comes back knows what a new client is told, whatever changed
     ),
     { numRuns: 100 },
   )
-}, 60_000)
+}, 300_000)
 
 function update(store: Store, writes: readonly Write[]): void {
   store.update((tx) => {

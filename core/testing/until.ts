@@ -6,7 +6,7 @@ type Condition = () => boolean | Promise<boolean>
 export async function until(
   what: string | Condition,
   holds: Condition = what as Condition,
-  timeoutMs = 20_000,
+  timeoutMs = 90_000,
 ): Promise<void> {
   const deadline = performance.now() + timeoutMs
   while (!(await holds())) {
@@ -18,7 +18,7 @@ export async function until(
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** For `expect.poll`: long enough for a loaded machine, and over as soon as the condition holds. */
-export const poll = { timeout: 20_000, interval: 5 }
+export const poll = { timeout: 90_000, interval: 5 }
 
 export interface Line {
   readonly level: string

@@ -158,7 +158,7 @@ describe.skipIf(!hasNginx)('a real nginx', () => {
       })
       request.on('error', (error) => resolve(error.message))
     })
-  const answers = (expected: string) => expect.poll(ask, { timeout: 30_000 }).toBe(expected)
+  const answers = (expected: string) => expect.poll(ask, { timeout: 90_000 }).toBe(expected)
 
   test('follows the endpoints, answers 502 without one, and survives a Service that it still needs', async () => {
     const [a, b] = [await pod('a'), await pod('b')]
@@ -181,7 +181,7 @@ describe.skipIf(!hasNginx)('a real nginx', () => {
     await expect(core.set(at(a)).sync()).rejects.toThrow('nginx cannot be reloaded; is it running?')
     nginx = spawn(command[0], command.slice(1), { stdio: 'inherit' })
     await answers('a')
-    await expect.poll(() => readFileSync(join(folder, 'pid'), 'utf8'), { timeout: 30_000 }).toMatch(/\d/)
+    await expect.poll(() => readFileSync(join(folder, 'pid'), 'utf8'), { timeout: 90_000 }).toMatch(/\d/)
     await core.set(at(b)).sync()
     await answers('b')
     await core.set({ ...at(b), endpoints: [] }).sync()

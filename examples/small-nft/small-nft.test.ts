@@ -68,7 +68,7 @@ describe.skipIf(why !== undefined)('the small data plane of docs/write-a-backend
     commands.start('kpng', 'file', '-i', file, 'to-api', '--listen', socket)
     const args = [compiled, '--api', socket, '--node-name', 'here']
     program = spawn(process.execPath, args, { stdio: 'inherit' })
-    const answers = (expected: string) => expect.poll(() => ask('10.96.0.1', 80), { timeout: 20_000 }).toBe(expected)
+    const answers = (expected: string) => expect.poll(() => ask('10.96.0.1', 80), { timeout: 90_000 }).toBe(expected)
     await answers('10.9.9.1')
     writeFileSync(file, manifests(['10.9.9.2']))
     await answers('10.9.9.2')

@@ -83,7 +83,7 @@ test.skipIf(process.platform !== 'linux')(
     onTestFinished(() => void parent.kill('SIGKILL'))
     const [line] = await once(parent.stdout, 'data')
     const pid = Number(String(line))
-    await expect.poll(() => readFileSync(`/proc/${pid}/stat`, 'utf8'), { timeout: 30_000 }).toContain(') Z ')
+    await expect.poll(() => readFileSync(`/proc/${pid}/stat`, 'utf8'), { timeout: 90_000 }).toContain(') Z ')
     expect(isAlive(pid)).toBe(false)
     expect(isAlive(process.pid)).toBe(true)
   },

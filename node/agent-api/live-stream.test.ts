@@ -68,7 +68,7 @@ async function started(options: Partial<AgentApiOptions> = {}) {
 }
 
 async function until<T>(look: () => T | undefined | false): Promise<T> {
-  await expect.poll(look, { timeout: 30_000, interval: 10 }).toBeTruthy()
+  await expect.poll(look, { timeout: 90_000, interval: 10 }).toBeTruthy()
   return look() as T
 }
 

@@ -17,7 +17,7 @@ const explanation = (...frontends: FrontendAnswer[]): Explanation => ({
 })
 
 /** Long enough for a machine that has much to do: none of these endpoints stays silent. */
-const limitMs = 30_000
+const limitMs = 90_000
 
 async function listening(host: string): Promise<string> {
   const server = createServer((socket) => socket.destroy()).listen(0, host)

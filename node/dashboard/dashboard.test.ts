@@ -241,7 +241,7 @@ test('an agent in another process answers through its socket, event by event', a
     path: '/v1/stream',
     headers: { 'last-event-id': 'a.7' },
   })
-  await expect.poll(() => reader.events, { timeout: 30_000 }).toEqual([{ id: 'x.1', event: 'pulse', data: 'a.7' }])
+  await expect.poll(() => reader.events, { timeout: 90_000 }).toEqual([{ id: 'x.1', event: 'pulse', data: 'a.7' }])
   reader.end()
   await socket.close()
   expect(await get('/v1/status')).toMatchObject({ status: 502 })

@@ -58,7 +58,7 @@ test.skipIf(process.platform !== 'linux')('finds the proxies that run here, by t
   const pids = children.map(({ pid }) => pid)
   try {
     const own = async () => (await readProcesses()).filter(({ pid }) => pids.includes(pid))
-    await expect.poll(own, { timeout: 30_000 }).toEqual(
+    await expect.poll(own, { timeout: 90_000 }).toEqual(
       expect.arrayContaining([
         { pid: pids[0], program: 'kpng', backend: 'to-nft' },
         { pid: pids[2], program: 'kube-proxy' },

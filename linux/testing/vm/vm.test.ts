@@ -17,7 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe.skipIf(why !== undefined)('the VM', () => {
   test('runs a command with the files of this machine, on a kernel that has SCTP and IPVS', {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async () => {
     const script = `pwd; ls package.json; echo lost > ${folder}/written; cat ${folder}/written; modprobe -a sctp ip_vs && echo both; exit 3`
     const { code, output } = await runInVm(['bash', '-c', script], { limitMs: 100_000 })
@@ -29,7 +29,7 @@ describe.skipIf(why !== undefined)('the VM', () => {
     expect(existsSync(join(folder, 'written'))).toBe(false)
   })
 
-  test('is stopped when the time is over, and leaves nothing', { timeout: 60_000 }, async () => {
+  test('is stopped when the time is over, and leaves nothing', { timeout: 300_000 }, async () => {
     const jobs = () => readdirSync('/dev/shm').filter((name) => name.startsWith('kpng-vm.'))
     const before = jobs()
     await expect(runInVm(['sleep', '1000'], { limitMs: 1000 })).rejects.toThrow('The VM was stopped after 1 s.')
