@@ -10,14 +10,13 @@ import { makerOf, whyNoLab } from '@kpng/linux/testing'
 import { startPlayground } from '@kpng/playground'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import '../cli/testing/compiled.js'
-import { isNewConnection, kitBackends, predictor, wasMeasured } from '../dataplane/testing/kit-prediction.js'
+import { mispredicted } from '../dataplane/testing/kit-prediction.js'
 import { cases } from './cases/index.js'
 import type { ConformanceOptions } from './options.js'
 import { proxyNamed, specialisedProxyNamed } from './proxies.js'
 import type { ConformanceReport } from './report/report.js'
 import { tableText } from './report/table.js'
 import { runConformance } from './run.js'
-import { roundsOf } from './runner/rounds.js'
 
 // The kit against real proxies, with real packets. The command is the built one, as people run it.
 
@@ -60,22 +59,6 @@ const run = (options: Omit<ConformanceOptions, 'log'>): Promise<ConformanceRepor
 function unexpected({ results, notes }: ConformanceReport): string {
   const wrong = results.filter(({ status }) => status === 'wrong')
   return wrong.length === 0 ? '' : [tableText(wrong), ...notes].join('\n')
-}
-
-/** The cells in which packets went another way than `kpng explain` says. */
-async function mispredicted({ backend = '', results }: ConformanceReport): Promise<string[]> {
-  const measured = new Map(results.flatMap(({ id, status, got }) => (status === 'skipped' ? [] : [[id, got]])))
-  const wrong: string[] = []
-  for (const round of roundsOf(cases)) {
-    const predict = await predictor(round, kitBackends[backend] as (typeof kitBackends)[string])
-    for (const placed of round.cells.filter(isNewConnection)) {
-      const got = measured.get(placed.id)
-      const prediction = await predict(placed.cell)
-      if (got === undefined || wasMeasured(got, placed.cell.client, prediction)) continue
-      wrong.push(`${placed.id}: measured ${got}, predicted ${JSON.stringify(prediction.as)}`)
-    }
-  }
-  return wrong
 }
 
 const skipReasons = ({ results }: ConformanceReport): string[] => [

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import '../cli/testing/compiled.js'
+import { mispredicted } from '../dataplane/testing/kit-prediction.js'
 import { bundle, bundleCode, bundledAgent, programPath } from '../linux/testing/bundle.js'
 import { runInVm, whyNoVm } from '../linux/testing/vm/vm.js'
 import type { ConformanceReport } from './report/report.js'
@@ -94,11 +95,14 @@ describe.skipIf(why !== undefined)('in a VM with SCTP and IPVS', () => {
   })
 
   test.each(runs.map(({ backend }, index) => [backend, index] as const))(
-    'the kit finds nothing wrong in %s',
-    (_, index) => {
-      const { results, summary, notes } = reports[index] as ConformanceReport
+    'the kit finds nothing wrong in %s, and what explain says',
+    { timeout: 120_000 },
+    async (_, index) => {
+      const report = reports[index] as ConformanceReport
+      const { results, summary, notes } = report
       const wrong = results.filter(({ status }) => status === 'wrong' || status === 'unexpectedly-right')
       expect(wrong.length === 0 ? '' : [tableText(wrong), ...notes].join('\n')).toBe('')
+      expect(await mispredicted(report)).toEqual([])
       expect(summary.skipped).toBe(0)
       expect(summary.right).toBeGreaterThan(0)
     },

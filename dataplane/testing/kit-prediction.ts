@@ -15,8 +15,10 @@ import {
   secondAddress,
 } from '../../conformance/addresses.js'
 import { type Cell, type Expectation, isDecidedByObjects, type KubernetesObject } from '../../conformance/cases/case.js'
+import { cases } from '../../conformance/cases/index.js'
 import { clusterObjects, serviceProxyName } from '../../conformance/cases/objects.js'
-import type { PlacedCell, Round } from '../../conformance/runner/rounds.js'
+import type { ConformanceReport } from '../../conformance/report/report.js'
+import { type PlacedCell, type Round, roundsOf } from '../../conformance/runner/rounds.js'
 import { keptKeys } from '../../core/kubernetes/index.js'
 import { readContent } from '../../core/sources/file/read.js'
 import { Store } from '../../core/store/index.js'
@@ -165,4 +167,21 @@ export function wasMeasured(got: string, client: Host, { as }: Prediction): bool
     if (as.source === 'any') return source === 'source kept' || source === 'from the node'
     return source === (as.source === 'node' || client === 'node-a' ? 'from the node' : 'source kept')
   })
+}
+
+/** The cells in which packets went another way than `kpng explain` says. */
+export async function mispredicted({ backend = '', results }: ConformanceReport): Promise<string[]> {
+  const measured = new Map(results.flatMap(({ id, status, got }) => (status === 'skipped' ? [] : [[id, got]])))
+  const wrong: string[] = []
+  for (const round of roundsOf(cases)) {
+    const predict = await predictor(round, kitBackends[backend] as KitBackend)
+    for (const placed of round.cells.filter(isNewConnection)) {
+      const got = measured.get(placed.id)
+      if (got === undefined) continue
+      const prediction = await predict(placed.cell)
+      if (wasMeasured(got, placed.cell.client, prediction)) continue
+      wrong.push(`${placed.id}: measured ${got}, predicted ${JSON.stringify(prediction.as)}`)
+    }
+  }
+  return wrong
 }
