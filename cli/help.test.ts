@@ -36,6 +36,7 @@ test.each([
   'kpng kube to-local to-nft',
   'kpng cleanup',
   'kpng conformance',
+  'kpng conformance winkernel',
   'kpng-json',
   'kpng-callout',
 ])('%s --help', async (words) => {

@@ -29,9 +29,15 @@ export const pathOf = (command: Command): string =>
 /** Where to find help after a mistake in this command. */
 export const hintFor = (command: Command): string => `Run "${pathOf(command)} --help" for help.`
 
+const ownFlagsOnly = new WeakSet<Command>()
+
+/** For a command that does something else than the word before it, whose flags it does not take. */
+export const withoutFlagsOfParent = (command: Command): unknown => ownFlagsOnly.add(command)
+
 /** The flags of a command and of the words before it: all of them may be given after it. */
 export function flagsOf(command: Command): Option[] {
-  const inherited = command.parent ? flagsOf(command.parent) : []
+  const before = ownFlagsOnly.has(command) ? command.parent?.parent : command.parent
+  const inherited = before ? flagsOf(before) : []
   const own = new Set(command.options.map(({ long }) => long))
   return [...command.options, ...inherited.filter(({ long }) => !own.has(long))].filter(
     ({ hidden, long }) => !hidden && (long !== '--version' || !command.parent),

@@ -15,7 +15,7 @@ import { userspaceLinuxCommand, userspaceWindowsCommand } from './backends/users
 import { winkernelCommand } from './backends/winkernel.js'
 import { addClientFlags, clientOptions } from './client-flags.js'
 import type { Context, MakeContext } from './context.js'
-import { addExamples, booleanOption, groups, hintFor, useLayout } from './help.js'
+import { addExamples, addExitCodes, booleanOption, groups, hintFor, useLayout, withoutFlagsOfParent } from './help.js'
 import { type Flow, runPipeline } from './pipeline.js'
 import { addQuestions } from './questions.js'
 import { apiSink } from './sinks/api.js'
@@ -64,7 +64,10 @@ export function buildProgram(name: string, version: string, makeContext: MakeCon
   for (const command of everyCommand(program)) {
     if (command.commands.length === 0)
       command.usage(['[flags]', ...command.registeredArguments.map(placeholder)].join(' '))
-    else command.usage('[flags] <command>').helpCommand(command === program)
+    else
+      command
+        .usage(`[flags] ${command.name() === 'conformance' ? '[command]' : '<command>'}`)
+        .helpCommand(command === program)
     command.showHelpAfterError(hintFor(command))
   }
   return program
@@ -228,10 +231,47 @@ function addConformance(program: Command, makeContext: MakeContext): void {
     const { proveProxy } = await import('./conformance.js')
     await proveProxy(flags, await makeContext(flags))
   })
+  addWinkernelConformance(command, makeContext)
   // The kit starts this in each namespace of its lab.
   program
     .command('conformance-agent <name>', { hidden: true })
     .action(async (name: string) => (await import('@kpng/linux/lab')).runAgent(name))
+}
+
+/** The kit's lab is one of Linux. On Windows the node itself is tested, with commands of its own. */
+function addWinkernelConformance(conformance: Command, makeContext: MakeContext): void {
+  const command = conformance
+    .command('winkernel')
+    .description('test the Windows kernel mode on this node: what HNS is, holds and passes on (needs an administrator)')
+    .addArgument(
+      new Argument(
+        '<step>',
+        'probe: read what HNS has; sync: make load balancers and read them back; traffic: connect through them; clean: remove what these made',
+      ).choices(['probe', 'sync', 'traffic', 'clean']),
+    )
+    .optionsGroup('Node under test:')
+    .option('--network-name <name>', 'the HNS network of the pods (default: KUBE_NETWORK)')
+    .option('--source-vip <ip>', 'overlay networks need it: the source address that pods see')
+    .option('--node-ip <ip>', 'the address of this node (default: the first one that others can reach)')
+    .option('--pod-ips <ips>', 'two free addresses of the network, for test pods (default: HNS chooses)')
+    .addOption(booleanOption('--enable-dsr', 'answers of cluster IPs go to the client directly'))
+    .optionsGroup('Traffic:')
+    .option('--pods <ips>', 'two pods on this node that run agnhost netexec (default: servers in this process)')
+    .option('--wait <duration>', 'how long a load balancer may take to pass traffic', '20s')
+    .optionsGroup('Report:')
+    .addOption(new Option('-o, --output <format>', 'text, json').choices(['text', 'json']).default('text'))
+  withoutFlagsOfParent(command)
+  addExamples(
+    command,
+    'kpng conformance winkernel probe --network-name cbr0',
+    'kpng conformance winkernel sync --network-name cbr0 -o json',
+  )
+  addExitCodes(command, 'no check failed', 'a check failed')
+  command.action(async (step: string) => {
+    const flags = command.optsWithGlobals()
+    const { testWinkernel } = await import('./conformance-winkernel.js')
+    await testWinkernel(step, flags, await makeContext(flags))
+  })
 }
 
 function addCleanup(program: Command, makeContext: MakeContext): void {

@@ -51,7 +51,10 @@ const renderings: readonly (readonly [string, () => Manifest[]])[] = [
   ['specialised with labelled-nodes', () => renderWith(overlay('specialised'), [component('labelled-nodes')])],
   ['central with cert-manager', () => renderWith(overlay('central'), [component('cert-manager')])],
   ['central with core-in-pod-network', () => renderWith(overlay('central'), [component('core-in-pod-network')])],
-  ['windows with winkernel', () => renderWith(overlay('windows'), [component('winkernel')])],
+  [
+    'windows with winkernel, pod-monitor and alerts',
+    () => renderWith(overlay('windows'), ['winkernel', 'pod-monitor', 'alerts'].map(component)),
+  ],
   ['windows with labelled-nodes', () => renderWith(overlay('windows'), [component('labelled-nodes')])],
   ['the base with api-server', () => renderWith(join(here, 'base'), [component('api-server')], address)],
 ]
@@ -359,6 +362,16 @@ describe('Windows services', () => {
       ...['kpngWords', 'coreWords', 'backendWords', 'kernelWords', 'kernelBackendWords'],
     ])
     for (const line of lines) await expectTaken(line)
+  })
+
+  test('are tested with command lines that kpng takes', async () => {
+    const lines = ofPowerShell(join(here, 'windows'), 'test-winkernel.ps1')
+    expect(lines.map(({ words }) => words.at(-1))).toEqual(['probe', 'sync', 'traffic', 'clean'])
+    const common = ['--network-name', '--source-vip', '--node-ip', '--pod-ips', '--pods']
+    const flags = [...common.flatMap((flag) => [flag, '10.0.0.1']), '-o', 'json']
+    for (const { where, words } of lines) await expectTaken({ where, words: [...words, ...flags] })
+    const text = readFileSync(join(here, 'windows', 'test-winkernel.ps1'), 'utf8')
+    expect([...text.matchAll(/@\('(--[\w-]+)'/g)].map(([, flag]) => flag)).toEqual(common)
   })
 
   test.each(readdirSync(join(here, 'windows')))(

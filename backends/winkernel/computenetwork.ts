@@ -84,7 +84,7 @@ class Library {
     declare('HcnCreateEndpoint', 'void *', guid, 'str16', outHandle, outText)
     declare('HcnCreateLoadBalancer', guid, 'str16', outHandle, outText)
     declare('HcnModifyLoadBalancer', 'void *', 'str16', outText)
-    // The version is not part of HCN. The older interface of HNS tells it.
+    // The older interface of HNS.
     const hnsCall = koffi
       .load(`${folder}\\vmcompute.dll`)
       .func('__stdcall', 'HNSCall', 'int32_t', ['str16', 'str16', 'str16', outText])
@@ -163,14 +163,22 @@ function hcnOf(library: Library): Hcn {
       if (!HcnError.is(error, 'notFound')) throw error
     })
 
+  /** The older interface of HNS, for what HCN does not have. */
+  const hnsCall = async (method: string, path: string, body: string): Promise<unknown> => {
+    const out: Out<string> = [null]
+    const result = await library.run('HNSCall', method, path, body, out)
+    if (isFailure(result)) throw new HcnError('HNSCall', result)
+    const answer = JSON.parse(out[0] as string) as { Success: boolean; Error?: string; Output?: unknown }
+    if (!answer.Success) throw new HcnError('HNSCall', generalFailure, answer.Error)
+    return answer.Output
+  }
+
   return {
-    version: async () => {
-      const out: Out<string> = [null]
-      const result = await library.run('HNSCall', 'GET', '/globals/version', '', out)
-      if (isFailure(result)) throw new HcnError('HNSCall', result)
-      const answer = JSON.parse(out[0] as string) as { Success: boolean; Error?: string; Output: HnsVersion }
-      if (!answer.Success) throw new HcnError('HNSCall', generalFailure, answer.Error)
-      return answer.Output
+    version: () => hnsCall('GET', '/globals/version', '') as Promise<HnsVersion>,
+    networks: async () => {
+      const found = []
+      for (const id of await ids('Network')) found.push(await get('Network', id))
+      return found.filter((network) => network !== undefined)
     },
     networkNamed: (name) => named('Network', name),
     createNetwork: (settings) =>
@@ -187,6 +195,11 @@ function hcnOf(library: Library): Hcn {
           return library.call('HcnCreateEndpoint', network, guidBytes(noId), text, handle)
         }),
       ),
+    // As hcsshim's HostAttach. Compartment 1 is the machine's own.
+    attachToHost: async (endpointId) => {
+      const body = JSON.stringify({ SystemType: 'Host', CompartmentId: 1 })
+      await hnsCall('POST', `/endpoints/${endpointId}/attach`, body)
+    },
     deleteEndpoint: (id) => remove('Endpoint', id),
     loadBalancerIds: () => ids('LoadBalancer'),
     loadBalancer: (id) => get('LoadBalancer', id),

@@ -28,8 +28,10 @@ export interface DesiredState extends Desired {
   readonly problems: ReadonlyMap<string, readonly string[]>
 }
 
+type Services = Pick<NodeView, 'services'>
+
 /** What HNS should hold for a table of frontends. */
-export function desiredState(table: FrontendTable, view: NodeView, surroundings: Surroundings): DesiredState {
+export function desiredState(table: FrontendTable, view: Services, surroundings: Surroundings): DesiredState {
   const { settings, network, features, rootEndpoint } = surroundings
   const overlay = isOverlay(network) ? overlayOf(table, network, settings) : undefined
   const node: BalancerNode = {
@@ -90,7 +92,7 @@ function overlayOf({ node }: FrontendTable, network: HcnNetwork, settings: Setti
   return { sourceVip, nodeIp, hostMac, subnets: new RemoteSubnets(network) }
 }
 
-function traitsOf(view: NodeView, path: string): ServiceTraits {
+function traitsOf(view: Services, path: string): ServiceTraits {
   const service = view.services.get(path)?.service
   return {
     preserveDestination: service?.annotations[preserveDestinationAnnotation] === 'true',

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { FakeHcn } from './testing/fake-hcn.js'
-import { goldenText } from './testing/golden.js'
-import { kinds } from './testing/kinds.js'
+import { goldenText, kinds } from './testing/golden.js'
 
 test('20 kinds of Services on two types of networks and three versions of HNS are as in golden.txt', async () => {
   expect(Object.keys(kinds)).toHaveLength(20)

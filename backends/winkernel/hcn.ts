@@ -5,6 +5,7 @@
 export interface Hcn {
   /** The version of the Host Network Service (HNS), which decides what it can do. */
   version(): Promise<HnsVersion>
+  networks(): Promise<readonly HcnNetwork[]>
   networkNamed(name: string): Promise<HcnNetwork | undefined>
   createNetwork(settings: object): Promise<HcnNetwork>
   deleteNetwork(id: string): Promise<void>
@@ -14,6 +15,8 @@ export interface Hcn {
   endpoint(id: string): Promise<HcnEndpoint | undefined>
   endpointNamed(name: string): Promise<HcnEndpoint | undefined>
   createEndpoint(networkId: string, settings: EndpointSettings): Promise<HcnEndpoint>
+  /** Gives the address of an endpoint to the machine itself, as a network interface of its own. */
+  attachToHost(endpointId: string): Promise<void>
   /** An endpoint that is gone already is no error. */
   deleteEndpoint(id: string): Promise<void>
   loadBalancerIds(): Promise<readonly string[]>
@@ -36,6 +39,7 @@ export interface HcnNetwork {
   readonly Name?: string
   /** `L2Bridge`, `Overlay`, … NAT networks come without it. */
   readonly Type?: string
+  readonly Ipams?: readonly { readonly Subnets?: readonly { readonly IpAddressPrefix?: string }[] }[]
   readonly Policies?: readonly { readonly Type?: string; readonly Settings?: Readonly<Record<string, unknown>> }[]
 }
 

@@ -1,4 +1,4 @@
-import { endpoint, type FakeCore, ips, type TestService, tcp } from '@kpng/client/testing'
+import { endpoint, FakeCore, ips, type TestService, tcp } from '@kpng/client/testing'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { winkernelBackend } from './backend.js'
 import type { HcnNetwork } from './hcn.js'
@@ -259,6 +259,24 @@ describe('known faults', () => {
     expect([hcn.balancers.size, hcn.endpoints.size]).toEqual([0, podEndpoints])
   })
 
+  test('kubernetes/community 8883: a health check on a port that kpng listens on is refused, and its Service is served', async () => {
+    const backend = winkernelBackend({
+      ...{ ...options(hcn, 'l2bridge'), forwardHealthCheckVip: true, rootEndpointName: 'cbr0-root' },
+    })
+    const own = new FakeCore(backend)
+    hcn.listeningPorts.add(10256)
+    await own.set(web('10.244.1.5')).sync()
+    expect(servedIps()).toEqual(['10.244.1.5', '10.244.1.5'])
+    await own.set(web('10.244.1.6')).sync()
+    expect(servedIps()).toEqual(['10.244.1.6', '10.244.1.6'])
+    expect([...(backend.observations?.failures?.().keys() ?? [])]).toEqual(['health check 203.0.113.9:10256/tcp'])
+    // With a health-check node port of its own the check is on another port.
+    await own.set({ ...web('10.244.1.6'), externalTrafficToLocal: true, healthCheckNodePort: 32_000 }).sync()
+    expect(servedIps()).toEqual(['10.244.1.6', '10.244.1.6', '10.244.1.1'])
+    expect(backend.observations?.failures?.().size).toBe(0)
+    await own.stop()
+  })
+
   test('a pod whose endpoint cannot be read is not taken out of its load balancers', async () => {
     await core.set(web('10.244.1.5', '10.244.1.6')).sync()
     await core.stop()
@@ -305,7 +323,6 @@ describe.each(['l2bridge', 'overlay'] as const)('HNS fails at each call of a syn
 describe('between syncs', () => {
   test('what HNS lost when it was restarted is repaired and reported', async () => {
     const backend = winkernelBackend({ ...options(hcn, 'l2bridge'), checkIntervalMs: 20 })
-    const { FakeCore } = await import('@kpng/client/testing')
     const own = new FakeCore(backend).set(web('10.244.1.5'))
     const repaired = vi.fn()
     if (backend.observations) backend.observations.listener = { repaired }
@@ -318,7 +335,7 @@ describe('between syncs', () => {
 
   test('a network that was made again, with other IDs, is served', async () => {
     await core.set(web('10.244.1.5', '10.244.2.7')).sync()
-    hcn.networks.clear()
+    hcn.networksById.clear()
     hcn.endpoints.clear()
     await expect(core.set(web('10.244.1.5')).sync()).rejects.toThrow('There is no HNS network cbr0')
     await makeNetwork(hcn, 'l2bridge')
@@ -330,7 +347,6 @@ describe('between syncs', () => {
 describe('the backend', () => {
   test('shows what HNS holds, and what it refuses', async () => {
     const backend = winkernelBackend(options(hcn, 'l2bridge'))
-    const { FakeCore } = await import('@kpng/client/testing')
     const own = new FakeCore(backend).set(web('10.244.1.5', '10.244.2.7'))
     hcn.faults = [{ call: 'createLoadBalancer', code: 0x803b000d, times: 1 }]
     await own.sync()
@@ -355,7 +371,7 @@ describe('the backend', () => {
     await fresh(type)
     await core.set(web('10.244.1.5', '10.244.2.7')).sync()
     await winkernelBackend(options(hcn, type)).cleanup()
-    expect([hcn.balancers.size, hcn.endpoints.size, hcn.networks.size]).toEqual([0, podEndpoints, 1])
+    expect([hcn.balancers.size, hcn.endpoints.size, hcn.networksById.size]).toEqual([0, podEndpoints, 1])
   })
 
   test('cleanup without a network name removes the load balancers, and asks for no network', async () => {

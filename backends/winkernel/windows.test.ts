@@ -62,6 +62,22 @@ describe.skipIf(why !== undefined)('the winkernel backend with a stub of compute
     })
   })
 
+  it('conformance: probe, sync, traffic and clean pass, and a refusing HNS fails', () => {
+    const { l2bridge, overlay, traffic, refusing } = result.conformance as Record<string, Record<string, unknown>>
+    const reports = (sync: number, probe: number) => [
+      { command: 'probe', passed: probe, failed: [] },
+      { command: 'sync', passed: sync, failed: [] },
+      { command: 'clean', passed: 1, failed: [] },
+    ]
+    expect(l2bridge).toMatchObject({ reports: reports(25, 2), guesses: [], isAsBefore: true })
+    expect(overlay).toMatchObject({ reports: reports(24, 3), guesses: [], isAsBefore: true })
+    expect(l2bridge?.made).toBeGreaterThan(20)
+    expect(traffic).toEqual({ command: 'traffic', passed: 6, failed: [] })
+    expect(refusing).toContain(
+      'cluster IP: HNS does not hold 198.18.0.1:80/tcp: HcnCreateLoadBalancer failed with 0x803b000d: injected.',
+    )
+  })
+
   it('closes every handle and frees every text, once', () => {
     expect(result.leaks).toEqual({ openHandles: 0, liveTexts: 0, doubleFrees: 0, badHandles: 0, dangling: 0 })
   })

@@ -29,7 +29,10 @@ const certificate = object({
 })
 
 const monitored = {
-  'selector!': object({ 'matchLabels!': map(text) }),
+  'selector!': object({
+    'matchLabels!': map(text),
+    matchExpressions: list(object({ 'key!': text, 'operator!': oneOf('In'), 'values!': list(text) })),
+  }),
   namespaceSelector: object({ matchNames: list(text) }),
 }
 const scraped = list(

@@ -187,11 +187,16 @@ function selectorFaults(manifest: Manifest, all: readonly Manifest[], workloads:
     }
     case 'PodMonitor': {
       const { selector, podMetricsEndpoints } = spec as {
-        selector: { matchLabels: Labels }
+        selector: { matchLabels: Labels; matchExpressions?: { key: string; values: string[] }[] }
         podMetricsEndpoints: { port: string }[]
       }
+      const selected = pods(selector.matchLabels).filter(({ spec: { template } }) =>
+        (selector.matchExpressions ?? []).every(({ key, values }) =>
+          values.includes(template.metadata.labels[key] ?? ''),
+        ),
+      )
       return missing(
-        pods(selector.matchLabels),
+        selected,
         podMetricsEndpoints.map(({ port }) => port),
       )
     }

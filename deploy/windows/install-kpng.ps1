@@ -32,6 +32,8 @@ param(
   [string] $SourceVip = '',
   # For to-winuserspace: the interface that gets the addresses of Services.
   [string] $Interface = 'vEthernet (HNS Internal NIC)',
+  # Where metrics are served. For a Prometheus on another machine: 0.0.0.0:10249; everybody who reaches the node can then read them.
+  [string] $MetricsAddress = '127.0.0.1:10249',
   [string] $LogFolder = 'C:\var\log\kpng',
   [ValidateRange(0, 10)] [int] $Verbosity = 2,
   # Two services, with the core's API on loopback between them.
@@ -95,12 +97,12 @@ if ($Backend -eq 'to-winuserspace' -and -not (Get-NetAdapter -Name $Interface -I
   throw "There is no interface '$Interface'. Give one that Get-NetAdapter lists with -Interface."
 }
 
-$kpngWords = @('-v', "$Verbosity", 'kube', '--kubeconfig', $Kubeconfig, 'to-local', 'to-winuserspace', '--forwarder-interface', $Interface)
+$kpngWords = @('-v', "$Verbosity", 'kube', '--kubeconfig', $Kubeconfig, 'to-local', 'to-winuserspace', '--forwarder-interface', $Interface, '--metrics-bind-address', $MetricsAddress)
 $coreWords = @('-v', "$Verbosity", 'kube', '--kubeconfig', $Kubeconfig, 'to-api', '--listen', "tcp://$Api", '--globalv1-api=false')
-$backendWords = @('-v', "$Verbosity", 'local', '--api', $Api, 'to-winuserspace', '--forwarder-interface', $Interface)
+$backendWords = @('-v', "$Verbosity", 'local', '--api', $Api, 'to-winuserspace', '--forwarder-interface', $Interface, '--metrics-bind-address', $MetricsAddress)
 
-$kernelWords = @('-v', "$Verbosity", 'kube', '--kubeconfig', $Kubeconfig, 'to-local', 'to-winkernel', '--network-name', $NetworkName)
-$kernelBackendWords = @('-v', "$Verbosity", 'local', '--api', $Api, 'to-winkernel', '--network-name', $NetworkName)
+$kernelWords = @('-v', "$Verbosity", 'kube', '--kubeconfig', $Kubeconfig, 'to-local', 'to-winkernel', '--network-name', $NetworkName, '--metrics-bind-address', $MetricsAddress)
+$kernelBackendWords = @('-v', "$Verbosity", 'local', '--api', $Api, 'to-winkernel', '--network-name', $NetworkName, '--metrics-bind-address', $MetricsAddress)
 if ($Backend -eq 'to-winkernel') {
   $sourceWords = if ($SourceVip -ne '') { @('--source-vip', $SourceVip) } else { @() }
   $kpngWords = $kernelWords + $sourceWords

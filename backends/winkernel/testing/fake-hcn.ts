@@ -29,9 +29,11 @@ export interface Fault {
 
 /** HNS in memory. It refuses what the stub of computenetwork.dll (stub.c) refuses, with the same codes. */
 export class FakeHcn implements Hcn {
-  readonly networks = new Map<string, HcnNetwork>()
+  readonly networksById = new Map<string, HcnNetwork>()
   readonly endpoints = new Map<string, HcnEndpoint & { readonly HostComputeNetwork: string }>()
   readonly balancers = new Map<string, HcnLoadBalancer>()
+  /** The IDs of endpoints that are interfaces of the machine. */
+  readonly attached: string[] = []
   /** The methods that were called. */
   calls: string[] = []
   faults: Fault[] = []
@@ -42,6 +44,8 @@ export class FakeHcn implements Hcn {
   ignoresModify = false
   /** Modify changes the load balancer, and answers with an error. */
   failsAfterModify = false
+  /** Ports on which a process listens at all addresses. Windows Server 2019 refuses load balancers for them. */
+  readonly listeningPorts = new Set<number>()
   /** Two endpoints may have one IP. */
   allowsDuplicateIps = false
   /** This number of creations fail after a load balancer of the same frontend was deleted, because its port stays reserved. */
@@ -67,21 +71,26 @@ export class FakeHcn implements Hcn {
     return this.hnsVersion
   }
 
+  async networks(): Promise<readonly HcnNetwork[]> {
+    this.#enter('networks')
+    return [...this.networksById.values()]
+  }
+
   async networkNamed(name: string): Promise<HcnNetwork | undefined> {
     this.#enter('networkNamed')
-    return [...this.networks.values()].find(({ Name }) => Name === name)
+    return [...this.networksById.values()].find(({ Name }) => Name === name)
   }
 
   async createNetwork(settings: object): Promise<HcnNetwork> {
     this.#enter('createNetwork')
     const network = { ...settings, ID: randomUUID() }
-    this.networks.set(network.ID, network)
+    this.networksById.set(network.ID, network)
     return network
   }
 
   async deleteNetwork(id: string): Promise<void> {
     this.#enter('deleteNetwork')
-    this.networks.delete(id)
+    this.networksById.delete(id)
   }
 
   async endpointIds(networkId: string): Promise<readonly string[]> {
@@ -101,20 +110,29 @@ export class FakeHcn implements Hcn {
 
   async createEndpoint(networkId: string, settings: EndpointSettings): Promise<HcnEndpoint> {
     this.#enter('createEndpoint')
-    const network = this.networks.get(networkId)
+    const network = this.networksById.get(networkId)
     if (!network) throw new HcnError('HcnOpenNetwork', 0x80070490)
     const refuse = (code: number) => new HcnError('HcnCreateEndpoint', code)
-    const ips = (settings.IpConfigurations ?? []).map(({ IpAddress = '' }) => IpAddress)
-    if (isRemote(settings) && (ips.length === 0 || settings.MacAddress === undefined)) throw refuse(0x803b000c)
+    const chosen = isRemote(settings) ? [] : this.#freeAddresses(network)
+    const { IpConfigurations = chosen } = settings
+    const ips = IpConfigurations.map(({ IpAddress = '' }) => IpAddress)
+    const isMac = /^[\da-f]{2}([:-][\da-f]{2}){5}$/i.test(settings.MacAddress ?? '')
+    if (isRemote(settings) && (ips.length === 0 || !isMac)) throw refuse(0x803b000c)
     const taken = [...this.endpoints.values()].flatMap(({ IpConfigurations = [] }) => IpConfigurations)
     for (const ip of ips) {
       const isTaken = !this.allowsDuplicateIps && taken.some(({ IpAddress }) => IpAddress === ip)
       if (isIP(ip) === 0 || isTaken) throw refuse(0x803b002f)
     }
     if (isRemote(settings) && isOverlay(network) && !settings.Policies?.length) throw refuse(0x803b000d)
-    const endpoint = { ...settings, HostComputeNetwork: networkId, ID: randomUUID() }
+    const endpoint = { ...settings, IpConfigurations, HostComputeNetwork: networkId, ID: randomUUID() }
     this.endpoints.set(endpoint.ID, endpoint)
     return endpoint
+  }
+
+  async attachToHost(endpointId: string): Promise<void> {
+    this.#enter('attachToHost')
+    if (!this.endpoints.has(endpointId)) throw new HcnError('HNSCall', 0x80004005)
+    this.attached.push(endpointId)
   }
 
   async deleteEndpoint(id: string): Promise<void> {
@@ -167,6 +185,17 @@ export class FakeHcn implements Hcn {
     this.balancers.delete(id)
   }
 
+  /** HNS chooses the addresses of an endpoint without any: one of each subnet. */
+  #freeAddresses({ Ipams = [] }: HcnNetwork): { readonly IpAddress: string }[] {
+    const used = [...this.endpoints.values()].flatMap(({ IpConfigurations = [] }) => IpConfigurations)
+    return Ipams.flatMap(({ Subnets = [] }) => Subnets).map(({ IpAddressPrefix = '' }) => {
+      const start = (IpAddressPrefix.split('/')[0] as string).replace(/\.\d+$/, '.')
+      let last = 10
+      while (used.some(({ IpAddress }) => IpAddress === `${start}${last}`)) last++
+      return { IpAddress: `${start}${last}` }
+    })
+  }
+
   #enter(call: string): void {
     this.calls.push(call)
     for (const fault of this.faults) {
@@ -183,13 +212,15 @@ export class FakeHcn implements Hcn {
 
   #check(call: string, settings: LoadBalancerSettings, own?: string): void {
     const refuse = (code: number) => new HcnError(call, code)
-    const { HostComputeEndpoints, FrontendVIPs = [], PortMappings, Flags } = settings
+    const { HostComputeEndpoints, SourceVIP, FrontendVIPs = [], PortMappings, Flags } = settings
     if (HostComputeEndpoints.length === 0) throw refuse(0x803b001c)
     if (!HostComputeEndpoints.every((id) => this.endpoints.has(id))) throw refuse(0x803b0002)
+    if (PortMappings.length === 0 || (SourceVIP !== undefined && isIP(SourceVIP) === 0)) throw refuse(0x803b000d)
     const isIpv6Balancer = (Flags & balancerFlags.ipv6) !== 0
     if (FrontendVIPs.some((ip) => isIPv6(ip) !== isIpv6Balancer)) throw refuse(0x803b000d)
     if (!PortMappings.every((each) => each.InternalPort > 0 && each.ExternalPort > 0)) throw refuse(0x803b000d)
-    for (const [id, other] of this.balancers)
-      if (id !== own && keyOf(other) === keyOf(settings)) throw refuse(0x803b0013)
+    if (PortMappings.some((each) => this.listeningPorts.has(each.ExternalPort))) throw refuse(0x803b0013)
+    const key = keyOf(settings)
+    for (const [id, other] of this.balancers) if (id !== own && keyOf(other) === key) throw refuse(0x803b0013)
   }
 }

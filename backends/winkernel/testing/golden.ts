@@ -1,7 +1,20 @@
+import { type Kind, kindsOf } from '../conformance/kinds.js'
 import type { Hcn, HcnEndpoint, HcnLoadBalancer, HnsVersion } from '../hcn.js'
 import { ipOf } from '../remote-endpoints.js'
-import { kinds } from './kinds.js'
 import { makeNetwork, type NetworkType, start } from './node.js'
+
+/** 20 kinds of Services, with the addresses of the node in node.ts. */
+export const kinds = kindsOf(
+  {
+    ...{ name: 'web', clusterIp: '10.96.0.10', clusterIpV6: 'fd00:96::10', nodePort: 30080 },
+    ...{ externalIp: '198.51.100.7', loadBalancerIp: '203.0.113.9', healthCheckNodePort: 32_000 },
+  },
+  {
+    ...{ local: ['10.244.1.5', '10.244.1.6'], localV6: 'fd00:244:1::5' },
+    ...{ remote: ['10.244.2.7', '10.244.2.8'], remoteV6: 'fd00:244:2::7' },
+    ...{ otherNode: '10.0.0.5', outside: '192.0.2.33', rootEndpointName: 'cbr0-root' },
+  },
+)
 
 const versions = [
   { Major: 9, Minor: 5 },
@@ -33,8 +46,8 @@ export async function goldenText(hcnOf: (version: HnsVersion) => Hcn | Promise<H
 async function documentsOf(name: string, type: NetworkType, hcn: Hcn): Promise<string[]> {
   const network = await makeNetwork(hcn, type)
   const pods = new Set(await hcn.endpointIds(network.ID))
-  const { services = [], options } = kinds[name] ?? {}
-  const core = start(hcn, type, options, ...services)
+  const { service, options } = kinds[name] as Kind
+  const core = start(hcn, type, options, service)
   await core.sync()
   await core.stop()
   const endpoints = new Map<string, HcnEndpoint>()

@@ -258,6 +258,26 @@ static int has_provider_address(Json *endpoint) {
   return 0;
 }
 
+// [guess] HNS chooses the addresses of an endpoint without any: one of each subnet. Docker lets it choose for NAT networks.
+static void choose_addresses(Object *network, Json *endpoint) {
+  Writer list = { 0 };
+  put(&list, "[");
+  for (Json *ipam = json_members(network->document, "Ipams"); ipam; ipam = ipam->next)
+    for (Json *subnet = json_members(ipam, "Subnets"); subnet; subnet = subnet->next) {
+      char start[80], address[90];
+      snprintf(start, sizeof start, "%s", json_get_text(subnet, "IpAddressPrefix"));
+      *strchr(start, '/') = 0;
+      if (strchr(start, '.')) strrchr(start, '.')[1] = 0;
+      int last = 10;
+      do snprintf(address, sizeof address, "%s%d", start, last++);
+      while (is_taken(network, address));
+      put(&list, "%s{\"IpAddress\":\"%s\"}", list.length > 1 ? "," : "", address);
+    }
+  put(&list, "]");
+  json_set(endpoint, "IpConfigurations", json_parse(list.text));
+  free(list.text);
+}
+
 static HRESULT check_endpoint(Object *network, Json *endpoint, const char **why) {
   static const char *const names[] = { "Name", "HostComputeNetwork", "IpConfigurations", "MacAddress", "Flags", "Policies", "SchemaVersion", NULL };
   if (!has_only(endpoint, names, why)) return INVALID_JSON;  // [strict]
@@ -411,7 +431,10 @@ static HRESULT create(Kind kind, Object *network, PCWSTR text, void **handle, PW
     json_free(document);
     return leave(fail(result, why, record));
   }
-  if (kind == ENDPOINT) json_set(document, "HostComputeNetwork", json_text(guid_text(&network->id)));
+  if (kind == ENDPOINT) {
+    json_set(document, "HostComputeNetwork", json_text(guid_text(&network->id)));
+    if (!json_get(document, "IpConfigurations")) choose_addresses(network, document);
+  }
   *handle = open_handle(add(kind, document));
   return leave(S_OK);
 }
@@ -475,15 +498,27 @@ API HcnModifyLoadBalancer(HCN_LOADBALANCER given, PCWSTR text, PWSTR *record) {
   return leave(S_OK);
 }
 
-// vmcompute.dll exports it as HNSCall. Only the version is asked for.
+// [guess] POST /endpoints/<ID>/attach. Without network interfaces there is nothing to attach.
+static int is_attached(PCWSTR method, PCWSTR path) {
+  char *text = utf8_of(path), *start = strstr(text, "/endpoints/"), *end = strstr(text, "/attach");
+  if (end) *end = 0;
+  int is_known = !wcscmp(method, L"POST") && start && end && find_text(ENDPOINT, start + strlen("/endpoints/"));
+  free(text);
+  return is_known;
+}
+
+// vmcompute.dll exports it as HNSCall: GET /globals/version, and the attaching of an endpoint to the machine.
 API HcnStubHNSCall(PCWSTR method, PCWSTR path, PCWSTR text, PWSTR *out) {
   *out = NULL;
   HRESULT result = enter("HNSCall", NULL);
   if (result) return leave(result);
   Writer answer = { 0 };
-  put(&answer, "{\"Success\":true,\"Output\":");
-  put_json(&answer, json_get(settings, "version"));
-  put(&answer, "}");
+  if (!wcscmp(path, L"/globals/version")) {
+    put(&answer, "{\"Success\":true,\"Output\":");
+    put_json(&answer, json_get(settings, "version"));
+    put(&answer, "}");
+  } else if (is_attached(method, path)) put(&answer, "{\"Success\":true}");
+  else put(&answer, "{\"Success\":false,\"Error\":\"Element not found. \"}");
   lend(out, &answer);
   return leave(S_OK);
 }

@@ -2,7 +2,10 @@ import { writeFileSync } from 'node:fs'
 import { endpoint, type FakeCore, ips, type TestService } from '@kpng/client/testing'
 import koffi from 'koffi'
 import { guidBytes, openComputeNetwork } from '../computenetwork.js'
+import { clean, probe, type Report, sync, traffic } from '../conformance/index.js'
 import { type Hcn, HcnError } from '../hcn.js'
+import { claimLoopback, conformanceOptions, trafficOptions } from './conformance.js'
+import { forwarding } from './forwarding.js'
 import { goldenText } from './golden.js'
 import { makeNetwork, type NetworkType, start } from './node.js'
 
@@ -157,6 +160,49 @@ async function thousand(hcn: Hcn) {
   return { loadBalancers, idle, adopted }
 }
 
+/** What a person with a Windows node runs, on a node in use. */
+async function conformance(hcn: Hcn) {
+  const results: Record<string, unknown> = {}
+  for (const type of ['l2bridge', 'overlay'] as const) {
+    configure({ version: { Major: 15, Minor: 4 }, fail: [] })
+    await makeNetwork(hcn, type)
+    const { networks, endpoints, loadBalancers } = state()
+    const options = conformanceOptions(hcn, type)
+    const probed = await probe(options)
+    const synced = await sync(options)
+    const made = state().loadBalancers
+    const cleaned = await clean(options)
+    const after = state()
+    const isAsBefore = after.endpoints === endpoints && after.loadBalancers === loadBalancers && networks === 1
+    results[type] = { reports: [probed, synced, cleaned].map(summary), guesses: guessesOf(synced), made, isAsBefore }
+    if (type === 'l2bridge') {
+      configure({ fail: [{ call: 'HcnCreateLoadBalancer', code: 0x803b000d, times: 1e9 }] })
+      results.refusing = summary(await sync(options)).failed
+      configure({ fail: [] })
+      await clean(options)
+    }
+    await empty(hcn)
+  }
+  const loopback = await claimLoopback()
+  const options = await trafficOptions(hcn, loopback)
+  const path = forwarding(hcn, options.nodeIp)
+  results.traffic = summary(await traffic({ ...options, openHcn: async () => path.hcn, testUdp: false }))
+  path.close()
+  loopback.close()
+  for (const network of await hcn.networks()) await hcn.deleteNetwork(network.ID)
+  return results
+}
+
+const summary = ({ command, checks }: Report) => ({
+  command,
+  passed: checks.filter(({ verdict }) => verdict === 'passed').length,
+  failed: checks.filter(({ verdict }) => verdict === 'failed').map(({ name, sentence }) => `${name}: ${sentence}`),
+})
+
+/** Those that the stub answers differently from what `guesses.ts` says. */
+const guessesOf = ({ checks }: Report) =>
+  checks.filter(({ name, sentence }) => name.startsWith('answer to') && !/as the stub answers|Only an/.test(sentence))
+
 /** Mistakes on purpose: the stub must count each. */
 async function mistakes(hcn: Hcn) {
   const { ID } = await makeNetwork(hcn, 'l2bridge')
@@ -206,6 +252,7 @@ async function main() {
       refusingOverlay: await failingAtEachCall(hcn, 'overlay', 12, refusing),
     },
     thousand: await thousand(hcn),
+    conformance: await conformance(hcn),
     leaks: leaks(),
     mistakes: await mistakes(hcn),
   }

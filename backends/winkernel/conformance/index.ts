@@ -1,0 +1,6 @@
+export { clean } from './clean.js'
+export type { ConformanceOptions } from './node.js'
+export { probe } from './probe.js'
+export { type Check, type Report, reportText, type Verdict } from './report.js'
+export { sync } from './sync.js'
+export { traffic } from './traffic.js'
