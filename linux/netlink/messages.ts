@@ -12,21 +12,41 @@ export interface ByteOrder {
   writeU32(bytes: Buffer, value: number, at: number): void
 }
 
+// Writes byte by byte: most of a message are numbers, and the methods of Buffer check the arguments of each.
 const littleEndian: ByteOrder = {
   readU16: (bytes, at) => bytes.readUInt16LE(at),
   readU32: (bytes, at) => bytes.readUInt32LE(at),
   readI32: (bytes, at) => bytes.readInt32LE(at),
-  writeU16: (bytes, value, at) => void bytes.writeUInt16LE(value, at),
-  writeU32: (bytes, value, at) => void bytes.writeUInt32LE(value, at),
+  writeU16(bytes, value, at) {
+    bytes[at] = value
+    bytes[at + 1] = value >>> 8
+  },
+  writeU32(bytes, value, at) {
+    bytes[at] = value
+    bytes[at + 1] = value >>> 8
+    bytes[at + 2] = value >>> 16
+    bytes[at + 3] = value >>> 24
+  },
 }
 
 const bigEndian: ByteOrder = {
   readU16: (bytes, at) => bytes.readUInt16BE(at),
   readU32: (bytes, at) => bytes.readUInt32BE(at),
   readI32: (bytes, at) => bytes.readInt32BE(at),
-  writeU16: (bytes, value, at) => void bytes.writeUInt16BE(value, at),
-  writeU32: (bytes, value, at) => void bytes.writeUInt32BE(value, at),
+  writeU16(bytes, value, at) {
+    bytes[at] = value >>> 8
+    bytes[at + 1] = value
+  },
+  writeU32(bytes, value, at) {
+    bytes[at] = value >>> 24
+    bytes[at + 1] = value >>> 16
+    bytes[at + 2] = value >>> 8
+    bytes[at + 3] = value
+  },
 }
+
+/** The order of netfilter's own values. */
+export const networkOrder = bigEndian
 
 /** The byte order of this machine. */
 export const hostOrder: ByteOrder = endianness() === 'LE' ? littleEndian : bigEndian

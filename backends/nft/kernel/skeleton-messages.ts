@@ -44,8 +44,8 @@ export function writeSkeleton(buffer: MessageBuffer, at: TableAt, settings: Rule
   for (const [name, shape] of shapesIn(at.family, shapesWith(settings))) {
     writeSet(buffer, at, name, setAttributes(at.family, shape))
   }
-  writeMarker(buffer, at, skeletonVersion(at.family, settings))
   const chains = chainsOf(at.family, settings)
+  writeMarker(buffer, at, skeletonVersion(at.family, settings, chains))
   for (const { name, hook } of chains) writeChain(buffer, at, name, hook)
   for (const { name, rules } of chains) for (const { expressions } of rules) writeRule(buffer, at, name, expressions)
 }

@@ -14,23 +14,24 @@ const chainText = ({ name, hook, rules }: Chain): string =>
     '  }',
   ].join('\n')
 
-const setDefinitions = (family: TableFamily, settings: RuleSettings): string[] =>
-  shapesIn(family, shapesWith(settings)).map(([name, shape]) => setDefinition(family, name, shape))
-
 /** The table without its elements, as `nft -f` reads it. */
 export function skeletonText(family: TableFamily, settings: RuleSettings): string {
-  const sets = setDefinitions(family, settings)
-  const chains = chainsOf(family, settings).map(chainText)
-  const marker = markerDefinition(skeletonVersion(family, settings))
-  return `table ${family} ${settings.tableName} {\n${[...sets, marker, ...chains].join('\n')}\n}\n`
+  const sets = shapesIn(family, shapesWith(settings)).map(([name, shape]) => setDefinition(family, name, shape))
+  const chains = chainsOf(family, settings)
+  const marker = markerDefinition(skeletonVersion(family, settings, chains))
+  return `table ${family} ${settings.tableName} {\n${[...sets, marker, ...chains.map(chainText)].join('\n')}\n}\n`
 }
 
 /**
  * A set with this name marks a table with exactly these rules. A table of any other version, or with other options, is replaced as
  * a whole.
  */
-export function skeletonVersion(family: TableFamily, settings: RuleSettings): string {
+export function skeletonVersion(
+  family: TableFamily,
+  settings: RuleSettings,
+  chains: readonly Chain[] = chainsOf(family, settings),
+): string {
   const sets = shapesIn(family, shapesWith(settings)).map(([name, shape]) => [name, setAttributes(family, shape)])
-  const all = JSON.stringify([sets, chainsOf(family, settings)])
+  const all = JSON.stringify([sets, chains])
   return `skeleton-${createHash('sha256').update(all).digest('hex').slice(0, 12)}`
 }
