@@ -1,12 +1,13 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { ConnectionRecord } from '@kpng/client'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { until } from '../../core/testing/until.js'
 import { userspaceBackend } from './backend.js'
 import type { UserspaceOptions } from './options.js'
 import { Cluster, endpoint, UDP } from './testing/cluster.js'
 import { ask, outcome, tcpServer, udpClient, udpServer } from './testing/peers.js'
+import { moverOptions, movers } from './testing/splice-script.js'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -17,8 +18,11 @@ const [ip, port, podIp] = ['127.40.9.1', 8080, '127.20.9.1']
 const ips = { clusterIps: { v4: [ip] } }
 const web = 'default/web:http'
 
+let mover: (typeof movers)[number] = 'portable'
+
 async function start(options: UserspaceOptions = {}) {
-  const backend = userspaceBackend({ allowLoopback: true, syncPeriodMs: 0, ...options })
+  const common = { allowLoopback: true, syncPeriodMs: 0, ...(await moverOptions(mover)) }
+  const backend = userspaceBackend({ ...common, ...options })
   await backend.setup({ requestFullSync: () => {} })
   closers.push(() => backend.close())
   const records: ConnectionRecord[] = []
@@ -46,7 +50,11 @@ function expectGrowingTimes({ acceptedAtMs, pickedAtMs, connectedAtMs, endedAtMs
   expect(Math.abs(Date.now() - endedAtMs)).toBeLessThan(20_000)
 }
 
-describe('a TCP connection', () => {
+describe.each(movers)('a TCP connection, %s', (each) => {
+  beforeAll(() => {
+    mover = each
+  })
+
   it('that was served is told once, with its times and bytes', async () => {
     const { cluster, records } = await start()
     const server = await pod((socket) => {
@@ -111,6 +119,7 @@ describe('a TCP connection', () => {
       endpoint(podIp, server.port),
     ])
     expect(await outcome('127.40.9.2', port)).toBe('ECONNRESET')
+    await until('the record', () => records.length > 0)
     expect(records).toMatchObject([{ servicePort: web, error: 'the client was refused: source-ranges' }])
     expectGrowingTimes(records[0] as ConnectionRecord)
   })

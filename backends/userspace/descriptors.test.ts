@@ -1,14 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { silentLog } from '@kpng/api'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { programPath } from '../../linux/testing/bundle.js'
 import { Descriptors } from './descriptors.js'
+import type { ProxySettings } from './testing/agent.js'
 import { outcome, tcpServer } from './testing/peers.js'
 import { bundleAgent, type Machine, startAgent } from './testing/remote.js'
+import { moverOptions, movers } from './testing/splice-script.js'
 
 const tooMany = Object.assign(new Error('accept EMFILE'), { code: 'EMFILE' })
 
@@ -83,21 +84,26 @@ const hasPrlimit = () => {
   }
 }
 
-describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'kpng-limit-'))
+describe.runIf(hasPrlimit()).each(movers)('a proxy at its limit of open files, %s', (mover) => {
+  const agent = programPath('limited-agent')
   let proxy: Machine | undefined
+  let forwarding: Pick<ProxySettings, 'mover' | 'spliceScript'>
+  beforeAll(async () => {
+    const { spliceScript: script } = await moverOptions(mover)
+    forwarding = { mover, ...(script ? { spliceScript: script.href } : {}) }
+    await bundleAgent(agent)
+  })
   afterAll(async () => {
     await proxy?.kill()
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(agent, { force: true })
   })
 
   it('serves those it accepted as others end, does not crash, and is as before afterwards', async () => {
-    await bundleAgent(join(folder, 'agent.mjs'))
-    proxy = await startAgent(['prlimit', '--nofile=160'], join(folder, 'agent.mjs'))
+    proxy = await startAgent(['prlimit', '--nofile=160'], agent)
     const pod = await tcpServer('127.20.0.9', 'pod', {
       serve: (socket) => void socket.on('data', () => setTimeout(() => socket.end('served'), 200)),
     })
-    await proxy.startProxy({ capture: 'none', allowLoopback: true })
+    await proxy.startProxy({ capture: 'none', allowLoopback: true, ...forwarding })
     await proxy.setService('web', { ips: { clusterIps: { v4: ['127.40.0.9'] } } }, [['127.20.0.9', pod.port]])
     const one = () =>
       new Promise<string>((resolve) => {
@@ -123,11 +129,10 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
   })
 
   it('programs services while clients hold all the connections that they can get', async () => {
-    await bundleAgent(join(folder, 'agent.mjs'))
     await proxy?.kill()
-    proxy = await startAgent(['prlimit', '--nofile=128'], join(folder, 'agent.mjs'))
+    proxy = await startAgent(['prlimit', '--nofile=128'], agent)
     const pod = await tcpServer('127.20.0.9', 'pod', { serve: (socket) => void socket.resume() })
-    await proxy.startProxy({ capture: 'none', allowLoopback: true })
+    await proxy.startProxy({ capture: 'none', allowLoopback: true, ...forwarding })
     const set = (name: string, ip: string) =>
       proxy?.setService(name, { ips: { clusterIps: { v4: [ip] } } }, [['127.20.0.9', pod.port]])
     await set('web', '127.40.0.9')
@@ -141,11 +146,10 @@ describe.runIf(hasPrlimit())('a proxy at its limit of open files', () => {
   })
 
   it('serves as many services as it can, if there are more than it may open files', async () => {
-    await bundleAgent(join(folder, 'agent.mjs'))
     await proxy?.kill()
-    proxy = await startAgent(['prlimit', '--nofile=128'], join(folder, 'agent.mjs'))
+    proxy = await startAgent(['prlimit', '--nofile=128'], agent)
     const pod = await tcpServer('127.20.0.9', 'pod')
-    await proxy.startProxy({ capture: 'none', allowLoopback: true })
+    await proxy.startProxy({ capture: 'none', allowLoopback: true, ...forwarding })
     for (let last = 1; last <= 130; last++) {
       await proxy.setService(`s${last}`, { ips: { clusterIps: { v4: [`127.41.0.${last}`] } } }, [
         ['127.20.0.9', pod.port],

@@ -1,8 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { whySkipped } from '@kpng/linux/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { ProxySettings } from './testing/agent.js'
 import { TCP, UDP } from './testing/cluster.js'
 import { type Lab, makeLab, podIps, secondSubnet } from './testing/lab.js'
+import { moverOptions } from './testing/splice-script.js'
 
 // The traffic that the issue of this backend lists, on a real kernel, for both ways to make Linux portals.
 
@@ -10,7 +12,11 @@ const here = { internal: true, external: true, cluster: true }
 const elsewhere = { internal: true, external: false, cluster: true }
 const anywhere = { v4: true, v6: true }
 
-describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => {
+// One mover with each capture, because they do not know of each other.
+describe.each([
+  ['nft', 'splice'],
+  ['iptables', 'portable'],
+] as const)('Linux portals by %s, TCP by %s', (capture, mover) => {
   const programs = capture === 'nft' ? ['nft'] : ['iptables', 'ip6tables']
   const missing = whySkipped(`userspace portals by ${capture}`, ...programs)
   if (missing !== undefined) {
@@ -19,9 +25,12 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
   }
 
   let lab: Lab
+  let proxy: Pick<ProxySettings, 'mover' | 'spliceScript'>
   beforeAll(async () => {
+    const { spliceScript: script } = await moverOptions(mover)
+    proxy = { mover, ...(script ? { spliceScript: script.href } : {}) }
     lab = await makeLab()
-    await lab.node.startProxy({ capture, udpIdleTimeoutMs: 2000, nodePortAddresses: ['all'] })
+    await lab.node.startProxy({ ...proxy, capture, udpIdleTimeoutMs: 2000, nodePortAddresses: ['all'] })
     await lab.node.setNode({ addresses: ['10.70.0.1', 'fd70::1'], podCidrs: ['10.244.1.0/24', 'fd44::/16'] })
     for (const pod of ['pod-a', 'pod-b', 'pod-c'] as const) {
       for (const ip of [podIps[pod].v4, podIps[pod].v6]) {
@@ -299,7 +308,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
 
   it('UDP goes on when the address that its proxy sockets had leaves the node', async () => {
     await lab.node.stopProxy()
-    await lab.node.startProxy({ capture, syncPeriodMs: 200 })
+    await lab.node.startProxy({ ...proxy, capture, syncPeriodMs: 200 })
     await lab.node.setNode({ addresses: [secondSubnet.v4] })
     const udp = { ...port, name: 'dns', protocol: UDP, port: 53, targetPort: 8053 }
     await lab.node.setService('moving', { ips: { clusterIps: { v4: ['10.96.0.27'] } }, ports: [udp] }, [a])
@@ -312,7 +321,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
 
   it('portals that somebody removed come back', async () => {
     await lab.node.stopProxy()
-    await lab.node.startProxy({ capture, syncPeriodMs: 200 })
+    await lab.node.startProxy({ ...proxy, capture, syncPeriodMs: 200 })
     await lab.node.setService('kept', { ips: { clusterIps: { v4: ['10.96.0.24'] } }, ports: [port] }, [a])
     expect(await lab.client.outcome('10.96.0.24', 80)).toMatch(/^pod-a /)
     await lab.node.run('nft', ['flush', 'ruleset'])
@@ -322,7 +331,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
 
   it("node ports are served at the node's primary addresses unless something else is said", async () => {
     await lab.node.stopProxy()
-    await lab.node.startProxy({ capture })
+    await lab.node.startProxy({ ...proxy, capture })
     await lab.node.setNode({ addresses: ['10.70.0.1', 'fd70::1'] })
     const ips = { clusterIps: { v4: ['10.96.0.28'], v6: ['fd96::28'] } }
     await lab.node.setService('primary', { ips, ports: [{ ...port, nodePort: 30_028 }] }, [a, ['fd44:1::2']])
@@ -334,7 +343,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
 
   it('proxy ports come from the range; when it is used up that portal alone waits', async () => {
     await lab.node.stopProxy()
-    await lab.node.startProxy({ capture, portRange: '20000-20001' })
+    await lab.node.startProxy({ ...proxy, capture, portRange: '20000-20001' })
     const ips = (last: number) => ({ clusterIps: { v4: [`10.96.1.${last}`] } })
     for (const last of [1, 2, 3]) await lab.node.setService(`s${last}`, { ips: ips(last), ports: [port] }, [a])
     expect(await lab.node.failures()).toEqual([
@@ -348,7 +357,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
 
   it('a proxy bound to one address is reached there', async () => {
     await lab.node.stopProxy()
-    await lab.node.startProxy({ capture, bindAddresses: ['10.70.0.1', 'fd70::1'] })
+    await lab.node.startProxy({ ...proxy, capture, bindAddresses: ['10.70.0.1', 'fd70::1'] })
     const udp = { ...port, name: 'dns', protocol: UDP, port: 53, targetPort: 8053 }
     const ips = { clusterIps: { v4: ['10.96.0.25'], v6: ['fd96::25'] } }
     await lab.node.setService('bound', { ips, ports: [port, udp] }, [a, ['fd44:1::2']])
@@ -360,7 +369,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
 
   it('a forwarded answer to a client whose port is a proxy port arrives', async () => {
     await lab.node.stopProxy()
-    await lab.node.startProxy({ capture, portRange: '20053' })
+    await lab.node.startProxy({ ...proxy, capture, portRange: '20053' })
     const udp = { ...port, name: 'dns', protocol: UDP, port: 53, targetPort: 8053 }
     await lab.client.serveUdp('10.70.0.2', 8053, 'client')
     for (const endpoints of [[a], []]) {
@@ -380,8 +389,8 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
       (await lab.client.outcome('10.96.0.28', 80)).split(' ')[0],
       (await lab.client.outcome('10.96.0.29', 80)).split(' ')[0],
     ]
-    await lab.node.startProxy({ capture, table: 'kpng-userspace', syncPeriodMs: 100 })
-    await second.startProxy({ capture, table: 'kpng-userspace-special', syncPeriodMs: 100 })
+    await lab.node.startProxy({ ...proxy, capture, table: 'kpng-userspace', syncPeriodMs: 100 })
+    await second.startProxy({ ...proxy, capture, table: 'kpng-userspace-special', syncPeriodMs: 100 })
     await serve(lab.node, 'main', '10.96.0.28')
     await serve(second, 'special', '10.96.0.29')
     // Several periods, in which each looks whether somebody has changed its rules.
@@ -389,7 +398,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
     expect(await answers()).toEqual(['pod-a', 'pod-a'])
     await second.stopProxy()
     expect((await answers())[0]).toBe('pod-a')
-    await second.startProxy({ capture, table: 'kpng-userspace-special' })
+    await second.startProxy({ ...proxy, capture, table: 'kpng-userspace-special' })
     await serve(second, 'special', '10.96.0.29')
     await lab.node.stopProxy()
     expect((await answers())[1]).toBe('pod-a')
@@ -397,7 +406,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
     await second.kill()
     await lab.node.cleanup({ capture })
     expect(await lab.node.run('nft', ['list', 'ruleset'])).not.toMatch(/kpng-userspace|KPNG-/)
-    await lab.node.startProxy({ capture })
+    await lab.node.startProxy({ ...proxy, capture })
   })
 
   it('foreign rules stay, a crash is taken over and cleaned up', async () => {
@@ -408,7 +417,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
     expect(await list()).toContain(ours)
     await lab.crashNode()
     expect(await list()).toContain(ours)
-    await lab.node.startProxy({ capture })
+    await lab.node.startProxy({ ...proxy, capture })
     await lab.node.setService('again', { ips: { clusterIps: { v4: ['10.96.0.23'] } }, ports: [port] }, [a])
     expect(await lab.client.outcome('10.96.0.23', 80)).toMatch(/^pod-a /)
     expect(await list()).not.toContain('10.96.1.2')
@@ -417,7 +426,7 @@ describe.each(['nft', 'iptables'] as const)('Linux portals by %s', (capture) => 
     expect(await list()).not.toContain(ours)
     expect(await list()).toContain('foreign')
     // A proxy that ends in order leaves nothing either.
-    await lab.node.startProxy({ capture })
+    await lab.node.startProxy({ ...proxy, capture })
     await lab.node.setService('again', { ips: { clusterIps: { v4: ['10.96.0.23'] } }, ports: [port] }, [a])
     await lab.node.stopProxy()
     expect(await list()).not.toContain(ours)

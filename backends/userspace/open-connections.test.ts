@@ -6,6 +6,7 @@ import { until } from '../../core/testing/until.js'
 import { userspaceBackend } from './backend.js'
 import { Cluster, endpoint, UDP } from './testing/cluster.js'
 import { tcpServer, udpClient, udpServer } from './testing/peers.js'
+import { moverOptions, movers } from './testing/splice-script.js'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -15,8 +16,8 @@ afterEach(async () => {
 const [ip, port, podIp] = ['127.40.10.1', 8080, '127.20.10.1']
 const ips = { clusterIps: { v4: [ip] } }
 
-test('open connections say who talks to whom, since when, and how much so far', async () => {
-  const backend = userspaceBackend({ allowLoopback: true, syncPeriodMs: 0 })
+test.each(movers)('open connections say who talks to whom, since when, and how much so far (%s)', async (mover) => {
+  const backend = userspaceBackend({ allowLoopback: true, syncPeriodMs: 0, ...(await moverOptions(mover)) })
   await backend.setup({ requestFullSync: () => {} })
   closers.push(() => backend.close())
   const cluster = new Cluster(backend)

@@ -1,6 +1,6 @@
-// node bench/userspace/index.js [--seconds 3] [--idle 10000] [--peer 'name=command {listen} {upstream}'] …
+// node bench/userspace/index.js [--rounds 5] [--seconds 1] [--idle 10000] [--peer 'name=command {listen} {upstream}'] …
 //
-// Direct, ours and any peer, one after the other in one run; compare the ratios, the figures move with the machine. A peer is a
+// Direct, kpng with both of its movers, and any peer, in turns; compare the ratios, the figures move with the machine. A peer is a
 // TCP proxy given as a command line: {listen} and {upstream} become ports of 127.0.0.1, also in the environment as LISTEN and
 // UPSTREAM. For instance, with `frontend f { bind 127.0.0.1:"$LISTEN" … }` in a file: --peer 'haproxy=haproxy -db -f file.cfg'
 import { fork, spawn } from 'node:child_process'
@@ -13,13 +13,15 @@ import { parseArgs } from 'node:util'
 
 const { values } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '3' },
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '1' },
     idle: { type: 'string', default: '10000' },
     peer: { type: 'string', multiple: true, default: [] },
   },
 })
 const seconds = Number(values.seconds)
 const firstPort = 18_100
+const movers = ['splice', 'portable']
 const file = (name) => fileURLToPath(new URL(name, import.meta.url))
 const children = new Set()
 const started = (child) => {
@@ -78,7 +80,7 @@ async function ready(port) {
 
 function startProxy(name, port, upstreamPort) {
   if (name === 'direct') return undefined
-  if (name === 'ours') return started(fork(file('proxy.js'), [port, upstreamPort]))
+  if (movers.includes(name)) return started(fork(file('proxy.js'), [port, upstreamPort, name]))
   const command = values.peer.find((peer) => peer.startsWith(`${name}=`)).slice(name.length + 1)
   const words = command.split(/\s+/).map((word) => word.replace('{listen}', port).replace('{upstream}', upstreamPort))
   const env = { ...process.env, LISTEN: String(port), UPSTREAM: String(upstreamPort) }
@@ -110,52 +112,71 @@ async function stop(proxy) {
   await gone
 }
 
-const names = ['direct', 'ours', ...values.peer.map((peer) => peer.split('=')[0])]
+const names = ['direct', ...movers, ...values.peer.map((peer) => peer.split('=')[0])]
 const upstreamPorts = names.flatMap((_, index) => [firstPort + 4 * index, firstPort + 4 * index + 1])
 const upstream = started(fork(file('upstream.js'), upstreamPorts))
 await once(upstream, 'message')
 const idle = idleCount()
-const rows = []
+const running = []
 for (const [index, name] of names.entries()) {
-  console.log(`${name} …`)
   const [upstreamPort, port] = [firstPort + 4 * index, firstPort + 4 * index + (name === 'direct' ? 0 : 2)]
   const proxy = startProxy(name, port, upstreamPort)
   await ready(port)
-  const one = await measure('streams', port, 1, proxy?.pid)
-  const sixteen = await measure('streams', port, 16, proxy?.pid)
-  const connections = await measure('connections', port, 16, proxy?.pid)
-  await stop(proxy)
+  running.push({ name, port, upstreamPort, proxy, one: [], sixteen: [], connections: [] })
+}
+// In turns: what else the machine does hits all of them alike.
+for (let round = 1; round <= Number(values.rounds); round++) {
+  console.log(`round ${round} …`)
+  for (const { port, proxy, one } of running) one.push(await measure('streams', port, 1, proxy?.pid))
+  for (const { port, proxy, sixteen } of running) sixteen.push(await measure('streams', port, 16, proxy?.pid))
+  for (const { port, proxy, connections } of running) connections.push(await measure('connections', port, 16, proxy?.pid))
+}
+for (const row of running) {
+  await stop(row.proxy)
   // A fresh process: what streams left on the heap is not what idle connections cost.
-  const fresh = startProxy(name, port + 1, upstreamPort + 1)
-  await ready(port + 1)
+  const fresh = startProxy(row.name, row.port + 1, row.upstreamPort + 1)
+  await ready(row.port + 1)
   await pause(300)
-  const freshKb = fresh ? statusOf(fresh.pid, 'VmRSS') : 0
-  const held = fresh ? await measure('idle', port + 1, idle, fresh.pid) : undefined
+  row.freshKb = fresh ? statusOf(fresh.pid, 'VmRSS') : 0
+  row.held = fresh ? await measure('idle', row.port + 1, idle, fresh.pid) : undefined
   await stop(fresh)
-  rows.push({ name, one, sixteen, connections, held, freshKb })
 }
 upstream.kill('SIGKILL')
 
-const direct = rows[0]
-const ratio = (value, of) => `${value.toFixed(value < 100 ? 2 : 0)} (${(value / of).toFixed(2)})`
-const table = rows.map(({ name, one, sixteen, connections, held, freshKb }) => ({
+const median = (numbers) => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]
+const short = (number) => number.toFixed(number < 10 ? 2 : number < 100 ? 1 : 0)
+const value = (results) => short(median(results.map((result) => result.value)))
+const table = running.map(({ name, one, sixteen, connections, held, freshKb, proxy }) => ({
   proxy: name,
-  '1 stream Gbit/s': ratio(one.value, direct.one.value),
-  'CPU-s/GB': one.cpu ? (one.cpu / one.gigabytes).toFixed(2) : '-',
-  '16 streams Gbit/s': ratio(sixteen.value, direct.sixteen.value),
-  'connections/s': ratio(connections.value, direct.connections.value),
-  failed: connections.failed,
+  '1 stream Gbit/s': value(one),
+  'CPU-s/GB': proxy ? short(median(one.map(({ cpu, gigabytes }) => cpu / gigabytes))) : '-',
+  '16 streams Gbit/s': value(sixteen),
+  'connections/s': value(connections),
+  'CPU-ms each': proxy ? short(median(connections.map((result) => (result.cpu * 1000) / (result.value * seconds)))) : '-',
+  failed: connections.reduce((sum, { failed }) => sum + failed, 0),
   [`${idle} idle`]: held
     ? `${held.held} held, ${((held.memory - freshKb) / held.held).toFixed(1)} kB each, ${Math.round(held.memory / 1024)} MB`
     : '-',
 }))
 console.table(table)
-console.log('in brackets: ratio to direct')
-for (const peer of rows.slice(2)) {
-  const [ours] = rows.slice(1)
-  const of = (pick) => (pick(ours).value / pick(peer).value).toFixed(2)
+
+/** The median of the ratios of each round, with the smallest and the largest. */
+function ratios(ours, theirs, valueOf = (result) => result.value) {
+  const all = ours.map((result, round) => valueOf(result) / valueOf(theirs[round])).sort((a, b) => a - b)
+  return `${short(median(all))} (${short(all[0])} to ${short(all.at(-1))})`
+}
+const [direct, ...proxies] = running
+for (const peer of proxies.slice(movers.length)) {
+  for (const ours of proxies.slice(0, movers.length)) {
+    console.log(
+      `${ours.name} / ${peer.name}: one stream ${ratios(ours.one, peer.one)}, its CPU per byte ${ratios(ours.one, peer.one, ({ cpu, gigabytes }) => cpu / gigabytes)}, ` +
+        `16 streams ${ratios(ours.sixteen, peer.sixteen)}, connections/s ${ratios(ours.connections, peer.connections)}`,
+    )
+  }
+}
+for (const { name, one, sixteen, connections } of proxies) {
   console.log(
-    `ours / ${peer.name}: one stream ${of((r) => r.one)}, 16 streams ${of((r) => r.sixteen)}, connections/s ${of((r) => r.connections)}`,
+    `${name} / direct: one stream ${ratios(one, direct.one)}, 16 streams ${ratios(sixteen, direct.sixteen)}, connections/s ${ratios(connections, direct.connections)}`,
   )
 }
 process.exit()

@@ -54,6 +54,12 @@ export const userspaceLinuxCommand: BackendCommand = {
           '--table <name>',
           'name of the nftables tables, or what iptables chains are named after (default: kpng-userspace, or kpng-userspace-<service-proxy-name>)',
         )
+        .addOption(
+          new Option(
+            '--mover <how>',
+            'how TCP is forwarded: splice, in threads by the kernel, or portable (default: splice where it works)',
+          ).choices(['splice', 'portable']),
+        )
         .option('--bind-address <addresses>', 'where to open proxy ports (default: every address)')
         .option('--port-range <range>', 'proxy ports, such as 30000-30999 (default: any free port)'),
     ),
@@ -75,7 +81,12 @@ export const userspaceLinuxCommand: BackendCommand = {
       iptables: () => iptablesCapture(portals),
       none: () => noCapture(),
     }
-    return userspaceBackend({ ...(await optionsFrom(flags, context)), log, capture: captures[how]() })
+    return userspaceBackend({
+      ...(await optionsFrom(flags, context)),
+      ...given('mover', flags.mover as 'splice' | 'portable' | undefined),
+      log,
+      capture: captures[how](),
+    })
   },
 }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { bakedFiles } from './baked-files.js'
 import { asScript, nodeModulesByRequire } from './node-modules-by-require.js'
 import { pageFiles } from './page-files.js'
+import { workerScripts } from './worker-scripts.js'
 
 /** Bundles cli/ from its sources. Returns the text, and which files went into it. */
 export async function bundle(root) {
@@ -28,7 +29,7 @@ export async function bundle(root) {
       koffi: join(root, 'scripts', 'package', 'koffi-library.js'),
       undici: join(root, 'scripts', 'package', 'undici-client.js'),
     },
-    plugins: [nodeModulesByRequire, pageFiles(root), bakedFiles(root)],
+    plugins: [nodeModulesByRequire, pageFiles(root), workerScripts(root), bakedFiles(root)],
     logLevel: 'warning',
   })
   const text = asciiOnly(asScript(outputFiles[0].text))

@@ -48,6 +48,9 @@ export class SpliceCarrier implements Carrier, EventHandler {
   #counts: MovedCounts | undefined
   #toEndpoint: Direction | undefined
   #toClient: Direction | undefined
+  /** Bytes may have come before `carry`. */
+  #clientSpoke = false
+  #endpointSpoke = false
 
   constructor(client: number, clientPort: number, tools: SpliceTools, events: CarrierEvents) {
     this.#client = client
@@ -82,7 +85,10 @@ export class SpliceCarrier implements Carrier, EventHandler {
     this.#counts = counts
     this.#toEndpoint = new Direction(this.#client, this.#endpoint)
     this.#toClient = new Direction(this.#endpoint, this.#client)
-    this.#pumpBoth()
+    const { pipes } = this.#tools
+    const more = this.#clientSpoke && this.#toEndpoint.pump(pipes)
+    const moreBack = this.#endpointSpoke && this.#toClient.pump(pipes)
+    this.#after(more || moreBack)
   }
 
   reset(): void {
@@ -102,6 +108,7 @@ export class SpliceCarrier implements Carrier, EventHandler {
   onEvents(fd: number, events: number): void {
     if (this.#dialed && fd === this.#endpoint) this.#dialEnded(events)
     else if (events & EPOLLERR) this.#broken(fd)
+    else if (!this.#counts) this.#clientSpoke ||= (events & ~EPOLLOUT) !== 0
     else if (fd === this.#client) this.#pump(this.#toEndpoint, this.#toClient)
     else this.#pump(this.#toClient, this.#toEndpoint)
   }
@@ -112,6 +119,7 @@ export class SpliceCarrier implements Carrier, EventHandler {
     const endpoint = this.#dialed as EndpointAddress
     const errno = errorOf(calls, this.#endpoint)
     this.#dialed = undefined
+    this.#endpointSpoke = (events & ~EPOLLOUT) !== 0
     if (errno === 0) {
       this.#events.connected()
       return

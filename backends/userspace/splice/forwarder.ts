@@ -1,4 +1,5 @@
 import type { HeldFrontend } from '@kpng/client'
+import { openFiles } from '@kpng/linux'
 import { keepClientsTogether, listenTcp, loadTcp, type TcpSyscalls } from '@kpng/linux/tcp'
 import type { Place } from '../capture/capture.js'
 import type { Counters } from '../counters.js'
@@ -58,11 +59,12 @@ export class SpliceForwarder implements Forwarder {
   static async start(options: SpliceForwarderOptions): Promise<SpliceForwarder> {
     const calls = await loadTcp()
     const { log, observations, drainMs, dialTimeoutsMs, descriptors, script } = options
-    const { counts: openFiles, limit: openFilesLimit } = descriptors
+    const { counts, limit } = descriptors
     const threads: Thread[] = []
+    const filesBefore = openFiles() ?? 0
     try {
       for (let count = 0; count < options.threads; count++) {
-        const data = { openFiles, openFilesLimit, drainMs, dialTimeoutsMs }
+        const data = { openFiles: counts, openFilesLimit: limit, drainMs, dialTimeoutsMs }
         const connectionEnded = (record: Parameters<NonNullable<typeof observations.listener.connectionEnded>>[0]) =>
           observations.listener.connectionEnded?.(record)
         threads.push(await Thread.start({ calls, script, data, log, connectionEnded }))
@@ -71,6 +73,7 @@ export class SpliceForwarder implements Forwarder {
       for (const thread of threads) await thread.close()
       throw error
     }
+    descriptors.add(Math.max(0, (openFiles() ?? 0) - filesBefore))
     return new SpliceForwarder(options, calls, threads)
   }
 

@@ -25,6 +25,9 @@ export interface ProxySettings {
   readonly verbosity?: number
   readonly allowLoopback?: boolean
   readonly nodePortAddresses?: string[]
+  readonly mover?: 'splice' | 'portable'
+  /** A URL. Without one, TCP cannot be forwarded by splice. */
+  readonly spliceScript?: string
 }
 
 let backend: UserspaceBackend | undefined
@@ -46,12 +49,14 @@ function captureOf({ capture, table, portRange, bindAddresses }: ProxySettings, 
 
 const methods = {
   async startProxy(settings: ProxySettings): Promise<void> {
-    const { verbosity = 0, capture: _, table: _table, portRange: _range, bindAddresses: _bind, ...options } = settings
+    const { verbosity = 0, capture: _, table: _table, portRange: _range, bindAddresses: _bind, ...more } = settings
+    const { spliceScript, ...options } = more
     backend = userspaceBackend({
       log: textLog({ verbosity }),
       capture: captureOf(settings, verbosity),
       syncPeriodMs: 0,
       ...options,
+      ...(spliceScript === undefined ? {} : { spliceScript: new URL(spliceScript) }),
     })
     await backend.setup({ requestFullSync: () => {} })
     cluster = new Cluster(backend)

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { bundle, programPath } from '../../../linux/testing/bundle.js'
+import type { UserspaceOptions } from '../options.js'
 
 // Tests run from the sources, where the script of a thread that forwards is not compiled.
 
@@ -18,7 +19,9 @@ export const movers = process.platform === 'linux' ? (['portable', 'splice'] as 
 let script: Promise<URL> | undefined
 
 /** The options that select it. One thread, so that endpoints are taken strictly in turn. */
-export async function moverOptions(mover: (typeof movers)[number]) {
+export async function moverOptions(
+  mover: (typeof movers)[number],
+): Promise<Pick<UserspaceOptions, 'mover' | 'spliceScript' | 'spliceThreads'>> {
   if (mover === 'portable') return { mover }
   script ??= spliceScript()
   return { mover, spliceScript: await script, spliceThreads: 1 }
