@@ -1,6 +1,7 @@
 export type { Case, Cell, Destination, Expectation, KubernetesObject, Step } from './cases/case.js'
 export { cases } from './cases/index.js'
+export { type ChaosOptions, type ChaosReport, runChaos } from './chaos/run.js'
 export type { ConformanceOptions } from './options.js'
-export { proxyNamed, specialisedProxyNamed, splitCommand } from './proxies.js'
+export { chaosProxyNamed, proxyNamed, specialisedProxyNamed, splitCommand } from './proxies.js'
 export type { CellResult, ConformanceReport, Summary } from './report/report.js'
 export { runConformance } from './run.js'

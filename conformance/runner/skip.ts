@@ -1,11 +1,11 @@
 import { isKpng } from '../deviations/index.js'
-import type { Stage } from './play.js'
+import type { Settings } from '../options.js'
 import type { PlacedCell } from './rounds.js'
 
 /** Why a cell cannot be measured in this run. Undefined if it can. */
 export function skipReason(
   { cell, case: one }: PlacedCell,
-  { settings, noSctp }: Pick<Stage, 'settings' | 'noSctp'>,
+  { settings, noSctp }: { readonly settings: Settings; readonly noSctp: string | undefined },
 ): string | undefined {
   const { feed, backend, specialised } = settings
   const { manifestsOnly, kpngOnly, flags, onBothNodes } = one
