@@ -8,6 +8,7 @@ import { selfCommand } from './self.js'
 export async function proveProxy(flags: Flags, { signal, stop, verbosity }: Context): Promise<void> {
   // The lab must be removed, and a run without a verdict has not passed.
   onUnreadOutput(() => stop())
+  if (flags.chaos !== undefined) return causeChaos(flags, signal)
   const { runConformance } = await import('@kpng/conformance')
   const { milliseconds } = await import('@kpng/client')
   const families = listFlag(flags, 'families')
@@ -37,6 +38,40 @@ export async function proveProxy(flags: Flags, { signal, stop, verbosity }: Cont
     log: console.log,
   }).finally(close)
   if (!report.passed) throw new KpngError('refused', 'The proxy did not pass. The table above shows the wrong cells.')
+}
+
+/** Lets things go wrong around a proxy. The exit code says whether clients noticed. */
+async function causeChaos(flags: Flags, signal: AbortSignal): Promise<void> {
+  const { chaosProxyNamed, runChaos, splitCommand } = await import('@kpng/conformance')
+  const { milliseconds } = await import('@kpng/client')
+  const command = textFlag(flags, 'proxy')
+  const backend = textFlag(flags, 'backend')
+  if (command === undefined && backend === undefined) {
+    throw new KpngError('usage', 'No proxy was named. Give --backend nft, or a command with --proxy.')
+  }
+  const seed = numberOf(textFlag(flags, 'seed') ?? String(Math.floor(Math.random() * 2 ** 32)))
+  const families = listFlag(flags, 'families')
+  console.log(`Chaos with the seed ${seed}. --seed ${seed} makes the same faults again.`)
+  const report = await runChaos({
+    proxy: command === undefined ? chaosProxyNamed(backend ?? '', [...selfCommand()]) : splitCommand(command),
+    durationMs: milliseconds('--chaos', textFlag(flags, 'chaos') ?? ''),
+    seed,
+    isProcess: backend?.startsWith('userspace') ?? false,
+    ...(families.length > 0 ? { families: families.map(familyOf) } : {}),
+    agentCommand: [...selfCommand(), 'conformance-agent'],
+    signal,
+    log: console.log,
+  })
+  for (const violation of report.violations) console.log(violation)
+  console.log(`${report.faults} faults, ${report.requests} requests, ${report.violations.length} violations.`)
+  if (report.violations.length > 0) {
+    throw new KpngError('refused', `The proxy did not pass. --seed ${seed} makes the same faults again.`)
+  }
+}
+
+function numberOf(text: string): number {
+  if (/^\d{1,10}$/.test(text)) return Number(text)
+  throw new KpngError('usage', `--seed takes a whole number, not "${text}".`)
 }
 
 type Feed = 'manifests' | { readonly kubeconfig: string }

@@ -216,6 +216,11 @@ function addConformance(program: Command, makeContext: MakeContext): void {
     .option('--families <families>', 'v4, v6 or both with a comma (default: both)')
     .option('--settle <duration>', 'how long to wait for a wrong cell to become right', '3s')
     .option('--program-timeout <duration>', 'how long the proxy may take to program a round', '15s')
+    .option(
+      '--chaos <duration>',
+      'instead of the cases: let things go wrong for so long, under traffic that is checked',
+    )
+    .option('--seed <number>', 'with --chaos: the same number makes the same faults (default: a new one)')
     .optionsGroup('Report:')
     .option('--titles', "also print the titles of Kubernetes' end-to-end tests, and what the run shows of each")
     .option('--json <path>', 'write the report as JSON to this file')

@@ -49,6 +49,12 @@ export function proxyNamed(backend: string, kpng: readonly string[], feed: Confo
   return [...kubeProxy(mode)]
 }
 
+/** The command for chaos: from an API server, and with a place for its state. */
+export const chaosProxyNamed = (backend: string, kpng: readonly string[]): string[] =>
+  proxyNamed(backend, kpng, { kubeconfig: '' }).map((word) =>
+    word === '--state-cache=' ? '--state-cache={stateCache}' : word,
+  )
+
 /** Ports for the specialised proxy: the proxy under test has the usual ones. */
 const otherPorts = ['--healthz-bind-address', '0.0.0.0:10266', '--metrics-bind-address', '127.0.0.1:10259']
 

@@ -1,4 +1,5 @@
 import { type Log, messageOf } from '@kpng/api'
+import { residentBytes } from './resident-memory.js'
 
 export interface IdleMemoryOptions {
   readonly log: Log
@@ -28,11 +29,11 @@ export function releaseMemoryWhenIdle(options: IdleMemoryOptions): () => void {
   const look = () => {
     const quietFor = performance.now() - lastSync
     timer = quietFor < quietMs ? setTimeout(look, quietMs - quietFor).unref() : undefined
-    const before = process.memoryUsage.rss()
-    if (timer || before < level + worthwhile) return
+    const before = residentBytes()
+    if (timer || before === undefined || before < level + worthwhile) return
     collect().then(
       () => {
-        level = process.memoryUsage.rss()
+        level = residentBytes() ?? before
         log.detail(2, 'Unused memory was given back', { megabytes: Math.round((before - level) / 1e6) })
       },
       (error) => log.detail(1, 'Unused memory cannot be given back', { error: messageOf(error) }),

@@ -43,6 +43,10 @@ export class Proxier {
     this.#lines.splice(0, this.#lines.length - linesKept)
   }
 
+  get pid(): number | undefined {
+    return this.#process.pid
+  }
+
   /** Lets it end in its own way for two seconds. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     this.#isStopping ||= this.#ended === undefined

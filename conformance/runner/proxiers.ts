@@ -82,6 +82,11 @@ export class Proxiers {
     await main?.proxier.stop(signal)
   }
 
+  /** The process of the proxy under test. Undefined if it does not run. */
+  get mainPid(): number | undefined {
+    return this.#running.get('proxy')?.proxier.pid
+  }
+
   /** The proxy under test serves, and has not ended. */
   get isServing(): boolean {
     const main = this.#running.get('proxy')?.proxier

@@ -1,4 +1,5 @@
 import type { LiveSample, LiveSync } from '@kpng/api'
+import { residentBytes } from '../resident-memory.js'
 
 /** Five minutes. */
 const kept = 300
@@ -40,7 +41,7 @@ export class Samples {
       ...(latencyMs === undefined ? {} : { latencyMs: Math.round(latencyMs * 10) / 10 }),
       ...(this.#connections ? { connections: this.#connections() } : {}),
       cpuMs: Math.round((cpu.user + cpu.system - this.#cpu.user - this.#cpu.system) / 1000),
-      memory: process.memoryUsage.rss(),
+      memory: residentBytes() ?? this.#samples.at(-1)?.memory ?? 0,
     }
     this.#cpu = cpu
     this.#syncs = 0
