@@ -96,7 +96,7 @@ describe.skipIf(why !== undefined)('in a VM with SCTP and IPVS', () => {
 
   test.each(runs.map(({ backend }, index) => [backend, index] as const))(
     'the kit finds nothing wrong in %s, and what explain says',
-    { timeout: 120_000 },
+    { timeout: 300_000 },
     async (_, index) => {
       const report = reports[index] as ConformanceReport
       const { results, summary, notes } = report

@@ -13,6 +13,8 @@ const elsewhere = { internal: true, external: false, cluster: true }
 const anywhere = { v4: true, v6: true }
 
 // One mover with each capture, because they do not know of each other.
+const patience = { timeout: 90_000 }
+
 describe.each([
   ['nft', 'splice'],
   ['iptables', 'portable'],
@@ -211,8 +213,8 @@ describe.each([
     const ips = { clusterIps: { v4: ['10.96.0.17'] } }
     const sessionAffinity = { case: 'clientIp' as const, value: { timeoutSeconds: 1 } }
     await lab.node.setService('sticky', { ips, ports: [port], sessionAffinity }, [a, b, c])
-    const first = await answersOf('client', '10.96.0.17', 80, 6)
-    expect(first).toHaveLength(1)
+    // All six within the second that a client is remembered for.
+    await expect.poll(() => answersOf('client', '10.96.0.17', 80, 6), patience).toHaveLength(1)
     const later = new Set<string>()
     for (let i = 0; i < 3; i++) {
       await pause(1100)
@@ -315,8 +317,7 @@ describe.each([
     const ask = () => lab.client.udpAsk('moving', '10.70.0.2', '10.96.0.27', 53, 'x')
     expect(await ask()).toBe('pod-a:x')
     await lab.node.run('ip', ['addr', 'del', `${secondSubnet.v4}/24`, 'dev', secondSubnet.device])
-    await pause(900)
-    expect(await ask()).toBe('pod-a:x')
+    await expect.poll(ask, patience).toBe('pod-a:x')
   })
 
   it('portals that somebody removed come back', async () => {
@@ -325,8 +326,7 @@ describe.each([
     await lab.node.setService('kept', { ips: { clusterIps: { v4: ['10.96.0.24'] } }, ports: [port] }, [a])
     expect(await lab.client.outcome('10.96.0.24', 80)).toMatch(/^pod-a /)
     await lab.node.run('nft', ['flush', 'ruleset'])
-    await pause(900)
-    expect(await lab.client.outcome('10.96.0.24', 80)).toMatch(/^pod-a /)
+    await expect.poll(() => lab.client.outcome('10.96.0.24', 80), patience).toMatch(/^pod-a /)
   })
 
   it("node ports are served at the node's primary addresses unless something else is said", async () => {

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
+import { until } from '../../../core/testing/until.js'
 import { userspaceBackend } from '../backend.js'
 import type { UserspaceOptions } from '../options.js'
 import { Cluster, endpoint, UDP } from '../testing/cluster.js'
@@ -80,8 +81,7 @@ describe('UDP on the service address', () => {
     await cluster.set('dns', { ports }, [at(await pod('a'))])
     const one = await client()
     expect(await one.ask(ip, port, '1')).toBe('a:1')
-    await pause(300)
-    expect(backend.observations.traffic.get('default/dns:http')?.active).toBe(0)
+    await until('the session is over', () => backend.observations.traffic.get('default/dns:http')?.active === 0)
     expect(await one.ask(ip, port, '2')).toBe('a:2')
   })
 
