@@ -129,7 +129,8 @@ for (let round = 1; round <= Number(values.rounds); round++) {
   console.log(`round ${round} …`)
   for (const { port, proxy, one } of running) one.push(await measure('streams', port, 1, proxy?.pid))
   for (const { port, proxy, sixteen } of running) sixteen.push(await measure('streams', port, 16, proxy?.pid))
-  for (const { port, proxy, connections } of running) connections.push(await measure('connections', port, 16, proxy?.pid))
+  for (const { port, proxy, connections } of running)
+    connections.push(await measure('connections', port, 16, proxy?.pid))
 }
 for (const row of running) {
   await stop(row.proxy)
@@ -152,7 +153,9 @@ const table = running.map(({ name, one, sixteen, connections, held, freshKb, pro
   'CPU-s/GB': proxy ? short(median(one.map(({ cpu, gigabytes }) => cpu / gigabytes))) : '-',
   '16 streams Gbit/s': value(sixteen),
   'connections/s': value(connections),
-  'CPU-ms each': proxy ? short(median(connections.map((result) => (result.cpu * 1000) / (result.value * seconds)))) : '-',
+  'CPU-ms each': proxy
+    ? short(median(connections.map((result) => (result.cpu * 1000) / (result.value * seconds))))
+    : '-',
   failed: connections.reduce((sum, { failed }) => sum + failed, 0),
   [`${idle} idle`]: held
     ? `${held.held} held, ${((held.memory - freshKb) / held.held).toFixed(1)} kB each, ${Math.round(held.memory / 1024)} MB`

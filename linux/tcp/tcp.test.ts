@@ -7,8 +7,8 @@ import {
   errorOf,
   keepClientsTogether,
   listenTcp,
-  localAddress,
   loadTcp,
+  localAddress,
   Pipes,
   remoteAddress,
   resetAndClose,
@@ -60,7 +60,8 @@ describe.runIf(process.platform === 'linux')('sockets', () => {
     expect(address).toEqual({ ip, port: expect.any(Number) })
     expect(address.port).toBeGreaterThan(0)
     const inUse = { code: 'EADDRINUSE', address: ip, port: address.port }
-    for (const sockets of [1, 3]) expect(() => listen(ip, address.port, sockets)).toThrow(expect.objectContaining(inUse))
+    for (const sockets of [1, 3])
+      expect(() => listen(ip, address.port, sockets)).toThrow(expect.objectContaining(inUse))
   })
 
   it('an address that is not of this machine is an error as in Node', () => {

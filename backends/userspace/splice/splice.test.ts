@@ -122,9 +122,7 @@ describe.runIf(process.platform === 'linux')('TCP in threads', () => {
 
   it('passes on what an endpoint said before it reset the connection', async () => {
     const all = await start()
-    const server = await pod((socket) =>
-      socket.once('data', () => socket.write('no', () => socket.resetAndDestroy())),
-    )
+    const server = await pod((socket) => socket.once('data', () => socket.write('no', () => socket.resetAndDestroy())))
     await all.cluster.set('web', { ips }, [endpoint(podIp, server.port)])
     const client = await connected(all)
     let heard = ''
@@ -189,10 +187,12 @@ describe.runIf(process.platform === 'linux')('several threads', () => {
     await cluster.set('web', { ips }, [endpoint(podIp, server.port)])
     for (let count = 0; count < 30; count++) expect(await ask(ip, port)).toBe('pod')
     await until('all are counted', () => traffic()?.connections === 30 && traffic()?.active === 0)
-    expect(await backend.held({ kind: 'clusterIP', family: 'IPv4', protocol: 'tcp', address: ip, port })).toMatchObject({
-      inside: [`${podIp}:${server.port}`],
-      connections: 30,
-    })
+    expect(await backend.held({ kind: 'clusterIP', family: 'IPv4', protocol: 'tcp', address: ip, port })).toMatchObject(
+      {
+        inside: [`${podIp}:${server.port}`],
+        connections: 30,
+      },
+    )
 
     const other = await start({ spliceThreads: 3 })
     await other.cluster.set('web', { ips }, [endpoint(podIp, server.port)])
