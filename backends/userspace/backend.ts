@@ -105,6 +105,7 @@ class Proxier implements UserspaceBackend {
     return this.#inTurn(async () => {
       this.#view = view
       const hasMoved = this.#apply(view, changes)
+      await this.#forwarder.applied()
       await this.#portals.settle(changes.full ? 'full' : 'changes', changes.full || hasMoved)
     })
   }

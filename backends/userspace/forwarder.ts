@@ -14,6 +14,8 @@ export interface Forwarder {
   setInside(addresses: InsideAddresses): void
   /** The portals of a service port as they are now. Without any, it does not exist any more. */
   setServicePort(name: string, portals: readonly Portal[]): void
+  /** Resolves when everything that was set holds for new connections. */
+  applied(): Promise<void>
   /** Opens a socket for a portal that was set. */
   listen(portal: Portal, place: Place): Promise<ProxySocket>
   /** What is known of a portal. Undefined: it was not set. */
@@ -63,6 +65,8 @@ export class LocalForwarder implements Omit<Forwarder, 'listen'> {
     if (portals.length > 0) port.refresh()
     else this.#remove(port)
   }
+
+  async applied(): Promise<void> {}
 
   /** Opens a socket for a portal that was set. */
   async listenWith(portalId: string, open: (entrance: Entrance) => Promise<ProxySocket>): Promise<ProxySocket> {

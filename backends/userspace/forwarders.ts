@@ -63,6 +63,10 @@ export class Forwarders implements Forwarder {
     )
   }
 
+  async applied(): Promise<void> {
+    await this.#splice?.applied()
+  }
+
   listen(portal: Portal, place: Place): Promise<ProxySocket> {
     return (portal.protocol === 'tcp' && this.#splice ? this.#splice : this.#portable).listen(portal, place)
   }

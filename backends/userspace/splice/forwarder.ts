@@ -96,6 +96,11 @@ export class SpliceForwarder implements Forwarder {
     for (const [index, thread] of this.#threads.entries()) thread.tell('setServicePort', name, portals, memory?.[index])
   }
 
+  /** Threads take messages in order. */
+  async applied(): Promise<void> {
+    await this.#each((thread) => thread.ask('applied'))
+  }
+
   async listen(portal: Portal, at: Place): Promise<ProxySocket> {
     const { descriptors } = this.#options
     const { fds, address } = listenTcp(this.#calls, at, { sockets: this.#threads.length, backlog })

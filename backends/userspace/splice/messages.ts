@@ -31,6 +31,7 @@ export interface WorkerMethods {
   setInside(addresses: InsideAddresses): void
   /** @param counters shared memory, if the service port is new */
   setServicePort(name: string, portals: readonly Portal[], counters: Float64Array | undefined): void
+  applied(): Promise<void>
   /** @param fd listens already */
   listen(portalId: string, place: Place, fd: number): Promise<void>
   stopListening(fd: number): Promise<void>

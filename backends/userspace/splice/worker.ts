@@ -75,6 +75,7 @@ const methods: WorkerMethods = {
     if (memory) counters.set(name, countersIn(memory))
     forwarder.setServicePort(name, portals)
   },
+  applied: () => forwarder.applied(),
   async listen(portalId, place, fd) {
     const open = async (entrance: Entrance) => new SpliceProxySocket(entrance, place, fd, tools)
     sockets.set(fd, await forwarder.listenWith(portalId, open))
