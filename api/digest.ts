@@ -77,10 +77,10 @@ export class Digest {
     this.#lanes[at + 1] = (this.#lanes[at + 1] as number) - Math.floor(hash / highLane)
   }
 
-  /** Adds another digest with as many buckets. */
-  addAll(other: Digest): void {
-    for (let at = 0; at < this.#lanes.length; at++)
-      this.#lanes[at] = (this.#lanes[at] as number) + (other.#lanes[at] as number)
+  copy(): Digest {
+    const copy = new Digest(this.buckets)
+    copy.#lanes.set(this.#lanes)
+    return copy
   }
 
   toBytes(): Uint8Array {

@@ -10,7 +10,7 @@ import {
   sameMessage,
 } from '../store/index.js'
 import { hash64 } from '../store/records.js'
-import type { ChangeSet, Trigger } from './change-set.js'
+import type { ChangeSet, Trigger, WholeState } from './change-set.js'
 import { collect, diffItems, type ItemDiff } from './diff.js'
 import { type Batch, batchOf, type DeleteItem, MessageItem, type SetItem, sharedBatchOf } from './items.js'
 import { type Turns, Watch } from './watch.js'
@@ -74,17 +74,16 @@ export class GlobalWatch extends Watch {
     this.#withServiceCidrs = extraSets.includes(localv1.Set.GLOBAL_SERVICE_CIDRS)
   }
 
-  protected *everything(): Work<() => Generator<Batch<SetItem>>> {
+  protected *everything(): Work<WholeState> {
     const entries = this.store.entries()
     const head: SetItem[] = [...this.store.nodes.values()].map(nodeInfoItem)
     if (this.#withServiceCidrs) head.push(...[...this.store.serviceCidrs.values()].map(cidrItem))
     const infos: EntryInfos[] = []
     for (const entry of entries) infos.push(yield* this.#infos.make(entry))
-    return function* () {
-      yield* batchOf(head)
-      for (const { services } of infos) yield* services
-      for (const { sources } of infos) for (const { items } of sources.values()) yield* sharedBatchOf(items)
-    }
+    const batches: Batch<SetItem>[] = []
+    for (const { services } of infos) batches.push(...services)
+    for (const { sources } of infos) for (const { items } of sources.values()) batches.push(...sharedBatchOf(items))
+    return { head: batchOf(head), common: { batches }, without: none, own: none }
   }
 
   protected *changes(range: ChangeRange): Work<ChangeSet | undefined> {

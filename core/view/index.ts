@@ -1,4 +1,4 @@
-export { ChangeSet, type Timeline, type Trigger } from './change-set.js'
+export { ChangeSet, type CommonState, type Timeline, type Trigger, type WholeState } from './change-set.js'
 export { explainService, nodeViewOf } from './explain.js'
 export type { GlobalWatchOptions } from './global-watch.js'
 export type { Batch, DeleteItem, SetItem } from './items.js'
@@ -15,4 +15,4 @@ export {
 export { serviceFacts } from './service-facts.js'
 export { View } from './view.js'
 export type { Turns, Watch } from './watch.js'
-export type { Work } from './work.js'
+export { shared, type Work } from './work.js'

@@ -1,12 +1,13 @@
 import { type globalv1, localv1, zoneLabel } from '@kpng/api'
 import { type Bookmark, type Changed, type ChangeRange, none, type ServiceEntry, type Store } from '../store/index.js'
-import type { ChangeSet, Trigger } from './change-set.js'
+import type { ChangeSet, Trigger, WholeState } from './change-set.js'
 import { collect, isEmpty, type ServiceDiff, ServiceDiffs } from './diff.js'
 import { type Batch, batchOf, type DeleteItem, type NodeItem, nodeItem, serviceCidrItem } from './items.js'
+import { NodeSnapshot } from './node-snapshot.js'
 import type { NodeTopology } from './selection.js'
 import { bitOf, type ServiceView, ServiceViews } from './service-view.js'
 import { type Turns, Watch } from './watch.js'
-import type { Work } from './work.js'
+import { shared, type Work } from './work.js'
 
 export interface NodeWatchOptions {
   readonly nodeName: string
@@ -28,13 +29,19 @@ export class NodeViews {
   readonly #diffs = new ServiceDiffs()
   /** Kept as long as the range, which is until the store changes again. */
   readonly #steps = new WeakMap<ChangeRange, readonly ServiceStep[]>()
-  #prepared: readonly ServiceEntry[] | undefined;
+  /** Kept as long as somebody starts from it. */
+  #snapshot:
+    | WeakRef<{ readonly entries: readonly ServiceEntry[]; readonly make: () => Work<NodeSnapshot> }>
+    | undefined;
 
-  /** Makes the views of all entries. Many watchers start at once after a restart: what one has prepared, the others need not look at. */
-  *prepare(entries: readonly ServiceEntry[]): Work<void> {
-    if (this.#prepared === entries) return
-    for (const entry of entries) yield* this.services.make(entry)
-    this.#prepared = entries
+  /** All services of one revision. Many watchers start at once after a restart: it is worked out once for them. */
+  *snapshot(entries: readonly ServiceEntry[]): Work<NodeSnapshot> {
+    let known = this.#snapshot?.deref()
+    if (known?.entries !== entries) {
+      known = { entries, make: shared(NodeSnapshot.make(entries, this.services)) }
+      this.#snapshot = new WeakRef(known)
+    }
+    return yield* known.make()
   }
 
   /** The services that changed, prepared for all watchers that are told of this range. */
@@ -127,26 +134,13 @@ export class NodeWatch extends Watch<NodeItem> {
     this.#withServiceCidrs = extraSets.includes(localv1.Set.SERVICE_CIDRS)
   }
 
-  protected *everything(): Work<() => Generator<Batch<NodeItem>>> {
-    const views = this.#views
-    const entries = this.store.entries()
+  protected *everything(): Work<WholeState<NodeItem>> {
     const node = this.store.node(this.#nodeName)
-    const topology = topologyOf(this.#nodeName, node)
     const head: NodeItem[] = []
     if (this.#withNode && node) head.push(nodeItem(node))
     if (this.#withServiceCidrs) head.push(...[...this.store.serviceCidrs.values()].map(serviceCidrItem))
-    yield* views.prepare(entries)
-    return function* () {
-      yield* batchOf(head)
-      const served: ServiceView[] = []
-      for (const entry of entries) {
-        const view = views.services.of(entry)
-        if (!view) continue
-        served.push(view)
-        for (const batch of view.service.batches) yield batch
-      }
-      for (const view of served) for (const batch of view.of(topology).batches) yield batch
-    }
+    const snapshot = yield* this.#views.snapshot(this.store.entries())
+    return yield* snapshot.of(topologyOf(this.#nodeName, node), head)
   }
 
   protected *changes(range: ChangeRange): Work<ChangeSet<NodeItem> | undefined> {

@@ -106,6 +106,14 @@ export class ServiceView {
     return this.#selector.dependsOnZone
   }
 
+  /** The nodes that endpoints are on, or meant for. Some more than once. */
+  *nodes(): Generator<string> {
+    for (const { endpoint } of this.#selector.candidates.list) {
+      yield endpoint.node
+      if (endpoint.hints) yield* endpoint.hints.nodes
+    }
+  }
+
   /** @param similar what nodes like this one saw in another revision: items that say the same are taken over from it */
   of(node: NodeTopology, similar?: SharedEndpoints): NodeServiceView {
     const hints = this.#selector.hintsFor(node)

@@ -1,5 +1,5 @@
 import type { Bookmark, ChangeRange, Store } from '../store/index.js'
-import { ChangeSet, type Trigger } from './change-set.js'
+import { ChangeSet, type Trigger, type WholeState } from './change-set.js'
 import type { Batch, DeleteItem, SetItem } from './items.js'
 import { finish, type Work } from './work.js'
 
@@ -122,8 +122,8 @@ export abstract class Watch<Item extends SetItem = SetItem> {
     this.#wake()
   }
 
-  /** The whole state, made while it is walked. What it is made from must not change later. */
-  protected abstract everything(): Work<() => Generator<Batch<Item>>>
+  /** The whole state. What it is made from must not change later. */
+  protected abstract everything(): Work<WholeState<Item>>
 
   /** What a range of changes means to this watcher; undefined when nothing. */
   protected abstract changes(range: ChangeRange): Work<ChangeSet<Item> | undefined>
@@ -150,8 +150,7 @@ export abstract class Watch<Item extends SetItem = SetItem> {
     const { revision } = this.store
     this.#moveTo(this.store.bookmark())
     if (range) return yield* this.changes(range)
-    const setBatches = { [Symbol.iterator]: yield* this.everything() }
-    return new ChangeSet({ revision, reset: true, setBatches, deleteBatches: [], triggers: [] })
+    return ChangeSet.ofWhole(revision, yield* this.everything())
   }
 
   #moveTo(bookmark: Bookmark | undefined): void {

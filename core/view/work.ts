@@ -7,3 +7,16 @@ export function finish<T>(work: Work<T>): T {
   while (!step.done) step = work.next()
   return step.value
 }
+
+/** Work that several need. Each of them continues where the last one stopped. */
+export function shared<T>(work: Work<T>): () => Work<T> {
+  let result: { readonly value: T } | undefined
+  return function* () {
+    while (!result) {
+      const step = work.next()
+      if (step.done) result = { value: step.value }
+      else yield
+    }
+    return result.value
+  }
+}

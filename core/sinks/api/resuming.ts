@@ -38,24 +38,26 @@ export class Resuming {
 
   /**
    * What a watcher is told of the first change set of a stream, given what it has.
-   * @param whole what changed since it left, or the whole state
+   * @param first what changed since it left, or the whole state
    * @param askForBuckets gets the digests of so many buckets from the watcher
    */
   async difference(
     { digest: known }: localv1.Known,
-    whole: ChangeSet,
+    first: ChangeSet,
     askForBuckets: (count: number) => Promise<Uint8Array>,
   ): Promise<{ changeSet: ChangeSet } & Pick<SyncOptions, 'resumed'>> {
-    if (!whole.reset) return { changeSet: whole, resumed: everywhere }
-    if (known.length === 0) return { changeSet: whole }
+    const { whole } = first
+    if (!whole) return { changeSet: first, resumed: everywhere }
+    if (known.length === 0) return { changeSet: first }
     const { turns } = this.#view
+    const { revision } = first
     const { digest, bucketCount } = await turns.run(this.#digests.whole(whole))
-    if (digest.differencesTo(known)?.size === 0)
-      return { changeSet: ChangeSet.nothing(whole.revision), resumed: everywhere }
+    if (digest.differencesTo(known)?.size === 0) return { changeSet: ChangeSet.nothing(revision), resumed: everywhere }
     const theirs = await askForBuckets(bucketCount)
-    const differences = (await turns.run(this.#digests.buckets(whole, bucketCount))).differencesTo(theirs)
-    if (!differences) return { changeSet: whole }
-    const changeSet = await turns.run(this.#digests.within(whole, bucketCount, differences))
+    const differences = (await turns.run(this.#digests.buckets(whole))).differencesTo(theirs)
+    if (!differences) return { changeSet: first }
+    const items = await turns.run(this.#digests.within(whole, differences))
+    const changeSet = new ChangeSet({ ...ChangeSet.nothing(revision), setBatches: [{ items, isShared: false }] })
     return { changeSet, resumed: { bucketCount, buckets: [...differences] } }
   }
 

@@ -1,12 +1,19 @@
 import { bucketCountFor, Digest, itemHash, placeOf } from '@kpng/api'
-import { type Batch, ChangeSet, type SetItem, type Work } from '../../view/index.js'
+import { type Batch, type CommonState, type SetItem, shared, type WholeState, type Work } from '../../view/index.js'
 import type { Chunk, ItemFrames } from './item-frames.js'
 
 /** The hashes of a chunk's items, and the numbers from which their buckets follow. */
 interface ChunkHashes {
   readonly hashes: readonly number[]
   readonly places: readonly number[]
-  readonly sum: Digest
+}
+
+/** What is worked out once of a state that many watchers have in common. */
+interface CommonDigests {
+  readonly whole: Digest
+  readonly bucketCount: number
+  readonly buckets: Digest
+  readonly itemsIn: readonly (readonly SetItem[])[]
 }
 
 /** A frame begins with a flag and the length of the message. */
@@ -15,105 +22,108 @@ const frameHeader = 5
 /** After so many batches others may come in between. */
 const batchesAtOnce = 64
 
-/** Digests of what watchers are told. What many watchers are told is hashed once, and kept as long as its frames. */
+/**
+ * Digests of what watchers have. What many of them have in common is hashed once. For each watcher only the batches are looked at that are its own, so that
+ * thousands can come back at once.
+ */
 export class StateDigests {
   readonly #frames: ItemFrames
   readonly #hashes = new WeakMap<Chunk, ChunkHashes>()
+  readonly #common = new WeakMap<CommonState, () => Work<CommonDigests>>()
 
   constructor(frames: ItemFrames) {
     this.#frames = frames
   }
 
   /** The digest of a whole state, and how many buckets suit it. */
-  *whole({ setBatches }: ChangeSet): Work<{ digest: Digest; bucketCount: number }> {
-    const digest = new Digest()
-    let items = 0
-    let batches = 0
-    for (const batch of setBatches) {
-      items += batch.items.length
-      this.#addWhole(batch, digest)
-      if (++batches % batchesAtOnce === 0) yield
-    }
-    return { digest, bucketCount: bucketCountFor(items) }
+  *whole(state: WholeState): Work<{ digest: Digest; bucketCount: number }> {
+    const { whole, bucketCount } = yield* this.#of(state.common)
+    return { digest: this.#corrected(whole, state), bucketCount }
   }
 
-  /** The digests of a whole state's buckets. */
-  *buckets({ setBatches }: ChangeSet, count: number): Work<Digest> {
-    const digest = new Digest(count)
-    let batches = 0
-    for (const batch of setBatches) {
-      this.#addItems(batch, digest)
-      if (++batches % batchesAtOnce === 0) yield
+  /** The digests of the buckets of a whole state. */
+  *buckets(state: WholeState): Work<Digest> {
+    const { buckets } = yield* this.#of(state.common)
+    return this.#corrected(buckets, state)
+  }
+
+  /** What of a whole state is in some buckets: services, then endpoints. */
+  *within({ head, common, without, own }: WholeState, buckets: ReadonlySet<number>): Work<SetItem[]> {
+    const { itemsIn, bucketCount } = yield* this.#of(common)
+    const leftOut = new Set(without.flatMap(({ items }) => items))
+    const wanted: SetItem[] = []
+    for (const bucket of buckets) for (const item of itemsIn[bucket] ?? []) if (!leftOut.has(item)) wanted.push(item)
+    for (const { items, except } of [...head, ...own]) {
+      for (const item of items) {
+        if (buckets.has(placeOf(item.path) % bucketCount) && !except?.has(item.path)) wanted.push(item)
+      }
     }
+    return wanted.sort((a, b) => a.set - b.set)
+  }
+
+  /** What is common, without what this watcher has not, and with what is its own. */
+  #corrected(common: Digest, { head, without, own }: WholeState): Digest {
+    const digest = common.copy()
+    for (const batch of without) this.#each(batch, (hash, place) => digest.remove(hash, place))
+    for (const batch of [...head, ...own]) this.#each(batch, (hash, place) => digest.add(hash, place))
     return digest
   }
 
-  /** What of a whole state is in some buckets, as a change set for a watcher that has the rest. */
-  *within({ revision, setBatches }: ChangeSet, count: number, buckets: ReadonlySet<number>): Work<ChangeSet> {
-    const isWanted = new Uint8Array(count)
-    for (const bucket of buckets) isWanted[bucket] = 1
-    const wanted: SetItem[] = []
-    let batches = 0
-    for (const batch of setBatches) {
-      let done = 0
-      for (const { places } of this.#hashesOf(batch)) {
-        for (const place of places) {
-          const item = batch.items[done++] as SetItem
-          if (isWanted[place % count] && !batch.except?.has(item.path)) wanted.push(item)
-        }
-      }
-      if (++batches % batchesAtOnce === 0) yield
+  *#of(common: CommonState): Work<CommonDigests> {
+    let making = this.#common.get(common)
+    if (!making) {
+      making = shared(this.#make(common))
+      this.#common.set(common, making)
     }
-    return new ChangeSet({
-      revision,
-      reset: false,
-      setBatches: [{ items: wanted, isShared: false }],
-      deleteBatches: [],
-      triggers: [],
-    })
+    return yield* making()
   }
 
-  #addWhole(batch: Batch<SetItem>, digest: Digest): void {
-    if (batch.except) this.#addItems(batch, digest)
-    else for (const { sum } of this.#hashesOf(batch)) digest.addAll(sum)
+  *#make({ batches }: CommonState): Work<CommonDigests> {
+    const bucketCount = bucketCountFor(batches.reduce((sum, { items }) => sum + items.length, 0))
+    const whole = new Digest()
+    const buckets = new Digest(bucketCount)
+    const itemsIn: SetItem[][] = Array.from({ length: bucketCount }, () => [])
+    for (const [index, batch] of batches.entries()) {
+      this.#each(batch, (hash, place, item) => {
+        whole.add(hash)
+        buckets.add(hash, place)
+        itemsIn[place % bucketCount]?.push(item)
+      })
+      if (index % batchesAtOnce === 0) yield
+    }
+    return { whole, bucketCount, buckets, itemsIn }
   }
 
-  #addItems(batch: Batch<SetItem>, digest: Digest): void {
-    const { items, except } = batch
+  #each({ items, isShared, except }: Batch<SetItem>, use: (hash: number, place: number, item: SetItem) => void): void {
     let done = 0
-    for (const { hashes, places } of this.#hashesOf(batch)) {
-      for (let index = 0; index < hashes.length; index++, done++) {
-        if (except?.has((items[done] as SetItem).path)) continue
-        digest.add(hashes[index] as number, places[index])
+    for (const chunk of this.#frames.chunksOf({ items, isShared })) {
+      const { hashes, places } = this.#hashesOf(chunk, items, done)
+      for (let index = 0; index < hashes.length; index++) {
+        const item = items[done++] as SetItem
+        if (!except?.has(item.path)) use(hashes[index] as number, places[index] as number, item)
       }
     }
   }
 
-  *#hashesOf(batch: Batch<SetItem>): Generator<ChunkHashes> {
-    let done = 0
-    for (const chunk of this.#frames.chunksOf(batch)) {
-      let known = this.#hashes.get(chunk)
-      if (!known) {
-        known = hashesOf(chunk, batch.items, done)
-        this.#hashes.set(chunk, known)
-      }
-      yield known
-      done += chunk.ends.length
+  #hashesOf(chunk: Chunk, items: readonly SetItem[], first: number): ChunkHashes {
+    let known = this.#hashes.get(chunk)
+    if (!known) {
+      known = hash(chunk, items, first)
+      this.#hashes.set(chunk, known)
     }
+    return known
   }
 }
 
-function hashesOf({ bytes, ends }: Chunk, items: readonly SetItem[], first: number): ChunkHashes {
-  const sum = new Digest()
+function hash({ bytes, ends }: Chunk, items: readonly SetItem[], first: number): ChunkHashes {
   const hashes: number[] = []
   const places: number[] = []
   let start = 0
-  ends.forEach((end, index) => {
+  for (const [index, end] of ends.entries()) {
     // What cannot be encoded is told to nobody, and adds nothing.
     hashes.push(end > start ? itemHash(bytes, start + frameHeader, end) : 0)
     places.push(placeOf((items[first + index] as SetItem).path))
-    sum.add(hashes[index] as number)
     start = end
-  })
-  return { hashes, places, sum }
+  }
+  return { hashes, places }
 }
