@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { whySkipped } from '@kpng/linux/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { until } from '../../core/testing/until.js'
 import type { ProxySettings } from './testing/agent.js'
 import { TCP, UDP } from './testing/cluster.js'
 import { type Lab, makeLab, podIps, secondSubnet } from './testing/lab.js'
