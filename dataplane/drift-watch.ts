@@ -4,12 +4,15 @@ import { type Log, messageOf } from '@kpng/api'
 const largestShare = 0.02
 
 export interface DriftWatchOptions {
+  /** How long to wait between two looks. 0: it never looks. */
   readonly intervalMs: number
   /** What others changed, as a sentence; undefined if nothing. */
   readonly look: () => Promise<string | undefined>
   /** The number of the last sync. Undefined while there is nothing to compare with: during a sync, and after one that failed. */
   readonly lastSync: () => number | undefined
+  /** Is told what others changed. */
   readonly onDrift: (reason: string) => void
+  /** Gets a warning if a look fails. */
   readonly log: Log
 }
 

@@ -64,7 +64,7 @@ export function flowIn({ bytes }: Message, family: Family, protocol: FlowProtoco
   forEachAttribute(bytes, netfilterHeaderLength, bytes.length, (type, from, to) => {
     if (type === attribute.ORIGINAL) original = directionIn(bytes, from, to, family)
     else if (type === attribute.REPLY) reply = directionIn(bytes, from, to, family)
-    else if (type === attribute.STATUS) status = bytes.readUInt32BE(from)
+    else if (type === attribute.STATUS && to >= from + 4) status = bytes.readUInt32BE(from)
   })
   return flowOf(family, protocol, original, reply, status)
 }
@@ -109,8 +109,9 @@ function directionIn(bytes: Buffer, start: number, end: number, family: Family):
         else if (type === destination) direction.destination = ipOfBytes(bytes.subarray(at, until))
       })
     } else if (part === tuple.PROTOCOL) {
-      forEachAttribute(bytes, from, to, (type, at) => {
+      forEachAttribute(bytes, from, to, (type, at, until) => {
         if (type === tupleProtocol.NUMBER) direction.protocol = bytes[at] ?? 0
+        else if (until < at + 2) return
         else if (type === tupleProtocol.SOURCE_PORT) direction.sourcePort = bytes.readUInt16BE(at)
         else if (type === tupleProtocol.DESTINATION_PORT) direction.destinationPort = bytes.readUInt16BE(at)
       })

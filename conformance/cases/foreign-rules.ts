@@ -100,17 +100,22 @@ const mark: Case = {
 }
 
 /**
- * The endpoint sends each segment twice: as it is, and with a sequence number far outside the window. For conntrack the second one is invalid, and
- * it does not translate its address. A client that gets it answers with a reset, which ends the connection.
+ * The endpoint sends each segment as it is, and then with two other sequence numbers, half the range of them apart. To conntrack one of these is data
+ * that came already, and the other one is beyond the window: that one is invalid, and its address is not translated. A client that gets it answers with a
+ * reset, which ends the connection.
  */
 const strayPackets = addChains(
   'a1',
   'stray',
   (family) => `
+  chain stray {
+    dup to ${addressOf['node-a'][family]} device "eth0" tcp sequence set 7
+    dup to ${addressOf['node-a'][family]} device "eth0" tcp sequence set ${2 ** 31 + 7}
+  }
   chain output {
     type filter hook output priority 0; policy accept;
     meta mark 1 accept
-    tcp sport 9090 tcp flags & (syn | fin | rst) == 0 meta mark set 1 dup to ${addressOf['node-a'][family]} device "eth0" tcp sequence set 7
+    tcp sport 9090 tcp flags & (syn | fin | rst) == 0 meta mark set 1 jump stray
   }`,
 )
 

@@ -39,16 +39,23 @@ for program in iptables-legacy-save ip6tables-legacy-save; do
 done
 `
   const text = await lab.run('node-a', 'sh', [], { input: script })
-  return text
-    .split('\n')
-    .flatMap((each) => each.split(/(?<=[,}])\s*/))
-    .map((each) =>
-      each
-        .replace(/^\s*elements = \{/, '')
-        .replace(/counter packets \d+ bytes \d+|\[\d+:\d+\]|expires \S+/g, '')
-        .trim(),
-    )
-    .map((each) => each.replace(/[,}]$/, '').trim())
-    .filter((each) => each !== '' && !each.startsWith('#'))
-    .sort()
+  return (
+    text
+      .split('\n')
+      .flatMap((each) => each.split(/(?<=[,}])\s*/))
+      .map((each) =>
+        each
+          .replace(/^\s*elements = \{/, '')
+          .replace(/counter packets \d+ bytes \d+|\[\d+:\d+\]|expires \S+/g, '')
+          .trim(),
+      )
+      .map((each) => each.replace(/[,}]$/, '').trim())
+      // Which endpoint has which number, and so which share of the packets it is compared with, depends on the order in which they came.
+      .map((each) =>
+        each.replace(/ \. \d+ : /, ' . n : ').replace(/ --probability \S+| -m statistic --mode random/g, ''),
+      )
+      // Tables of iptables are there from the first time that somebody looks at them.
+      .filter((each) => !/^$|^[#*]|^COMMIT|^:\S+ ACCEPT/.test(each))
+      .sort()
+  )
 }

@@ -105,7 +105,7 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
   }
   if (!(await follow())) throw new KpngError('unavailable', `The proxy served nothing. ${proxiers.notes.join('\n')}`)
 
-  const traffic = new Traffic(lab, pace, cluster, families, !isProcess)
+  const traffic = new Traffic(lab, pace, cluster, families)
   const scene: Scene = { random, lab, cluster, api, relay, proxiers, traffic, disk, isProcess, feed }
   const possible = faults.filter(({ kernelOnly = false }) => !(kernelOnly && isProcess))
   const violations: string[] = []
@@ -123,7 +123,7 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
     cluster.time.resume()
     await quietly(scene)
     if (proxiers.hasEnded) violations.push(`The proxy ended by itself at fault ${count} (${fault.name}).`)
-    violations.push(...traffic.violations.splice(0).map((each) => `Fault ${count} (${fault.name}): ${each}`))
+    violations.push(...new Set(traffic.violations.splice(0).map((each) => `Fault ${count} (${fault.name}): ${each}`)))
   }
   await traffic.end()
   if (signal.aborted) throw new KpngError('unavailable', 'The run was interrupted; the lab is removed.')

@@ -36,13 +36,11 @@ export class Traffic {
   #excuse: string | undefined
   #excuses = 0
 
-  constructor(lab: Lab, pace: Pace, cluster: ChaosCluster, families: readonly Family[], keepsConnections: boolean) {
+  constructor(lab: Lab, pace: Pace, cluster: ChaosCluster, families: readonly Family[]) {
     this.#lab = lab
     this.#pace = pace
     this.#cluster = cluster
-    const ways = cluster.services.flatMap((service, index) =>
-      waysTo(service, families, keepsConnections && index === 0),
-    )
+    const ways = cluster.services.flatMap((service, index) => waysTo(service, families, index === 0))
     this.#loops = [...ways.map((way) => this.#loop(way)), this.#watchPace(families)]
     for (const loop of this.#loops) loop.catch(() => {})
   }
@@ -54,6 +52,7 @@ export class Traffic {
   }
 
   endExcuse(): void {
+    if (this.#excuse !== undefined) this.#excuses++
     this.#excuse = undefined
   }
 
@@ -95,7 +94,8 @@ export class Traffic {
     return this.#lab.agents[client].call('probe', {
       to,
       timeoutMs: requestTimeoutMs,
-      ...(flow !== undefined && { flow }),
+      // After an excuse, connections are new.
+      ...(flow !== undefined && { flow: `${flow} ${this.#excuses}` }),
     })
   }
 

@@ -155,6 +155,6 @@ export function acknowledgementIn({ type, flags, sequence, bytes }: Message): Ac
 function extrasAt(bytes: Buffer, isDone: boolean, flags: number): number {
   const afterErrno = netlinkHeaderLength + 4
   if (isDone) return afterErrno
-  const echoed = flags & NLM_F_CAPPED ? netlinkHeaderLength : readU32(bytes, afterErrno)
-  return afterErrno + align(echoed)
+  if (flags & NLM_F_CAPPED || bytes.length < afterErrno + 4) return afterErrno + netlinkHeaderLength
+  return afterErrno + align(Math.min(readU32(bytes, afterErrno), bytes.length))
 }

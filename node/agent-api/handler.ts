@@ -69,7 +69,12 @@ export const answering =
       sendJson(response, 405, { error: 'The agent API is read-only: use GET.' })
       return
     }
-    const answered = (async () => answer(new URL(request.url ?? '/', 'http://agent'), response, request))()
+    const { url = '/' } = request
+    if (!URL.canParse(url, 'http://agent')) {
+      sendJson(response, 400, { error: `The agent API has no ${url}.` })
+      return
+    }
+    const answered = (async () => answer(new URL(url, 'http://agent'), response, request))()
     answered.catch((error) => {
       if (response.headersSent) response.destroy()
       else
