@@ -32,6 +32,16 @@ const namespace = `kpng-start-${process.pid}`
 const ip = (...args) => spawnSync('ip', args, { stdio: 'inherit' })
 const inside = (command, args, stdio) => spawn('ip', ['netns', 'exec', namespace, command, ...args], { stdio })
 
+// What was started, and the namespace, go with the process, however that ends.
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.on(signal, () => {
+    const { stdout } = spawnSync('ip', ['netns', 'pids', namespace], { encoding: 'utf8' })
+    for (const pid of stdout.split('\n').filter(Boolean)) process.kill(Number(pid))
+    ip('netns', 'del', namespace)
+    process.exit(1)
+  })
+}
+
 async function measure(form, server, kubeconfig) {
   spawnSync('ip', ['netns', 'exec', namespace, 'nft', 'flush', 'ruleset'])
   const [command, ...args] = form.command(kubeconfig)
