@@ -30,10 +30,18 @@ const recordHead = 5
 
 /** So much is encoded or decoded at once; then others get their turn. */
 const sliceBytes = 64 * 1024
-const sliceMs = 2
+const sliceMs = 1
 
-/** Replaces the file: readers see the whole old state or the whole new one. Makes the file's folder, but not the one above it. */
-export async function writeCacheFile(path: string, owner: CacheOwner, view: NodeView): Promise<void> {
+/**
+ * Replaces the file: readers see the whole old state or the whole new one. Makes the file's folder, but not the one above it.
+ * @param pause is waited for after each slice
+ */
+export async function writeCacheFile(
+  path: string,
+  owner: CacheOwner,
+  view: NodeView,
+  pause: () => Promise<unknown> = async () => {},
+): Promise<void> {
   const folder = dirname(path)
   await mkdir(folder, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
@@ -44,7 +52,10 @@ export async function writeCacheFile(path: string, owner: CacheOwner, view: Node
   const handle = await open(temporary, 'wx', 0o600)
   try {
     const hash = createHash('sha256')
-    for (const slice of slicesOf(owner, view, hash)) await handle.write(slice)
+    for (const slice of slicesOf(owner, view, hash)) {
+      await handle.write(slice)
+      await pause()
+    }
     await handle.write(hash.digest())
     await handle.sync()
   } catch (error) {

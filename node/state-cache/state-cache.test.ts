@@ -298,6 +298,19 @@ describe('the file', () => {
     expect(readFolder()).toEqual(['state-cache'])
   })
 
+  test('is written in slices with pauses, so that changes do not wait, but at the end at once', async () => {
+    const first = start({ pauseMs: 600_000 })
+    fill(first.store)
+    await until('the first slice is written', () => readFolder().includes('state-cache.tmp'))
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    expect(readFolder()).toEqual(['state-cache.tmp'])
+    await first.end()
+    expect(readFolder()).toEqual(['state-cache'])
+    const second = start()
+    await until('the file is used', () => second.synced.length === 1)
+    expect(contentOf(second.view())).toEqual(contentOf(first.view()))
+  })
+
   test('is not written again before its time, but at the end', async () => {
     const { store, synced, end } = start({ writeIntervalMs: 600_000 })
     fill(store)

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Log, messageOf } from '@kpng/api'
 import type { Backend, ChangeSet, ChangeSetSource, NodeView, SourceStatus, SyncReport } from '@kpng/client'
 import { type CachedState, readCacheFile, writeCacheFile } from './cache-file.js'
@@ -18,6 +19,11 @@ export interface StateCacheOptions {
   readonly writeDelayMs?: number
   /** The least time between two writes. Default 60,000. */
   readonly writeIntervalMs?: number
+  /**
+   * How long a write pauses after each millisecond of work. A change takes several turns of the event loop, and without a pause it would wait
+   * in each of them. Default 10.
+   */
+  readonly pauseMs?: number
 }
 
 /**
@@ -33,7 +39,7 @@ export class StateCache {
   #view: NodeView | undefined
   #isDirty = false
   #failed = false
-  #isClosed = false
+  readonly #closing = new AbortController()
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
   #writtenAtMs = Number.NEGATIVE_INFINITY
@@ -67,7 +73,7 @@ export class StateCache {
 
   /** Writes what is not written yet. */
   async close(): Promise<void> {
-    this.#isClosed = true
+    this.#closing.abort()
     clearTimeout(this.#timer)
     await this.#writing
     if (this.#isDirty && !this.#failed) await this.#write()
@@ -142,7 +148,7 @@ export class StateCache {
   }
 
   #schedule(): void {
-    if (this.#timer || this.#isClosed) return
+    if (this.#timer || this.#closing.signal.aborted) return
     const { writeDelayMs = 5000, writeIntervalMs = 60_000 } = this.#options
     const waitMs = Math.max(writeDelayMs, this.#writtenAtMs + writeIntervalMs - performance.now())
     this.#timer = setTimeout(() => {
@@ -151,12 +157,19 @@ export class StateCache {
     }, waitMs).unref()
   }
 
+  /** The end does not wait for pauses. */
+  async #pause(): Promise<void> {
+    const { signal } = this.#closing
+    await delay(this.#options.pauseMs ?? 10, undefined, { signal }).catch(() => {})
+  }
+
   async #write(): Promise<void> {
     const { path, nodeName, log } = this.#options
     this.#isDirty = false
     this.#writtenAtMs = performance.now()
     try {
-      await writeCacheFile(path, { node: nodeName, origin: await this.#options.origin() }, this.#view as NodeView)
+      const owner = { node: nodeName, origin: await this.#options.origin() }
+      await writeCacheFile(path, owner, this.#view as NodeView, () => this.#pause())
       this.#failed = false
       log.detail(2, 'The state cache was written', {
         file: path,
