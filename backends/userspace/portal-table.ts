@@ -196,14 +196,14 @@ export class PortalTable {
   }
 
   async #closeLeaving(): Promise<void> {
-    for (const each of this.#leaving) {
-      const { portal } = each.wanted
-      this.#leaving.delete(each)
+    const leaving = [...this.#leaving]
+    this.#leaving.clear()
+    await Promise.all(leaving.map(({ socket }) => socket.close()))
+    for (const { wanted, socket } of leaving) {
       try {
-        await each.socket.close()
-        await this.#capture.release(portal, each.socket.place)
+        await this.#capture.release(wanted.portal, socket.place)
       } catch (error) {
-        this.#log.error('Failed to close portal', { ...describePortal(portal), error: messageOf(error) })
+        this.#log.error('Failed to close portal', { ...describePortal(wanted.portal), error: messageOf(error) })
       }
     }
   }

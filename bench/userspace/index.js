@@ -65,7 +65,7 @@ const cpuOf = (pid) => {
 }
 
 async function ready(port) {
-  for (let tries = 0; tries < 100; tries++) {
+  for (let tries = 0; tries < 1000; tries++) {
     const socket = connect({ port, host: '127.0.0.1' })
     const open = await once(socket, 'connect').then(
       () => true,
@@ -75,7 +75,7 @@ async function ready(port) {
     if (open) return
     await pause(50)
   }
-  throw new Error(`Nothing listens on 127.0.0.1:${port} after 5 s; run the peer's command by hand to see why.`)
+  throw new Error(`Nothing listens on 127.0.0.1:${port} after 50 s; run the peer's command by hand to see why.`)
 }
 
 function startProxy(name, port, upstreamPort) {

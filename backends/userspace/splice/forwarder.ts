@@ -110,7 +110,8 @@ export class SpliceForwarder implements Forwarder {
     const all = this.#open.get(portal.id) ?? new Set()
     this.#open.set(portal.id, all.add(sockets))
     const place = { ip: at.ip, port: address.port }
-    await this.#each((thread, index) => thread.ask('listen', portal.id, place, fds[index] as number))
+    // Nobody waits for the threads: until they have taken the socket, the kernel keeps its clients.
+    for (const [index, thread] of this.#threads.entries()) thread.tell('listen', portal.id, place, fds[index] as number)
     return {
       place,
       close: async () => {
