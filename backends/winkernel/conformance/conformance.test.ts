@@ -114,6 +114,13 @@ describe('sync', () => {
     expect(first).toMatch(/HNS holds IPv4 node port 32706\/tcp differently: expected .*"Flags":18.*, found .*"Flags":0/)
   })
 
+  test('a load balancer that HNS keeps though it was deleted fails', async () => {
+    hcn.deleteLoadBalancer = async () => {}
+    expect(failed(await sync(options()))).toContainEqual(
+      expect.stringMatching(/^other load balancers: HNS holds a load balancer that nobody wants: IPv4 198\.18\./),
+    )
+  })
+
   test('a pod to which HNS gives no address is said, with what to do', async () => {
     await hcn.createEndpoint(network.ID, { Name: 'kpng-conformance-pod-1', IpConfigurations: [] })
     await expect(sync(options())).rejects.toThrow('Give two free addresses of the network with --pod-ips')
