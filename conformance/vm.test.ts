@@ -51,6 +51,9 @@ const code = `
     console.log('exit code: ' + status)
   }`
 
+/** Of a line that a program has printed about a check. */
+const isFailure = (line: string) => !line.startsWith('ok ') && line !== 'exit code: 0'
+
 const why = whyNoVm('the kit and IPVS in a VM')
 
 describe.skipIf(why !== undefined)('in a VM with SCTP and IPVS', () => {
@@ -87,7 +90,7 @@ describe.skipIf(why !== undefined)('in a VM with SCTP and IPVS', () => {
     checks = lines.filter((line) => /^(not )?ok |^exit code: /.test(line))
     if (checks.filter((line) => line.startsWith('exit code: ')).length < programs.length)
       throw new Error(`The programs did not finish:\n${output}`)
-    if (connections !== undefined || checks.some((line) => line.startsWith('not ok'))) console.log(output)
+    if (connections !== undefined || checks.some(isFailure)) console.log(output)
     reports = found.map((line) => JSON.parse(line.slice('report: '.length)))
   }, limitMs + 60_000)
   afterAll(() => {
@@ -109,7 +112,7 @@ describe.skipIf(why !== undefined)('in a VM with SCTP and IPVS', () => {
   )
 
   test('the IPVS backend restarts, drains, repairs and cleans up', () => {
-    expect(checks.filter((line) => !line.startsWith('ok ') && line !== 'exit code: 0')).toEqual([])
+    expect(checks.filter(isFailure)).toEqual([])
     expect(checks.length).toBeGreaterThan(1)
   })
 })
