@@ -1,5 +1,5 @@
 // Watchers that come back, many in one process. What they have is worked out from a cluster like the server's instead of being downloaded: a thousand
-// downloads would take longer than everything that is measured. Told by messages of the parent: { connect: n, server }, { leave }.
+// downloads would take longer than everything that is measured. Told by messages of the parent.
 import { connect } from 'node:http2'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { localv1, silentLog } from '@kpng/api'
@@ -38,9 +38,8 @@ class State {
 }
 
 class Watcher {
-  constructor(state, authority, { known, wants }) {
+  constructor(state, authority, { known }) {
     this.state = state
-    this.wants = wants
     this.isDone = false
     this.items = 0
     this.session = connect(`http://${authority}`, { settings: { initialWindowSize: 1 << 20 } })
@@ -85,10 +84,12 @@ class Watcher {
       this.ask({ buckets: this.state.buckets(count) })
     } else if (bytes[0] === 0x0a) {
       const { position, resumed } = fromBinary(localv1.OpItemSchema, bytes).op.value
+      if (samples) samples.push([Number(this.state.position?.revision ?? 0n), Number(position.revision), clock()])
       this.state.position = position
       if (!this.isDone) {
         this.isDone = true
-        if (!resumed && this.wants === 'resume') process.send({ error: `${this.state.nodeName} could not resume` })
+        if (!resumed && !this.hasResumed) process.send({ error: `${this.state.nodeName} could not resume` })
+        this.hasResumed = true
         arrived()
       }
       // The next change.
@@ -102,13 +103,34 @@ class Watcher {
   }
 }
 
+const clock = () => performance.timeOrigin + performance.now()
+
+/** What each change set was: the revision before, the revision, the time. */
+let samples
+
+/** From the oldest change in a change set to the moment at which it was there, of all change sets. */
+function lagsOf(changedAt) {
+  const revisions = new Map(changedAt)
+  const lags = []
+  for (const [before, revision, at] of samples) {
+    for (let oldest = before + 1; oldest <= revision; oldest++) {
+      if (!revisions.has(oldest)) continue
+      lags.push(at - revisions.get(oldest))
+      break
+    }
+  }
+  lags.sort((a, b) => a - b)
+  const part = (share) => lags[Math.min(lags.length - 1, Math.floor(lags.length * share))]
+  return { count: lags.length, p50: part(0.5), p99: part(0.99), max: lags.at(-1) }
+}
+
 let states = []
 let watchers = []
 let missing = 0
 
 function arrived() {
   if (--missing > 0) return
-  const all = performance.timeOrigin + performance.now()
+  const all = clock()
   // What was written last may not be counted yet.
   setImmediate(() => {
     const bytes = watchers.map((watcher) => watcher.bytes).sort((a, b) => a - b)
@@ -117,7 +139,7 @@ function arrived() {
   })
 }
 
-process.on('message', ({ make, come, leave }) => {
+process.on('message', ({ make, come, leave, expect, record, lagsOf: changedAt }) => {
   if (make) {
     states = Array.from({ length: make }, (_, index) => new State(firstNode + index))
     process.send({ made: true })
@@ -131,6 +153,15 @@ process.on('message', ({ make, come, leave }) => {
         wants: 'resume',
       })
     })
+  }
+  if (expect) {
+    missing = watchers.length
+    for (const watcher of watchers) watcher.isDone = false
+  }
+  if (record) samples = []
+  if (changedAt) {
+    process.send({ lags: lagsOf(changedAt) })
+    samples = undefined
   }
   if (leave) {
     for (const { session } of watchers.splice(0)) session.destroy()

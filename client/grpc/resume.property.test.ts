@@ -8,6 +8,7 @@ import { expect, test } from 'vitest'
 import { noApiCounts } from '../../core/sinks/api/counters.js'
 import type { Call } from '../../core/sinks/api/grpc/index.js'
 import { ItemFrames } from '../../core/sinks/api/item-frames.js'
+import { Joins } from '../../core/sinks/api/joins.js'
 import { Resuming } from '../../core/sinks/api/resuming.js'
 import { localWatchHandler } from '../../core/sinks/api/watch-calls.js'
 import type { Store } from '../../core/store/index.js'
@@ -29,7 +30,15 @@ function startServer(store: Store) {
   const view = new View(store, new Turns(1e9))
   const frames = new ItemFrames(silentLog)
   const resuming = new Resuming({ store, view, frames })
-  return localWatchHandler({ view, frames, resuming, log: silentLog, counters: noApiCounts(), onSent: () => {} })
+  return localWatchHandler({
+    view,
+    frames,
+    resuming,
+    joins: new Joins(),
+    log: silentLog,
+    counters: noApiCounts(),
+    onSent: () => {},
+  })
 }
 
 /** One call in memory, from the client's side. It can be cut, and it counts what is sent. */

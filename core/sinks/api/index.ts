@@ -15,6 +15,7 @@ import {
   type TlsFiles,
 } from './grpc/index.js'
 import { ItemFrames } from './item-frames.js'
+import { Joins } from './joins.js'
 import { Resuming } from './resuming.js'
 import { globalWatchHandler, localWatchHandler } from './watch-calls.js'
 import type { OnSent } from './watching.js'
@@ -61,7 +62,7 @@ export async function serveApi(options: ApiSinkOptions): Promise<Server> {
   const view = options.view ?? new View(store)
   const frames = new ItemFrames(log)
   const resuming = new Resuming({ store, view, frames })
-  const settings = { view, frames, resuming, log, counters, onSent }
+  const settings = { view, frames, resuming, joins: new Joins(), log, counters, onSent }
   if (localApi) {
     handlers.set('/localv1.Sets/Watch', localWatchHandler(settings))
     handlers.set('/kpng.v1.Explain/Service', explainHandler({ store, answer: options.answerService }))

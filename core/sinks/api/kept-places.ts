@@ -20,7 +20,7 @@ export class KeptPlaces {
 
   /**
    * Keeps the place of a watcher.
-   * @param watcher what it watches, and the revision of the last thing that it was told: whoever has that has the same state
+   * @param watcher what it watches, and the revision of the last thing that it was told. Another watcher of the same with the same revision has the same state
    */
   keep(watcher: string, bookmark: Bookmark): void {
     this.#drop(watcher)
@@ -38,10 +38,6 @@ export class KeptPlaces {
     this.#places.delete(watcher)
     clearTimeout(kept?.timer)
     return kept?.bookmark
-  }
-
-  close(): void {
-    for (const watcher of [...this.#places.keys()]) this.#drop(watcher)
   }
 
   #drop(watcher: string): void {

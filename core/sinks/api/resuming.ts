@@ -60,10 +60,6 @@ export class Resuming {
     const changeSet = new ChangeSet({ ...ChangeSet.nothing(revision), setBatches: [{ items, isShared: false }] })
     return { changeSet, resumed: { bucketCount, buckets: [...differences] } }
   }
-
-  close(): void {
-    this.#places.close()
-  }
 }
 
 /** The change set says all that changed. */

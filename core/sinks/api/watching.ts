@@ -6,6 +6,7 @@ import type { ChangeSet, View, Watch } from '../../view/index.js'
 import type { ApiCounters } from './counters.js'
 import { type Call, RpcError, Status } from './grpc/index.js'
 import type { ItemFrames } from './item-frames.js'
+import type { Joins } from './joins.js'
 import type { Resuming } from './resuming.js'
 import { frameOf, type SyncOptions } from './sync-frames.js'
 
@@ -16,6 +17,7 @@ export interface WatchSettings {
   readonly view: View
   readonly frames: ItemFrames
   readonly resuming: Resuming
+  readonly joins: Joins
   readonly log: Log
   readonly counters: ApiCounters
   readonly onSent: OnSent
@@ -52,21 +54,31 @@ export class Watching {
 
   /** Sends the next change set. Asking for it says that the client has the one before. */
   async sendNext(withTimeline = false, onReady = () => {}): Promise<void> {
-    const { view, frames, counters, onSent } = this.#settings
-    const { call } = this.#requests
+    const { joins, counters, onSent } = this.#settings
     const { changeSet, ...sync } = await this.#next()
     onReady()
+    const leave = changeSet.reset ? await joins.enter() : undefined
+    try {
+      const sent = await this.#send(changeSet, { withTimeline, ...sync })
+      this.#sent = changeSet.revision
+      counters.changeSetsSent++
+      counters.itemsSent += sent
+      onSent(sent)
+    } finally {
+      leave?.()
+    }
+  }
+
+  async #send(changeSet: ChangeSet, sync: SyncOptions): Promise<number> {
+    const { view, frames } = this.#settings
     let sent = 0
-    for (const { bytes, items } of frames.of(changeSet, { withTimeline, ...sync })) {
-      await call.write(bytes)
+    for (const { bytes, items } of frames.of(changeSet, sync)) {
+      await this.#requests.call.write(bytes)
       sent += items
       // A write that need not wait resolves within this turn: without a break, a large state would be all that happens.
       if (view.turns.isOver) await view.turns.next()
     }
-    this.#sent = changeSet.revision
-    counters.changeSetsSent++
-    counters.itemsSent += sent
-    onSent(sent)
+    return sent
   }
 
   /** The call is over. */

@@ -1,8 +1,8 @@
 /** What one server takes and how long it waits. Sizes in bytes unless the name says otherwise. */
 export interface Limits {
   /**
-   * The largest request message. Default 64 KiB: the largest that makes sense is the name of a node. Each call of each connection may
-   * keep that much of a message that never ends, so gRPC's usual 4 MiB would be 400 MiB for one client.
+   * The largest request message. Default 64 KiB: the largest that makes sense are the digests of 4,096 buckets, which are half of it. Each
+   * call of each connection may keep that much of a message that never ends, so gRPC's usual 4 MiB would be 400 MiB for one client.
    */
   readonly maxRequestBytes: number
   /** All headers of one request together. Default 16 KiB. */

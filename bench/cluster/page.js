@@ -1,0 +1,136 @@
+// The figures of docs/scale.md: the tables between its marks, and the chart beside it.
+import { readFileSync, writeFileSync } from 'node:fs'
+
+const page = new URL('../../docs/scale.md', import.meta.url)
+const chart = new URL('../../docs/scale.svg', import.meta.url)
+
+const begin = '<!-- figures: node bench/cluster/index.js --page -->'
+const end = '<!-- end of figures -->'
+
+export function writePage(result) {
+  const text = readFileSync(page, 'utf8')
+  const [before, rest] = text.split(begin)
+  const after = rest.split(end)[1]
+  writeFileSync(page, `${before}${begin}\n${tables(result)}\n${end}${after}`)
+  writeFileSync(chart, chartOf(result))
+}
+
+const thousands = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, ',')
+
+const table = (header, rows) =>
+  [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+
+function tables({ size, cores, load, node, rows }) {
+  const servers = rows.filter(({ what }) => what === 'one core' || what.endsWith('relays'))
+  const event = (name) => rows.find(({ what }) => what === name)
+  const [rolling, zone, restart] = ['rolling update', 'a zone lost', 'a core restarted'].map(event)
+  const formula = sizing(rows.filter(({ what }) => what === 'one core'))
+  return `
+${thousands(size.services)} Services × ${size.endpoints} endpoints, ${cores} CPUs, Node ${node.slice(1)}. Load average at the end: ${load}${load > cores ? ' (busy with other work: compare CPU times, not wall times)' : ''}.
+
+One endpoint changes:
+
+${table(
+  [
+    'servers',
+    'nodes',
+    'real connections',
+    'last node knows, p50',
+    'max',
+    'CPU per change and server',
+    'memory of the core',
+  ],
+  servers.map((row) => [
+    row.what === 'one core' ? 'one core' : `core and ${row.what}`,
+    thousands(row.nodes),
+    thousands(row.sockets),
+    `${row.p50Ms} ms`,
+    `${row.maxMs} ms`,
+    `${row.cpuMs} ms`,
+    row.rssMb === undefined ? '' : `${row.rssMb} MB`,
+  ]),
+)}
+
+Events:
+
+${table(
+  ['what happens', 'nodes', 'result', 'CPU of the core', 'longest pause'],
+  [
+    [
+      `rolling update: ${thousands(rolling.changes)} changes in ${rolling.seconds} s`,
+      thousands(rolling.nodes),
+      `p50 ${rolling.p50Ms} ms, p99 ${rolling.p99Ms} ms, max ${rolling.maxMs} ms`,
+      `${rolling.cpuMs} ms per change`,
+      `${rolling.pauseMs} ms`,
+    ],
+    [
+      'a third of all endpoints is lost in one update',
+      thousands(zone.nodes),
+      `all know after ${zone.allMs} ms`,
+      `${zone.cpuMs} ms`,
+      `${zone.pauseMs} ms`,
+    ],
+    [
+      'the core restarts; nodes come back with what they have',
+      thousands(restart.nodes),
+      `all are back after ${restart.allMs} ms, at most ${thousands(restart.mostBytes)} bytes each`,
+      `${restart.cpuMs} ms`,
+      `${restart.pauseMs} ms`,
+    ],
+  ],
+)}
+
+From these figures: memory ≈ ${formula.baseMb} MB + ${formula.kbPerNode} kB per connected node; CPU per change ≈ ${formula.baseMs} ms + ${formula.usPerNode} µs per node.`
+}
+
+/** A line through the smallest and the largest number of nodes. Memory counts real connections only. */
+function sizing(rows) {
+  const [small, large] = [rows[0], rows.at(-1)]
+  const byMemory = rows.filter(({ nodes, sockets }) => nodes === sockets)
+  const [few, many] = [byMemory[0], byMemory.at(-1)]
+  const mbPerNode = few === many ? 0 : Math.max(0, (many.rssMb - few.rssMb) / (many.nodes - few.nodes))
+  const msPerNode = small === large ? 0 : Math.max(0, (large.cpuMs - small.cpuMs) / (large.nodes - small.nodes))
+  return {
+    baseMb: Math.round(few.rssMb - mbPerNode * few.nodes),
+    kbPerNode: Math.round(mbPerNode * 1024),
+    baseMs: Math.max(0, small.cpuMs - msPerNode * small.nodes).toFixed(1),
+    usPerNode: Math.round(msPerNode * 1000),
+  }
+}
+
+/** Bars: until the last node knows, and the CPU time for it. */
+function chartOf({ rows }) {
+  const bars = rows
+    .filter(({ what }) => what === 'one core' || what.endsWith('relays'))
+    .map(({ what, nodes, p50Ms, cpuMs }) => ({
+      label:
+        what === 'one core' ? `one core, ${thousands(nodes)} nodes` : `core and ${what}, ${thousands(nodes)} nodes`,
+      values: [p50Ms, cpuMs],
+    }))
+  const most = Math.max(1, ...bars.flatMap(({ values }) => values))
+  const [left, width, rowHeight] = [230, 360, 46]
+  const lines = bars.flatMap(({ label, values }, index) => {
+    const top = 40 + index * rowHeight
+    return [
+      `<text x="${left - 10}" y="${top + 19}" text-anchor="end">${label}</text>`,
+      ...values.flatMap((value, kind) => {
+        const length = Math.max(1, Math.round((value / most) * width))
+        const y = top + kind * 15
+        return [
+          `<rect x="${left}" y="${y}" width="${length}" height="12" fill="${['#2563eb', '#94a3b8'][kind]}"/>`,
+          `<text x="${left + length + 6}" y="${y + 10}" font-size="11">${value} ms</text>`,
+        ]
+      }),
+    ]
+  })
+  const height = 50 + bars.length * rowHeight
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 ${height}" font-family="sans-serif" font-size="13" role="img" aria-label="One change to all nodes: time until the last node knows, and CPU time per server">
+<rect width="680" height="${height}" fill="#ffffff"/>
+<g fill="#1e293b">
+<rect x="${left}" y="12" width="12" height="12" fill="#2563eb"/><text x="${left + 18}" y="22">last node knows (p50)</text>
+<rect x="${left + 180}" y="12" width="12" height="12" fill="#94a3b8"/><text x="${left + 198}" y="22">CPU per change and server</text>
+${lines.join('\n')}
+</g>
+</svg>
+`
+}
