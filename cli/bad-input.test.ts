@@ -114,6 +114,8 @@ const usage: readonly Row[] = [
   ['kpng conformance', /--backend nft/, 'kpng conformance'],
   ['kpng conformance --backend foo', /"foo".*nft/, 'kpng conformance'],
   ['kpng conformance --backend nft --families v5', /--families takes v4, v6 or both/, 'kpng conformance'],
+  ['kpng conformance --chaos 1s', /--backend nft/, 'kpng conformance'],
+  ['kpng conformance --backend nft --chaos 1s --seed x', /--seed takes a whole number/, 'kpng conformance'],
   ['kpng file -i STATE --with-service-labels [ to-api', /key pattern "\["/, 'kpng file to-api'],
   ['kpng file -i STATE to-local to-nft --dry-run --table a/b', /"a\/b" is not a name/, 'kpng file to-local to-nft'],
   [
@@ -172,6 +174,7 @@ const surroundings: readonly Row[] = [
   ['kpng conformance --backend nft --json FOLDER', /--json: .* is a folder/],
   ['kpng conformance --backend nft --json FOLDER/gone/report.json', /--json: the folder .*gone does not exist/],
   ['kpng conformance --backend nft --junit TEXT/report.xml', /--junit: .*text/],
+  ['kpng conformance --backend nft --html FOLDER', /--html: .* is a folder/],
 ]
 
 const filled = (text: string) =>

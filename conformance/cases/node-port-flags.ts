@@ -18,6 +18,7 @@ export const nodePortFlagCases: readonly Case[] = [
       ['primary', 'outside', tcp(nodeA, nodePort(222)), masqueraded(both), [40]],
       ['second-address', 'outside', tcp(secondAddress, nodePort(222)), masqueraded(both), [40]],
       ['second-address-udp', 'outside', udp(secondAddress, nodePort(222)), masqueraded(both), [40]],
+      ['localhost', 'node-a', tcp(localhost, nodePort(222)), refused, [41]],
       // Nobody listens at these machines. They refuse it themselves if the node lets it through.
       ['transit', 'outside', tcp(addressOf['node-b'], nodePort(222)), refused, [40]],
       ['transit-udp', 'outside', udp(addressOf['node-b'], nodePort(222)), refused, [40]],

@@ -41,7 +41,7 @@ export const iptablesMode: Deviations = [
     instead: { outcome: 'reached', servers: ['a1', 'b1'], source: 'node', hits: 'some' },
   },
   {
-    cells: ['node-port/localhost.v4', 'localhost-node-ports/*.v4'],
+    cells: ['node-port/localhost.v4', 'localhost-node-ports/*.v4', 'node-ports-everywhere/localhost.v4'],
     reason: 'iptables mode serves node ports on 127.0.0.1 unless localhostNodePorts is off',
     link: 'https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/',
     instead: { outcome: 'reached', servers: ['a1', 'b1'], source: 'node', hits: 'some' },
