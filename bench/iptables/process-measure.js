@@ -12,7 +12,7 @@ const [proxy, commandLine, flavour, services, endpoints, changes] = process.argv
 const gapMs = 1500
 const output = process.env.BENCH_LOG ? process.stderr : 'ignore'
 
-// A /run of its own: the machine's xtables lock is there, and others may hold it.
+// A /run of its own, for what is to be gone at the end. The machine's xtables lock would be there too, and others may hold it.
 spawnSync('mount', ['-t', 'tmpfs', 'tmpfs', '/run'], { stdio: 'inherit' })
 // kube-proxy runs the `iptables` that it finds: a folder at the front of the PATH makes that the wanted flavour.
 const tools = '/run/iptables'
@@ -31,6 +31,7 @@ for (const line of [
   spawnSync('ip', line.split(' '), { stdio: 'inherit' })
 const serverFile = fileURLToPath(new URL('../nft/cluster-server.js', import.meta.url))
 const server = spawn(process.execPath, [serverFile, services, endpoints], {
+  env: { ...env, TMPDIR: '/run' },
   stdio: ['ignore', process.stderr, process.stderr, 'ipc'],
 })
 const { kubeconfig } = await message(server, 'ready')
