@@ -306,6 +306,17 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     )
   })
 
+  test('remembered clients in another form do not prevent an upgrade', async () => {
+    nft('add table ip kpng')
+    const type = 'typeof ip saddr . ip daddr . meta l4proto . th dport : ip daddr'
+    nft(`add map ip kpng affinity { ${type}; flags dynamic,timeout; size 100; }`)
+    nft('add element ip kpng affinity { 172.30.0.2 . 10.96.0.9 . tcp . 80 timeout 600s : 10.244.1.10 }')
+    const view = labView()
+    await (await start()).sync(view, fullSync)
+    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(nft('list', 'map', 'ip', 'kpng', 'affinity')).not.toContain('172.30.0.2')
+  })
+
   test('what it holds for a frontend can be read back, and shows what somebody changed', async () => {
     const view = labView()
     const backend = await start({ counters: true, driftCheckIntervalMs: 0 })

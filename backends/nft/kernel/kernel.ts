@@ -162,15 +162,18 @@ export class Kernel {
       const outline = await this.#writer.outline(family)
       if (outline) seals.set(family, sealSet(outline.digest))
     }
-    await this.#drift.during(seals.size, () => this.#writer.mark(seals))
+    // If somebody removed the tables at once, the drift check finds out.
+    if (seals.size > 0) await this.#drift.during(seals.size, () => this.#writer.mark(seals))
   }
 
   /** Nothing if the old table has no such map, or one of another shape. */
   async #rememberedIn(family: TableFamily): Promise<TimedElements> {
     try {
       const found = await this.#writer.readTimed(setPath(family, names.affinity))
-      const keyLength = family === 'ip' ? 16 : 40
-      const hasShape = [...found.elements.keys()].every((key) => key.length === keyLength)
+      const [keyLength, dataLength] = family === 'ip' ? [16, 8] : [40, 20]
+      const hasShape = [...found.elements].every(
+        ([key, data]) => key.length === keyLength && data.length === dataLength,
+      )
       if (hasShape) return found
     } catch {
       // An old version, or somebody else's table.
