@@ -5,7 +5,7 @@
 // UPSTREAM. For instance, with `frontend f { bind 127.0.0.1:"$LISTEN" … }` in a file: --peer 'haproxy=haproxy -db -f file.cfg'
 import { fork, spawn } from 'node:child_process'
 import { on, once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -54,11 +54,12 @@ const statusOf = (pid, field) => {
   }
 }
 
-/** Seconds of processor time that a process has used, in a system with 100 ticks a second. */
+/** Seconds of processor time that the threads of a process have used. */
 const cpuOf = (pid) => {
   try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')
-    return (Number(fields[11]) + Number(fields[12])) / 100
+    const threads = readdirSync(`/proc/${pid}/task`)
+    const used = threads.map((tid) => Number(readFileSync(`/proc/${pid}/task/${tid}/schedstat`, 'utf8').split(' ')[0]))
+    return used.reduce((sum, nanoseconds) => sum + nanoseconds, 0) / 1e9
   } catch {
     return 0
   }
