@@ -169,7 +169,10 @@ async function endState({ scene, families, follow, served }: EndStateOptions): P
   const fresh = await rulesIn(lab)
   const [onlyAtEnd, onlyFresh] = [without(atEnd, fresh), without(fresh, atEnd)]
   if (onlyAtEnd.length + onlyFresh.length > 0) {
-    const some = [...onlyAtEnd.map((rule) => `- ${rule}`), ...onlyFresh.map((rule) => `+ ${rule}`)].slice(0, 20)
+    const some = [
+      ...onlyAtEnd.slice(0, 10).map((rule) => `- ${rule}`),
+      ...onlyFresh.slice(0, 10).map((rule) => `+ ${rule}`),
+    ]
     wrong.push(`The rules at the end (-) are not those of a fresh start (+):\n${some.join('\n')}`)
   }
   return wrong
