@@ -1,5 +1,17 @@
 import { KpngError } from '@kpng/api'
-import { acknowledgementIn, dump, errnoText, type Libc, MessageBuffer, NLM_F_DUMP } from '@kpng/linux'
+import {
+  type Acknowledgement,
+  AnswersLost,
+  acknowledgementIn,
+  EPERM,
+  errnoText,
+  type Libc,
+  MessageBuffer,
+  NETLINK_NETFILTER,
+  NetlinkSocket,
+  NLM_F_ACK,
+  rightsAdvice,
+} from '@kpng/linux'
 import {
   type ChainPath,
   chainsNeeded,
@@ -10,12 +22,13 @@ import {
   type Transaction,
 } from '../elements/element.js'
 import type { TableFamily } from '../rules/family.js'
-import { type SetPath, setPath, shapeOf, shapesIn, shapesWith, splitSetPath } from '../rules/names.js'
+import { type SetPath, setPath, shapesIn, shapesWith, splitSetPath } from '../rules/names.js'
 import type { RuleSettings } from '../rules/skeleton.js'
-import { NftSocket } from './nft-socket.js'
+import { NFNL_SUBSYS_NFTABLES } from './constants.js'
 import { readOutline, type TableOutline } from './outline.js'
 import { writeRememberChain } from './remember-chain.js'
-import { ElementsReader, type ElementTimes, writeElements, writeElementsRequest } from './set-elements.js'
+import { type ElementTimes, writeElements } from './set-elements.js'
+import { lookUpElement, readSet } from './set-reader.js'
 import {
   type TableAt,
   writeChainRemoval,
@@ -24,11 +37,6 @@ import {
   writeTable,
   writeTableRemoval,
 } from './skeleton-messages.js'
-
-const ENOENT = 2
-
-/** How often a set is read again if the ruleset changed during the dump. */
-const dumpAttempts = 5
 
 /** Elements of a set that the kernel writes itself, with the time at which each expires. */
 export interface TimedElements {
@@ -108,34 +116,22 @@ export class NetlinkWriter {
 
   /** What is in a set of ours, which must exist. A set that packets write may change while it is read. */
   async read(path: SetPath): Promise<ElementMap> {
-    return (await this.#read(path)).finish()
+    return (await readSet(this.#socket, this.#at(path))).finish()
   }
 
   /** The data of one element, '' in a set; undefined if it is not there. */
   lookUp(path: SetPath, key: string): Promise<string | undefined> {
-    return this.#socket.inTurn(async (socket, sequence) => {
-      const request = new MessageBuffer(sequence)
-      writeElementsRequest(request, this.#at(path), 0, key)
-      await socket.send(request.bytes)
-      const reader = new ElementsReader(path)
-      for (const message of socket.receive()) {
-        const errno = acknowledgementIn(message)?.errno ?? 0
-        if (errno === ENOENT) return undefined
-        if (errno !== 0) throw new KpngError('unavailable', `The set "${path}" cannot be read: ${errnoText(errno)}.`)
-        reader.read(message)
-      }
-      return reader.finish().get(key)
-    })
+    return lookUpElement(this.#socket, this.#at(path), key)
   }
 
   async readTimed(path: SetPath): Promise<TimedElements> {
-    const reader = await this.#read(path)
+    const reader = await readSet(this.#socket, this.#at(path))
     return { elements: reader.finish(), times: reader.times }
   }
 
   /** The counters of the elements of a counting set. */
   async readPackets(path: SetPath): Promise<ReadonlyMap<string, number>> {
-    return (await this.#read(path)).packets
+    return (await readSet(this.#socket, this.#at(path))).packets
   }
 
   /** What is in all our sets of a family, except those that packets write. The table must be ours. */
@@ -164,30 +160,111 @@ export class NetlinkWriter {
   #at = (path: SetPath) => ({ table: this.#table, path })
 
   #tableOf = (family: TableFamily): TableAt => ({ family, name: this.#table })
+}
 
-  async #read(path: SetPath): Promise<ElementsReader> {
-    for (let attempt = 1; attempt <= dumpAttempts; attempt++) {
-      const reader = await this.#dump(path)
-      if (reader) return reader
-    }
-    throw new KpngError('unavailable', `The set "${path}" changed each time it was read. kpng tries again later.`)
+/** A netlink socket to nftables. It carries one conversation at a time: calls are processed one after the other. */
+export class NftSocket {
+  readonly #socket: NetlinkSocket
+  #sequence = 1
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(libc: Libc) {
+    this.#socket = new NetlinkSocket(libc, NETLINK_NETFILTER)
   }
 
-  /** Undefined if the set changed meanwhile. */
-  #dump(path: SetPath): Promise<ElementsReader | undefined> {
-    return this.#socket.inTurn(async (socket, sequence) => {
-      const request = new MessageBuffer(sequence)
-      writeElementsRequest(request, this.#at(path), NLM_F_DUMP)
-      const reader = new ElementsReader(path)
-      const isWhole = await dump(socket, request.bytes, (message) => {
-        const failure = acknowledgementIn(message)
-        if (!failure) reader.read(message)
-        else if (failure.errno !== 0) {
-          throw new KpngError('unavailable', `The set "${path}" cannot be read: ${errnoText(failure.errno)}.`)
-        }
-      })
-      // The kernel may write to such a set at any moment, so a consistent list would be luck.
-      return isWhole || shapeOf(splitSetPath(path).name).dynamic ? reader : undefined
+  /** The netlink port under which the kernel reports our changes. */
+  get port(): number {
+    return this.#socket.port
+  }
+
+  /**
+   * Sends messages as one transaction: all or nothing. Rejects if nothing was changed.
+   * @param what names the work in the error message
+   */
+  transact(what: string, write: (buffer: MessageBuffer) => void): Promise<void> {
+    return this.inTurn(async () => {
+      const last = await this.#send(write, true)
+      const { failure, isDone } = this.#answer(last)
+      if (failure) throw refused(what, failure)
+      if (!isDone) throw new KpngError('refused', `The kernel did not confirm ${what}.`)
     })
   }
+
+  /** Why the kernel would refuse these messages; undefined if it would accept them. Changes nothing. */
+  whyRefused(write: (buffer: MessageBuffer) => void): Promise<string | undefined> {
+    return this.inTurn(async () => {
+      // The kernel works through a transaction without an end, and then takes everything back.
+      const last = await this.#send(write, false)
+      const { failure, isDone } = this.#answer(last)
+      if (failure) return reasonOf(failure)
+      return isDone ? undefined : 'no answer'
+    })
+  }
+
+  /** Uses the socket alone, without answers that are left of earlier requests. */
+  inTurn<Result>(work: (socket: NetlinkSocket, sequence: number) => Promise<Result>): Promise<Result> {
+    const begin = () => {
+      this.#drain()
+      return work(this.#socket, this.#sequence++)
+    }
+    const turn = this.#last.then(begin, begin)
+    this.#last = turn
+    return turn
+  }
+
+  close(): void {
+    this.#socket.close()
+  }
+
+  /** Returns the number of the last message. */
+  async #send(write: (buffer: MessageBuffer) => void, isCommitted: boolean): Promise<number> {
+    const buffer = new MessageBuffer(this.#sequence, 16 * 1024)
+    buffer.beginBatch(NFNL_SUBSYS_NFTABLES)
+    write(buffer)
+    // The kernel acknowledges only messages that ask for it, and failures. The last message asks, so there is always an answer.
+    buffer.addFlags(NLM_F_ACK)
+    const last = buffer.sequence
+    if (isCommitted) buffer.endBatch(NFNL_SUBSYS_NFTABLES)
+    this.#sequence = (buffer.sequence + 1) % 0x4000_0000
+    await this.#socket.send(buffer.bytes)
+    return last
+  }
+
+  #answer(last: number): { failure: Acknowledgement | undefined; isDone: boolean } {
+    let isDone = false
+    let failure: Acknowledgement | undefined
+    const read = () => {
+      for (const message of this.#socket.receive()) {
+        const answer = acknowledgementIn(message)
+        if (answer && answer.errno !== 0) failure ??= answer
+        else if (answer?.sequence === last) isDone = true
+      }
+    }
+    try {
+      read()
+    } catch (error) {
+      if (!(error instanceof AnswersLost)) throw error
+      // The kernel reports each message that fails. The first reports are still there.
+      read()
+    }
+    return { failure, isDone }
+  }
+
+  #drain(): void {
+    try {
+      for (const _ of this.#socket.receive());
+    } catch (error) {
+      if (!(error instanceof AnswersLost)) throw error
+    }
+  }
+}
+
+const reasonOf = ({ errno, text }: Acknowledgement): string => errnoText(errno) + (text ? ` (${text})` : '')
+
+function refused(what: string, failure: Acknowledgement): KpngError {
+  const next =
+    failure.errno === EPERM
+      ? rightsAdvice('CAP_NET_ADMIN')
+      : 'Nothing was changed; kpng compares everything with the kernel and tries again.'
+  return new KpngError('refused', `The kernel refused ${what}: ${reasonOf(failure)}. ${next}`)
 }

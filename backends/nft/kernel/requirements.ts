@@ -7,7 +7,7 @@ import type { TableFamily } from '../rules/family.js'
 import { random } from '../rules/field.js'
 import type { Hook, RuleSettings } from '../rules/skeleton.js'
 import { isInvalid, isLocal, isProtocol, masquerade, reject, reset, rule } from '../rules/statement.js'
-import { NftSocket } from './nft-socket.js'
+import { NftSocket } from './netlink-writer.js'
 import { type TableAt, writeChain, writeRule, writeSkeleton, writeTable } from './skeleton-messages.js'
 
 /** Throws if this process may not change nftables here; the message says why. */
