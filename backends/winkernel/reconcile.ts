@@ -90,12 +90,10 @@ export class Reconciler {
   }
 
   /** Deletes all load balancers, and those endpoints of the network that this backend or kube-proxy made. */
-  removeAll(network: HcnNetwork, isOwn: (endpoint: HcnEndpoint) => boolean): Promise<Outcome> {
-    const nothing = { balancers: [], endpoints: [], remoteEndpoint: () => ({}) }
-    return this.reconcile(network, nothing).then(async (outcome) => {
-      for (const [id, endpoint] of this.#endpoints) if (isOwn(endpoint)) await this.#hcn.deleteEndpoint(id)
-      return outcome
-    })
+  async removeAll(network: HcnNetwork, isOwn: (endpoint: HcnEndpoint) => boolean): Promise<Outcome> {
+    const outcome = await this.reconcile(network, { balancers: [], endpoints: [], remoteEndpoint: () => ({}) })
+    for (const [id, endpoint] of this.#endpoints) if (isOwn(endpoint)) await this.#hcn.deleteEndpoint(id)
+    return outcome
   }
 }
 

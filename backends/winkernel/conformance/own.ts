@@ -72,16 +72,18 @@ export class Own {
           return balancer !== undefined && (await this.isOwnBalancer(hcn, balancer))
         }),
     }
-    return new Proxy(hcn, {
-      get: (target, name) => {
-        const own = changed[name as keyof Hcn]
-        if (own) return own
-        const value = Reflect.get(target, name, target)
-        return typeof value === 'function' ? value.bind(target) : value
-      },
-    })
+    return withCalls(hcn, changed)
   }
 }
+
+/** An HNS with some other calls. */
+export const withCalls = (hcn: Hcn, changed: Partial<Hcn>): Hcn =>
+  new Proxy(hcn, {
+    get: (target, name) => {
+      const value = changed[name as keyof Hcn] ?? Reflect.get(target, name, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
 
 /** Others delete too: what is gone meanwhile is left out. */
 export async function readAll<T>(ids: readonly string[], read: (id: string) => Promise<T | undefined>): Promise<T[]> {

@@ -1,5 +1,6 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { connect, createServer } from 'node:net'
+import { withCalls } from '../conformance/own.js'
 import { distribution, type Hcn, type HcnLoadBalancer, type PortMapping } from '../hcn.js'
 import { ipOf } from '../remote-endpoints.js'
 
@@ -44,13 +45,7 @@ export function forwarding(hcn: Hcn, nodeIp: string, choose: Choose = evenly): F
       await hcn.deleteLoadBalancer(id)
     },
   }
-  const proxy = new Proxy(hcn, {
-    get: (target, name) => {
-      const value = changed[name as keyof Hcn] ?? Reflect.get(target, name, target)
-      return typeof value === 'function' ? value.bind(target) : value
-    },
-  })
-  return { hcn: proxy, close: () => [...running.keys()].forEach(stop) }
+  return { hcn: withCalls(hcn, changed), close: () => [...running.keys()].forEach(stop) }
 }
 
 function tcp(host: string, { ExternalPort, InternalPort }: PortMapping, next: () => string): () => void {
