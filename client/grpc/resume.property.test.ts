@@ -203,9 +203,9 @@ test('a client that comes back knows what a new client is told, whatever changed
         client.leave()
       },
     ),
-    { numRuns: 100 },
+    { numRuns: 60 },
   )
-}, 60_000)
+}, 120_000)
 
 function update(store: Store, writes: readonly Write[]): void {
   store.update((tx) => {
