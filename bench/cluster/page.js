@@ -22,8 +22,6 @@ const table = (header, rows) =>
 
 function tables({ size, cores, load, node, rows }) {
   const servers = rows.filter(({ what }) => what === 'one core' || what.endsWith('relays'))
-  const event = (name) => rows.find(({ what }) => what === name)
-  const [rolling, zone, restart] = ['rolling update', 'a zone lost', 'a core restarted'].map(event)
   const formula = sizing(rows.filter(({ what }) => what === 'one core'))
   return `
 ${thousands(size.services)} Services × ${size.endpoints} endpoints, ${cores} CPUs, Node ${node.slice(1)}. Load average at the end: ${load}${load > cores ? ' (busy with other work: compare CPU times, not wall times)' : ''}.
@@ -55,32 +53,35 @@ Events:
 
 ${table(
   ['what happens', 'nodes', 'result', 'CPU of the core', 'longest pause'],
-  [
-    [
-      `rolling update: ${thousands(rolling.changes)} changes in ${rolling.seconds} s`,
-      thousands(rolling.nodes),
-      `p50 ${rolling.p50Ms} ms, p99 ${rolling.p99Ms} ms, max ${rolling.maxMs} ms`,
-      `${rolling.cpuMs} ms per change`,
-      `${rolling.pauseMs} ms`,
-    ],
-    [
-      'a third of all endpoints is lost in one update',
-      thousands(zone.nodes),
-      `all know after ${zone.allMs} ms`,
-      `${zone.cpuMs} ms`,
-      `${zone.pauseMs} ms`,
-    ],
-    [
-      'the core restarts; nodes come back with what they have',
-      thousands(restart.nodes),
-      `all are back after ${restart.allMs} ms, at most ${thousands(restart.mostBytes)} bytes each`,
-      `${restart.cpuMs} ms`,
-      `${restart.pauseMs} ms`,
-    ],
-  ],
+  rows.flatMap((row) => (events[row.what] ? [events[row.what](row)] : [])),
 )}
 
 From these figures: memory ≈ ${formula.baseMb} MB + ${formula.kbPerNode} kB per connected node; CPU per change ≈ ${formula.baseMs} ms + ${formula.usPerNode} µs per node.`
+}
+
+/** A row of the table for each event that was measured. */
+const events = {
+  'rolling update': (row) => [
+    `rolling update: ${thousands(row.changes)} changes in ${row.seconds} s`,
+    thousands(row.nodes),
+    `p50 ${row.p50Ms} ms, p99 ${row.p99Ms} ms, max ${row.maxMs} ms`,
+    `${row.cpuMs} ms per change`,
+    `${row.pauseMs} ms`,
+  ],
+  'a zone lost': (row) => [
+    'a third of all endpoints is lost in one update',
+    thousands(row.nodes),
+    `all know after ${row.allMs} ms`,
+    `${row.cpuMs} ms`,
+    `${row.pauseMs} ms`,
+  ],
+  'a core restarted': (row) => [
+    'the core restarts; nodes come back with what they have',
+    thousands(row.nodes),
+    `all are back after ${row.allMs} ms, at most ${thousands(row.mostBytes)} bytes each`,
+    `${row.cpuMs} ms`,
+    `${row.pauseMs} ms`,
+  ],
 }
 
 /** A line through the smallest and the largest number of nodes. Memory counts real connections only. */

@@ -51,7 +51,9 @@ function loseZone() {
 
 store.onChange(() => upstream && process.send({ revision: store.revision, at: clock() }))
 
-process.on('message', ({ inProcess, expect, change, zoneLost, report }) => {
+process.on('message', ({ inProcess, expect, change, zoneLost, report, fresh }) => {
+  // What the wait before the change took is not counted.
+  if (fresh) cpu = process.cpuUsage()
   if (inProcess) {
     told = 0
     awaited = inProcess.count

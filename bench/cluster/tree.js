@@ -74,7 +74,7 @@ export async function change(core, groups, what) {
   await expectAll(groups)
   const all = allTold(groups)
   const changed = message(core.child, 'changed')
-  core.child.send(what)
+  core.child.send({ ...what, fresh: true })
   const { at } = await changed
   return { ms: (await all) - at, at }
 }

@@ -203,7 +203,7 @@ test('a client that comes back knows what a new client is told, whatever changed
         client.leave()
       },
     ),
-    { numRuns: 100 },
+    { numRuns: 60 },
   )
 }, 300_000)
 
