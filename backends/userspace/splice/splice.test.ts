@@ -100,7 +100,7 @@ describe.runIf(process.platform === 'linux')('TCP in threads', () => {
   })
 
   it('many streams at once, both ways, some to slow readers: every byte arrives as it was sent', {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async () => {
     const { cluster, traffic } = await start()
     // More than the kernel keeps for sockets that are not read.
