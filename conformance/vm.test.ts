@@ -19,7 +19,7 @@ const runs: readonly { backend: string; flags: readonly string[]; only: readonly
 ]
 
 /**
- * With KPNG_CONNECTIONS, a number: packets through IPVS, and so many connections each during restarts and during a switch to the nft
+ * With KPNG_CONNECTIONS, a number: packets through IPVS, and that number of connections each during restarts and during a switch to the nft
  * backend and back. It takes minutes.
  */
 const connections = process.env.KPNG_CONNECTIONS

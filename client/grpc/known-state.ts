@@ -38,7 +38,7 @@ export class KnownState {
     return known
   }
 
-  /** What the client has in each of so many buckets. */
+  /** What the client has in each bucket. */
   knownIn(buckets: number): localv1.Known {
     return create(localv1.KnownSchema, { buckets: this.#digest(buckets) })
   }

@@ -68,7 +68,7 @@ export class ChaosCluster {
     service.current = next
   }
 
-  /** Adds so many Services, or gives those that were added before other endpoints. None of them: 0. */
+  /** Adds this number of Services, or gives those that were added before other endpoints. None of them: 0. */
   burst(count: number): void {
     this.#burst = Array.from({ length: count }, (_, index) =>
       served(`burst-${index}`, firstBurstNumber + index, this.#random.some(servers), { ports: [tcpPort(80)] }),

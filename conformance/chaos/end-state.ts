@@ -3,7 +3,7 @@ import { clusterIp, type Host, loadBalancerIp, nodeA, nodePort } from '../addres
 import type { Lab } from '../lab/lab.js'
 import type { ChaosCluster } from './cluster.js'
 
-/** With four endpoints, one is missed by all of so many requests once in 10⁸ runs. */
+/** With four endpoints, one is missed by all of these requests once in 10⁸ runs. */
 const tries = 64
 const timeoutMs = 10_000
 

@@ -24,7 +24,7 @@ interface Snapshot {
   readonly objects: readonly KubernetesObject[]
 }
 
-/** Earlier states are kept for so many changes. */
+/** For how many changes earlier states are kept. */
 const snapshotsKept = 20
 
 const keyOf = ({ kind, metadata }: KubernetesObject): string => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`

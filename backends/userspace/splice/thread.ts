@@ -97,7 +97,7 @@ export class Thread {
     }
   }
 
-  /** Without its threads a proxy is of no use: the process ends, and is started again by whoever runs it. */
+  /** Without its threads a proxy is of no use: the process ends, and is started again by its supervisor. */
   #ended(reason: string): void {
     if (this.#over) return
     throw new KpngError(

@@ -11,7 +11,7 @@ async function entered(joins: Joins, names: readonly string[]) {
   return inside
 }
 
-test('so many at a time, and the next in the order of asking', async () => {
+test('a limited number at a time, and the next in the order of asking', async () => {
   const inside = await entered(new Joins(2), ['a', 'b', 'c', 'd'])
   expect([...inside.keys()]).toEqual(['a', 'b'])
   inside.get('b')?.()

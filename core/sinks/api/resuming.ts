@@ -39,7 +39,7 @@ export class Resuming {
   /**
    * What a watcher is told of the first change set of a stream, given what it has.
    * @param first what changed since it left, or the whole state
-   * @param askForBuckets gets the digests of so many buckets from the watcher
+   * @param askForBuckets gets the digest of each bucket from the watcher, given how many there are
    */
   async difference(
     { digest: known }: localv1.Known,

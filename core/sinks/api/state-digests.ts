@@ -19,7 +19,7 @@ interface CommonDigests {
 /** A frame begins with a flag and the length of the message. */
 const frameHeader = 5
 
-/** After so many batches others may come in between. */
+/** After this number of batches others may come in between. */
 const batchesAtOnce = 64
 
 /**

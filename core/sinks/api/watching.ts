@@ -124,7 +124,7 @@ export class WatchRequests<Request extends Message & { known?: localv1.Known | u
     }
   }
 
-  /** Asks the client what it has in each of so many buckets. Empty if it does not say. */
+  /** Asks the client what it has in each of `count` buckets. Empty if it does not say. */
   async bucketsOf(count: number): Promise<Uint8Array> {
     await this.call.write(frameOf({ case: 'askBuckets', value: create(localv1.AskBucketsSchema, { count }) }))
     const request = await this.#next()
