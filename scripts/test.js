@@ -32,7 +32,7 @@ const runPart = (part) => {
   const { command, options } = tests(part)
   step(`tests ${part}`.trim(), () => run(command[0], command.slice(1), options))
 }
-const parts = ['together', 'commands', 'data-planes']
+const parts = ['together', 'commands', 'backends', 'conformance']
 // All but the first need a machine for themselves. In network namespaces of their own they run at the same time.
 const namespace = ownNamespace()
 if (words.length > 0) runPart('')
