@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { windowsNode } from './testing/windows-node.js'
+import { windowsKoffi, windowsNode } from './testing/windows-node.js'
 
 /** Program → the Debian package that brings it. */
 const packages = {
@@ -70,11 +70,12 @@ export function buildVm() {
   console.log(`${process.env.KPNG_NO_VM} The suites that need it will say that they are skipped.`)
 }
 
-/** Downloads Node for Windows, which some suites run under wine. They cannot download anything themselves. */
+/** Downloads Node and koffi for Windows, which some suites run under wine. They have no network to download anything themselves. */
 export function fetchWindowsNode() {
   if (!isThere('wine')) return
   try {
     windowsNode()
+    windowsKoffi()
   } catch (error) {
     console.log(`${error.message} The suites that need it will say that they are skipped.`)
   }

@@ -5,6 +5,9 @@ import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 
+/** Without a network, npm would try for minutes. */
+const longestDownloadMs = 120_000
+
 /** One file of `name@version`, as bytes. `cache` is a folder that keeps the archives. */
 export function fileOf({ name, version, file, integrity }, cache) {
   const archive = join(cache, `${name.replace('@', '').replace('/', '-')}-${version}.tgz`)
@@ -29,6 +32,7 @@ function download(packageAndVersion, archive, cache) {
     cwd: cache,
     encoding: 'utf8',
     shell: windows,
+    timeout: longestDownloadMs,
   })
   if (status !== 0) {
     throw new Error(`npm could not download ${packageAndVersion}: ${error?.message ?? stderr}. Check the npm registry.`)

@@ -1,7 +1,8 @@
 // Node for Windows, to be run under wine. Not the Node of the executables: the wine of Debian 12 cannot run Node 22 and later.
-import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileOf } from '../package/npm-files.js'
+import { targets } from '../package/targets.js'
 import { root } from '../steps.js'
 
 const node = {
@@ -11,8 +12,10 @@ const node = {
   integrity: 'sha512-JCwLL25UBIyiXLXUN6dfb/AMZTBtV5LUugV+DpurEn3uAM/GKm7Z/rgR4aV5Z76UHSbzK4n43ox6GTvsOAoNxA==',
 }
 
+const folder = join(root, 'node_modules', '.cache', 'kpng-package')
+
 /** The path of node.exe. It is downloaded once. */
-export function windowsNode(cache = join(root, 'node_modules', '.cache', 'kpng-package')) {
+export function windowsNode(cache = folder) {
   const program = join(cache, `node-${node.version}-win-x64.exe`)
   if (!existsSync(program)) {
     mkdirSync(cache, { recursive: true })
@@ -21,4 +24,12 @@ export function windowsNode(cache = join(root, 'node_modules', '.cache', 'kpng-p
     renameSync(`${program}.${process.pid}`, program)
   }
   return program
+}
+
+/** koffi's library for Windows, as bytes. It is downloaded once. */
+export function windowsKoffi(cache = folder) {
+  const { koffi } = targets['win-x64']
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  const { version, integrity } = lock.packages[`node_modules/${koffi.name}`]
+  return fileOf({ ...koffi, version, integrity }, cache)
 }

@@ -1,14 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 // @ts-expect-error: plain JavaScript, as all scripts are
-import { fileOf } from '../../../scripts/package/npm-files.js'
-// @ts-expect-error: plain JavaScript, as all scripts are
-import { targets } from '../../../scripts/package/targets.js'
-// @ts-expect-error: plain JavaScript, as all scripts are
-import { windowsNode } from '../../../scripts/testing/windows-node.js'
+import { windowsKoffi, windowsNode } from '../../../scripts/testing/windows-node.js'
 
 // Node for Windows under wine, with the stub of computenetwork.dll.
 
@@ -31,20 +27,11 @@ export function whyNoWine(): string | undefined {
   }
   try {
     windowsNode()
-    koffiLibrary()
+    windowsKoffi()
   } catch (error) {
     return `Node or koffi for Windows cannot be had: ${(error as Error).message}`
   }
   return undefined
-}
-
-function koffiLibrary(): Uint8Array {
-  const { koffi } = targets['win-x64']
-  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
-  const { version, integrity } = lock.packages[`node_modules/${koffi.name}`]
-  const cache = join(root, 'node_modules', '.cache', 'kpng-package')
-  mkdirSync(cache, { recursive: true })
-  return fileOf({ ...koffi, version, integrity }, cache)
 }
 
 /** A Windows in a folder, with the stub as its computenetwork.dll. */
@@ -64,7 +51,7 @@ export class Wine {
     const nothing = join(folder, 'nothing.c')
     writeFileSync(nothing, '')
     dll('vmcompute.dll', nothing, join(here, 'vmcompute.def'))
-    writeFileSync(join(folder, 'koffi.node'), koffiLibrary())
+    writeFileSync(join(folder, 'koffi.node'), windowsKoffi())
   }
 
   /** Runs a TypeScript file of this folder with the path of a file to write to. Returns what it wrote there. */
