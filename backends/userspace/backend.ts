@@ -47,6 +47,7 @@ class Proxier implements UserspaceBackend {
   readonly #unsupported = new Set<string>()
   #view: NodeView | undefined
   #checkTimer: NodeJS.Timeout | undefined
+  #isChecking = false
   /** Syncs and checks happen one after the other. */
   #last: Promise<unknown> = Promise.resolve()
   #isSetUp = false
@@ -204,6 +205,9 @@ class Proxier implements UserspaceBackend {
 
   /** Every period: portals that somebody removed or that failed come back, stale sessions go. Writes only what differs. */
   async #check(): Promise<void> {
+    // Checks that take longer than the period must not queue up before a sync.
+    if (this.#isChecking) return
+    this.#isChecking = true
     try {
       await this.#inTurn(async () => {
         if (this.#closed || !this.#view) return
@@ -216,6 +220,8 @@ class Proxier implements UserspaceBackend {
       this.#settings.log.error('Failed to check the portals; they are tried again in the next period', {
         error: messageOf(error),
       })
+    } finally {
+      this.#isChecking = false
     }
   }
 
