@@ -15,7 +15,7 @@ export class RequestLoop {
 
   constructor(ask: (timeoutMs: number) => Promise<Outcome>) {
     this.#done = this.#run(ask)
-    // Whoever ends the loop hears of it. When the run is interrupted, nobody does.
+    // The one that ends the loop hears of it. When the run is interrupted, nobody does.
     this.#done.catch(() => {})
   }
 
