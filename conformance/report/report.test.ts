@@ -36,7 +36,7 @@ const results = [
     cell: 'c.v4',
     status: 'deviates',
     got: 'passed',
-    reason: 'it is so',
+    reason: 'a process answers',
     link: 'https://example.com/1',
   }),
   result({
@@ -81,7 +81,7 @@ it('prints the truth table', () => {
     '',
     'two: Two',
     '  step 1: start',
-    '  ~ c.v4     pod-a → 10.96.1.1:80/TCP  passed instead of refused: it is so  [14]',
+    '  ~ c.v4     pod-a → 10.96.1.1:80/TCP  passed instead of refused: a process answers  [14]',
     '  step 2: it went',
     '  ! c.v4     pod-a → 10.96.1.1:80/TCP  refused; no deviation after all: it was so  [14]',
     '',
@@ -110,7 +110,7 @@ describe('JUnit', () => {
     expect(text).toContain('<testcase classname="one" name="one/pod-a.v4"/>')
     expect(text).toContain('<failure message="expected refused; got 3× dropped &lt;&amp;&quot;">')
     expect(text).toContain('<skipped message="no SCTP"/>')
-    expect(text).toContain('<system-out>deviates: it is so. Two.')
+    expect(text).toContain('<system-out>deviates: a process answers. Two.')
     expect(junitText({ ...report, results: [result({ status: 'wrong', got: 'a\u0000b' })] })).not.toContain('\u0000')
   })
 
@@ -133,9 +133,9 @@ describe('the page', () => {
   })
 
   it('leads from each deviation to its reason, and from there to its cases and to more', () => {
-    expect(text).toContain('<a href="#reason-1">it is so</a>')
+    expect(text).toContain('<a href="#reason-1">a process answers</a>')
     expect(text).toContain(
-      '<li id="reason-1">it is so (<a href="https://example.com/1">more</a>): 1 cells of <a href="#two">two</a></li>',
+      '<li id="reason-1">a process answers (<a href="https://example.com/1">more</a>): 1 cells of <a href="#two">two</a></li>',
     )
   })
 

@@ -23,7 +23,7 @@ export interface Canary {
 /** Not long: a SYN that came too early is sent again only after a second. */
 const shortWaitMs = 200
 
-/** Between two looks, so many times as long as a look took: on a slow machine, looking keeps the proxy from working. */
+/** The pause between two looks, as a multiple of the time that a look took: on a slow machine, looking keeps the proxy from working. */
 const looksOfPause = 3
 const leastPauseMs = 10
 const longestPauseMs = 300
