@@ -9,6 +9,8 @@ export async function proveProxy(flags: Flags, { signal, stop, verbosity }: Cont
   // The lab must be removed, and a run without a verdict has not passed.
   onUnreadOutput(() => stop())
   if (flags.chaos !== undefined) return causeChaos(flags, signal)
+  if (flags.seed !== undefined)
+    throw new KpngError('usage', '--seed is for --chaos: give both, such as --chaos 5m --seed 1.')
   const { runConformance } = await import('@kpng/conformance')
   const { milliseconds } = await import('@kpng/client')
   const families = listFlag(flags, 'families')
@@ -49,12 +51,14 @@ async function causeChaos(flags: Flags, signal: AbortSignal): Promise<void> {
   if (command === undefined && backend === undefined) {
     throw new KpngError('usage', 'No proxy was named. Give --backend nft, or a command with --proxy.')
   }
+  const durationMs = milliseconds('--chaos', textFlag(flags, 'chaos') ?? '')
+  if (durationMs === 0) throw new KpngError('usage', '--chaos 0s lets nothing go wrong. Give a duration such as 5m.')
   const seed = numberOf(textFlag(flags, 'seed') ?? String(Math.floor(Math.random() * 2 ** 32)))
   const families = listFlag(flags, 'families')
   console.log(`Chaos with the seed ${seed}. --seed ${seed} makes the same faults again.`)
   const report = await runChaos({
     proxy: command === undefined ? chaosProxyNamed(backend ?? '', [...selfCommand()]) : splitCommand(command),
-    durationMs: milliseconds('--chaos', textFlag(flags, 'chaos') ?? ''),
+    durationMs,
     seed,
     isProcess: backend?.startsWith('userspace') ?? false,
     ...(families.length > 0 ? { families: families.map(familyOf) } : {}),

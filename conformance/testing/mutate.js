@@ -85,8 +85,15 @@ async function run({ name, file, find, put, only }, number) {
   }
 }
 
-copyCheckout()
 const numbers = process.argv.slice(2).map(Number)
+const unknown = process.argv.slice(2).filter((word) => plantedFaults[Number(word) - 1] === undefined)
+if (unknown.length > 0) {
+  console.error(
+    `There is no fault ${unknown.join(', ')}. Give numbers from 1 to ${plantedFaults.length}, or none for all of them.`,
+  )
+  process.exit(2)
+}
+copyCheckout()
 const wanted = [...plantedFaults.entries()].filter(([index]) => numbers.length === 0 || numbers.includes(index + 1))
 if (numbers.length === 0) {
   const wrong = await wrongCells([...new Set(plantedFaults.flatMap(({ only }) => only))])
