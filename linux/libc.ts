@@ -20,6 +20,8 @@ export interface Libc {
   unshare(flags: number): number
   /** Moves this thread to the namespace of an open file. */
   setns(fd: number, type: number): number
+  /** Gives free memory of the C library back to the kernel. Only glibc has it. */
+  mallocTrim?(keptBytes: number): number
   /** Of the last call on this thread. */
   errno(): number
 }
@@ -34,6 +36,15 @@ export function loadLibc(): Promise<Libc> {
     throw error
   })
   return loaded
+}
+
+/** Nothing if the C library does not have the function. */
+function ifThere<T extends object>(find: () => T): Partial<T> {
+  try {
+    return find()
+  } catch {
+    return {}
+  }
 }
 
 async function load(): Promise<Libc> {
@@ -62,6 +73,7 @@ async function load(): Promise<Libc> {
       close: library.func('int close(int)'),
       unshare: library.func('int unshare(int)'),
       setns: library.func('int setns(int, int)'),
+      ...ifThere(() => ({ mallocTrim: library.func('int malloc_trim(size_t)') })),
       errno: koffi.errno,
     }
   } catch (error) {

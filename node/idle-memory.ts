@@ -1,4 +1,5 @@
 import { type Log, messageOf } from '@kpng/api'
+import { loadLibc } from '@kpng/linux'
 import { residentBytes } from './resident-memory.js'
 
 export interface IdleMemoryOptions {
@@ -45,7 +46,7 @@ export function releaseMemoryWhenIdle(options: IdleMemoryOptions): () => void {
   }
 }
 
-/** Collects everything, and shrinks the heap. */
+/** Collects everything, and shrinks the heap. Then the C library gives back what it has free: strings and buffers were there too. */
 async function collect(): Promise<void> {
   const { Session } = await import('node:inspector')
   const session = new Session()
@@ -55,4 +56,9 @@ async function collect(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
   session.disconnect()
   if (error) throw error
+  await loadLibc().then(
+    ({ mallocTrim }) => mallocTrim?.(0),
+    // Not Linux, or without koffi.
+    () => {},
+  )
 }
