@@ -193,23 +193,27 @@ export function ipv4Number(text: string): number | undefined {
 function readIpv4(text: string): number | undefined {
   if (text.length < 7 || text.length > 15) return undefined
   let value = 0
-  let count = 0
+  let dots = 0
   let part = -1
-  for (let index = 0; index <= text.length; index++) {
+  for (let index = 0; index < text.length; index++) {
     const digit = text.charCodeAt(index) - 48
     if (digit >= 0 && digit <= 9) {
       // No leading zeros: some programs read them as octal.
       if (part === 0) return undefined
       part = part < 0 ? digit : part * 10 + digit
     } else {
-      if (part < 0 || part > 255 || count === 4 || (index < text.length && text[index] !== '.')) return undefined
-      value = value * 256 + part
-      count++
+      if (digit !== dot || part < 0 || part > 255 || dots === 3) return undefined
+      value = (value << 8) | part
+      dots++
       part = -1
     }
   }
-  return count === 4 ? value : undefined
+  if (dots !== 3 || part < 0 || part > 255) return undefined
+  return ((value << 8) | part) >>> 0
 }
+
+/** Its character code, counted from the digit 0. */
+const dot = -2
 
 function ipv4Bytes(text: string): Uint8Array | undefined {
   const value = ipv4Number(text)

@@ -7,7 +7,7 @@ export async function runCommandLine(args: readonly string[], name: string, vers
   surviveClosedPipes()
   const { buildProgram, CommanderError } = await import('./program.js')
   const { hintFor } = await import('./help.js')
-  const program = buildProgram(name, version, (flags) => contextFrom(flags, version))
+  const program = buildProgram(name, version, (flags) => contextFrom(flags, version), args)
   if (args[0] === completionWord) return await complete(program, args.slice(1))
   let running = program
   program.hook('preAction', (_, command) => {

@@ -43,6 +43,16 @@ test.each([
   await expect(helpOf(find(words))).toMatchFileSnapshot(`testing/help/${words.replaceAll(' ', '_')}.txt`)
 })
 
+test.each(['kpng', 'kpng kube', 'kpng local to-nft', 'kpng api to-local', 'kpng kube to-local to-iptables'])(
+  'a tree that is made for "%s" has the same help',
+  (words) => {
+    const [name = '', ...rest] = words.split(' ')
+    const made = buildProgram(name, '1.2.3', () => Promise.reject(new Parsed()), rest)
+    const command = rest.reduce((found, word) => found.commands.find((sub) => sub.name() === word) as Command, made)
+    expect(helpOf(command)).toBe(helpOf(find(words)))
+  },
+)
+
 const all = ['kpng', 'kpng-json', 'kpng-callout'].flatMap((name) =>
   everyCommand(program(name)).filter((command) => !command.name().endsWith('-agent')),
 )

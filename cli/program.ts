@@ -49,7 +49,17 @@ const backendPrograms: Readonly<Record<string, BackendCommand>> = {
   'kpng-callout': calloutCommand,
 }
 
-export function buildProgram(name: string, version: string, makeContext: MakeContext): Command {
+/**
+ * @param words the command line, if only what it names is needed: of the other commands, only names and summaries are made then, because
+ *   thousands of flags would delay the start
+ */
+export function buildProgram(
+  name: string,
+  version: string,
+  makeContext: MakeContext,
+  words?: readonly string[],
+): Command {
+  const isNamed: IsNamed = (command) => words === undefined || words.includes(command)
   const program = useLayout(new Command(name), name)
     .optionsGroup(groups.other)
     .version(version, '--version', 'print the version')
@@ -60,7 +70,7 @@ export function buildProgram(name: string, version: string, makeContext: MakeCon
     .addOption(new Option('--log-format <format>', 'text or json (default: text)').choices(['text', 'json']))
   const backend = backendPrograms[name]
   if (backend) addBackendProgram(program, backend, makeContext)
-  else addCommands(program, version, makeContext)
+  else addCommands(program, version, makeContext, isNamed)
   for (const command of everyCommand(program)) {
     if (command.commands.length === 0)
       command.usage(['[flags]', ...command.registeredArguments.map(placeholder)].join(' '))
@@ -73,19 +83,22 @@ export function buildProgram(name: string, version: string, makeContext: MakeCon
   return program
 }
 
+/** Whether the command line names a command. */
+type IsNamed = (command: string) => boolean
+
 /** `-v=2`, as users of Kubernetes programs write it. */
 const withoutEquals = (text: string): string => text.replace(/^=/, '')
 
 const placeholder = (argument: Argument): string => `<${argument.name()}>`
 
-function addCommands(program: Command, version: string, makeContext: MakeContext): void {
+function addCommands(program: Command, version: string, makeContext: MakeContext, isNamed: IsNamed): void {
   program.description(
     'Kubernetes Service proxy, next generation.\n\nA command line names a source, then a sink: kpng <source> [flags] <sink> [flags]',
   )
   addExamples(program, 'kpng playground', 'kpng kube to-local to-nft --cluster-cidr 10.244.0.0/16')
   program.commandsGroup('Sources:')
-  for (const source of sources) addSource(program, source, makeContext)
-  addLocal(program, makeContext)
+  for (const source of sources) addSource(program, source, makeContext, isNamed)
+  addLocal(program, makeContext, isNamed)
   program.commandsGroup('Questions:')
   addQuestions(program, makeContext)
   program.commandsGroup('Other commands:').helpCommand('help [command]', 'print the help of a command')
@@ -100,8 +113,9 @@ function addCommands(program: Command, version: string, makeContext: MakeContext
     .action(() => console.log(version))
 }
 
-function addSource(program: Command, source: SourceCommand, makeContext: MakeContext): void {
+function addSource(program: Command, source: SourceCommand, makeContext: MakeContext, isNamed: IsNamed): void {
   const command = program.command(source.name).description(source.summary).optionsGroup(groups.source)
+  if (!isNamed(source.name)) return
   source.addFlags(command)
   addExamples(command, `${source.example} to-api`, `${source.example} to-local --node-name node-1 to-json`)
   command.commandsGroup('Sinks:')
@@ -118,7 +132,7 @@ function addSource(program: Command, source: SourceCommand, makeContext: MakeCon
     leaf.action(() => run((store, context) => sink.run(leaf.optsWithGlobals(), store, context), leaf))
   }
   const local = command.command('to-local').description('pass the view of this node to a backend in this process')
-  addBackends(local, `${source.example} to-local`, makeContext, (backend, leaf) =>
+  addBackends(local, `${source.example} to-local`, makeContext, isNamed, (backend, leaf) =>
     run(
       async (store, context) => {
         const { changeSetsOf } = await import('@kpng/core/sinks/local')
@@ -131,12 +145,13 @@ function addSource(program: Command, source: SourceCommand, makeContext: MakeCon
   )
 }
 
-function addLocal(program: Command, makeContext: MakeContext): void {
+function addLocal(program: Command, makeContext: MakeContext, isNamed: IsNamed): void {
   const local = program
     .command('local')
     .description('take the view of this node from a kpng API, and pass it to a backend')
+  if (!isNamed('local')) return
   addClientFlags(local, '')
-  addBackends(local, 'kpng local --api 10.0.0.5:12090', makeContext, (backend, leaf) =>
+  addBackends(local, 'kpng local --api 10.0.0.5:12090', makeContext, isNamed, (backend, leaf) =>
     runOnApi(backend, leaf, makeContext),
   )
 }
@@ -157,6 +172,7 @@ function addBackends(
   parent: Command,
   words: string,
   makeContext: MakeContext,
+  isNamed: IsNamed,
   run: (backend: BackendCommand, leaf: Command) => Promise<void>,
 ): void {
   addOnce(parent)
@@ -164,6 +180,7 @@ function addBackends(
   parent.commandsGroup('Backends:')
   for (const backend of backends) {
     const leaf = parent.command(backend.name).description(backend.summary).optionsGroup(groups.backend)
+    if (!isNamed(backend.name)) continue
     backend.addFlags(leaf)
     if (backend.agent) addAgentFlags(leaf, backend.agent)
     if (backend.agent) addAgentSocketFlag(addDashboardFlags(leaf).optionsGroup(groups.pages))

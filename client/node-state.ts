@@ -62,8 +62,10 @@ export class NodeState implements NodeView {
       case localv1.Set.ENDPOINTS: {
         const service = serviceOfEndpointPath(item.path)
         if (service === undefined) break
-        this.#slot(service).changed.set(item.path, item.message)
-        touched.add(service)
+        const slot = this.#slot(service)
+        // The endpoints of a Service come one after the other.
+        if (slot.changed.size === 0) touched.add(service)
+        slot.changed.set(item.path, item.message)
         break
       }
       case localv1.Set.SERVICE_CIDRS:

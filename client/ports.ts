@@ -27,15 +27,19 @@ export interface PortEndpoint {
  */
 export function endpointsOfPort({ service, endpoints }: ServiceEndpoints, port: localv1.PortMapping): PortEndpoint[] {
   const serving: PortEndpoint[] = []
+  // The endpoints of a slice share the list of its ports, so it is searched once.
+  let listed: localv1.Endpoint['portOverrides'] | undefined
+  let own: localv1.PortName | undefined
   for (const endpoint of endpoints) {
     if (endpoint.portOverrides.length === 0) {
       if (port.targetPort > 0) serving.push({ endpoint, port: port.targetPort, scopes: scopesOf(service, endpoint) })
       continue
     }
     // An endpoint that lists ports serves those and no others.
-    const own = endpoint.portOverrides.find(
-      ({ name, protocol = port.protocol }) => name === port.name && protocol === port.protocol,
-    )
+    if (endpoint.portOverrides !== listed) {
+      listed = endpoint.portOverrides
+      own = listed.find(({ name, protocol = port.protocol }) => name === port.name && protocol === port.protocol)
+    }
     if (own && own.port > 0) {
       serving.push({ endpoint, port: own.port, scopes: own.scopes ?? scopesOf(service, endpoint) })
     }

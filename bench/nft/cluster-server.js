@@ -17,15 +17,19 @@ let changes = 0
 
 const ip = (first, index) => `${first}.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`
 
+/** As the controller writes it. */
 const slice = (service, firstAddress) => ({
   apiVersion: 'discovery.k8s.io/v1',
   kind: 'EndpointSlice',
   metadata: { name: `svc-${service}-1`, labels: { 'kubernetes.io/service-name': `svc-${service}` } },
   addressType: 'IPv4',
-  ports: [{ name: 'http', port: 8080 }],
+  ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
   endpoints: Array.from({ length: endpoints }, (_, index) => ({
     addresses: [index === 0 && firstAddress ? firstAddress : ip(20, service * endpoints + index)],
-    conditions: { ready: true },
+    conditions: { ready: true, serving: true, terminating: false },
+    nodeName: `node-${(service * endpoints + index) % 500}`,
+    targetRef: { kind: 'Pod', namespace: 'default', name: `svc-${service}-5d4f8c7b6-${index}` },
+    zone: `zone-${index % 3}`,
   })),
 })
 

@@ -29,7 +29,8 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
   // First, since it checks its flags: nothing has been changed or opened yet.
   const place = await dashboardPlace(flags)
   const tracing = await startTraces(flags, context)
-  await prepareSystem(resolved, flags, log)
+  // Nothing waits for it: it only logs what it cannot set, and the lists are arriving meanwhile.
+  const prepared = prepareSystem(resolved, flags, log)
   const cache = await stateCacheFrom(flags, backend, context)
   const agent = await startServers(backend, mode, flags, context)
   const dashboard = place && (await openDashboard(place, agent.apiHandler, context))
@@ -58,7 +59,7 @@ export async function startAgent(backend: Backend, mode: string, flags: Flags, c
     },
     changeSets: (source) => cache?.changeSets(source) ?? source,
     close: async () => {
-      await Promise.all([agent.close(), dashboard?.close(), tracing?.close(), cache?.close()])
+      await Promise.all([prepared, agent.close(), dashboard?.close(), tracing?.close(), cache?.close()])
     },
   }
 }

@@ -5,8 +5,9 @@ import { agentOf, settingsGiven } from './flags.js'
 
 /** Flags override the file, the file overrides the defaults. Each field of the file that kpng does not use gets a warning. */
 export async function settingsFrom(flags: Flags, warn: (message: string) => void): Promise<ResolvedSettings> {
+  // Not the whole of @kpng/node: the source can ask the API server before that is loaded.
   const { defaultSettings, readConfigFile, resolveSettings, settingsFromFlags, unusedSettings } = await import(
-    '@kpng/node'
+    '@kpng/node/config'
   )
   const path = textFlag(flags, 'config')
   const { mode, uses } = agentOf(flags)

@@ -121,18 +121,24 @@ function recordsOf(
 ): readonly EndpointRecord[] {
   const records = new Map<string, EndpointRecord>()
   const hintsOf = hintsReader(report, intern)
-  for (const [index, item] of items.entries()) {
-    const fields = fieldsOf(item, report, 'endpoints', index)
+  for (let index = 0; index < items.length; index++) {
+    const fields = fieldsOf(items[index], report, 'endpoints', index)
     const address = addressOf(fields, family, index, report)
     if (address === undefined) continue
+    // This runs for each of half a million endpoints: a field that is a text, or missing, needs no place for a report.
+    const text = (field: 'hostname' | 'nodeName' | 'zone') => {
+      const value = fields[field]
+      if (typeof value === 'string') return value
+      return value === undefined ? '' : textOf(value, report, 'endpoints', index, field)
+    }
     const record: EndpointRecord = {
       podName: podNameOf(fields.targetRef, index, report),
-      hostname: textOf(fields.hostname, report, 'endpoints', index, 'hostname'),
+      hostname: text('hostname'),
       v4: family === 'IPv4' ? [address] : none,
       v6: family === 'IPv6' ? [address] : none,
       ports,
-      node: intern(textOf(fields.nodeName, report, 'endpoints', index, 'nodeName')),
-      zone: intern(textOf(fields.zone, report, 'endpoints', index, 'zone')),
+      node: intern(text('nodeName')),
+      zone: intern(text('zone')),
       hints: hintsOf(fields.hints, index),
       conditions: readConditions(fields.conditions, index, report),
     }
@@ -171,11 +177,15 @@ function podNameOf(targetRef: unknown, index: number, report: Report): string {
 /** kube-proxy takes a missing `serving` as true, whatever `ready` says (checklist 23). */
 function readConditions(value: unknown, index: number, report: Report): EndpointRecord['conditions'] {
   const fields = fieldsOf(value, report, 'endpoints', index, 'conditions')
-  const flag = (name: string) => flagOf(fields[name], report, 'endpoints', index, 'conditions', name)
+  const flag = (name: string, missing: boolean): boolean => {
+    const given = fields[name]
+    if (typeof given === 'boolean') return given
+    return (given === undefined ? undefined : flagOf(given, report, 'endpoints', index, 'conditions', name)) ?? missing
+  }
   return conditionsOf({
-    ready: flag('ready') ?? true,
-    serving: flag('serving') ?? true,
-    terminating: flag('terminating') ?? false,
+    ready: flag('ready', true),
+    serving: flag('serving', true),
+    terminating: flag('terminating', false),
   })
 }
 

@@ -78,12 +78,16 @@ export const isPort = (value: unknown): value is number =>
 
 const longestName = 253
 
+/** Nearly all names: printable ASCII without the separators of paths. */
+const plainName = /^[!-.0-{}~]{1,253}$/
+
 /**
  * Why a text cannot be the name of a namespace, service, slice, pod or node; undefined if it can. Names become parts of paths
  * (`namespace/name/key`, `namespace|name|source|key`), of rule comments and of log lines. Kubernetes' own rules are stricter;
  * state files and relays may bring other names, and these must not break a path.
  */
 export function nameProblem(name: string): string | undefined {
+  if (plainName.test(name)) return undefined
   if (name === '') return 'it is empty'
   if (name.length > longestName) return `it is longer than ${longestName} characters`
   for (let index = 0; index < name.length; index++) {

@@ -1,4 +1,3 @@
-import { create } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
 import { type Fields, fieldsOf, isPort, listOf, type Report, shown, textOf } from './fields.js'
 
@@ -48,13 +47,14 @@ function portOf(fields: Fields, where: string, report: Report): localv1.PortMapp
     report(`${where}.protocol is ${shown(fields.protocol)}; TCP, UDP or SCTP was expected. The port is left out.`)
     return undefined
   }
-  return create(localv1.PortMappingSchema, {
+  return {
+    $typeName: 'localv1.PortMapping',
     name: textOf(fields.name, report, `${where}.name`),
     protocol,
     port,
     nodePort: nodePortOf(nodePort, where, report),
     ...targetPortOf(targetPort, port, where, report),
-  })
+  }
 }
 
 function nodePortOf(nodePort: unknown, where: string, report: Report): number {
@@ -70,10 +70,11 @@ function targetPortOf(
   port: number,
   where: string,
   report: Report,
-): { targetPort?: number; targetPortName?: string } {
-  if (target === undefined || target === null || target === 0 || target === '') return { targetPort: port }
-  if (isPort(target)) return { targetPort: target }
-  if (typeof target === 'string') return { targetPortName: target }
+): Pick<localv1.PortMapping, 'targetPort' | 'targetPortName'> {
+  const number = (targetPort: number) => ({ targetPort, targetPortName: '' })
+  if (target === undefined || target === null || target === 0 || target === '') return number(port)
+  if (isPort(target)) return number(target)
+  if (typeof target === 'string') return { targetPort: 0, targetPortName: target }
   report(`${where}.targetPort is ${shown(target)}; a port (1 to 65535) or its name was expected. ${port} is used.`)
-  return { targetPort: port }
+  return number(port)
 }

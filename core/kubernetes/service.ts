@@ -31,13 +31,16 @@ export function serviceFromKubernetes(object: unknown, kept: KeptKeys, report: R
   const externalTrafficToLocal =
     externallyAccessible && isLocal(spec.externalTrafficPolicy, 'externalTrafficPolicy', report)
 
-  return create(localv1.ServiceSchema, {
+  // Written out rather than made by `create`: there are thousands of them at the start.
+  return {
+    $typeName: 'localv1.Service',
     namespace: metadata.namespace,
     name: metadata.name,
     type,
     ips: {
-      clusterIps: { v4: cluster.v4, v6: cluster.v6 },
-      externalIps: external,
+      $typeName: 'localv1.ServiceIPs',
+      clusterIps: { $typeName: 'localv1.IPSet', v4: cluster.v4, v6: cluster.v6 },
+      externalIps: { $typeName: 'localv1.IPSet', ...external },
       headless: cluster.headless,
       ...balancer,
     },
@@ -52,7 +55,7 @@ export function serviceFromKubernetes(object: unknown, kept: KeptKeys, report: R
     sessionAffinity: affinityOf(spec, report),
     // Only such Services have a health check (checklist 42); in others the number is left over from an earlier type.
     healthCheckNodePort: type === 'LoadBalancer' && externalTrafficToLocal ? healthCheckNodePortOf(spec, report) : 0,
-  })
+  }
 }
 
 interface ClusterIps {

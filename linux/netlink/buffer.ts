@@ -184,11 +184,19 @@ export class MessageBuffer {
   }
 
   attributes(attributes: readonly AttributeToWrite[]): void {
-    for (const [type, value] of attributes) {
+    // At the start these are thousands, and the code is not compiled yet: so without destructuring and closures.
+    for (let index = 0; index < attributes.length; index++) {
+      const attribute = attributes[index] as AttributeToWrite
+      const type = attribute[0]
+      const value = attribute[1]
       if (typeof value === 'number') this.u32(type, value)
-      else if (typeof value === 'bigint') this.u64(type, value)
       else if (typeof value === 'string') this.raw(type, value)
-      else this.nested(type, () => this.attributes(value))
+      else if (typeof value === 'bigint') this.u64(type, value)
+      else {
+        const start = this.beginNested(type)
+        this.attributes(value)
+        this.endNested(start)
+      }
     }
   }
 
