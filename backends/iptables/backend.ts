@@ -218,8 +218,11 @@ class IptablesBackend implements FrontendBackend {
     if (servesLoopback(this.frontends.node, this.#settings.localhostNodePorts)) await routeLoopback(this.#settings)
     const writeAll = () =>
       this.#eachFamily(started, steps, async (state, program) => {
+        const saved = save(program)
+        // The program runs meanwhile; if it fails, that is seen below.
+        saved.catch(() => {})
         state.rebuild(this.frontends, healthChecks)
-        return fullInput(state.chains, names, parseSaved(await save(program)), linesAtOnce[started.flavour])
+        return fullInput(state.chains, names, parseSaved(await saved), linesAtOnce[started.flavour])
       })
     const hasSctp = [...this.frontends.all()].some(({ protocol }) => protocol === 'sctp')
     const needed = ['counters' as const, ...(hasSctp ? (['sctp'] as const) : [])]
