@@ -1,6 +1,6 @@
 import { type Family, families, KpngError, type Log, messageOf } from '@kpng/api'
 import { hasCapability, isMissingProgram, outputOf, rightsAdvice } from '@kpng/linux'
-import { programEnv } from './restore.js'
+import { inEnglish } from './restore.js'
 
 // iptables comes in two flavours with separate rules: nft and legacy. Rules in both work, but in an order that surprises people, so
 // kpng uses the one that the rest of the node uses.
@@ -18,8 +18,7 @@ export const programsOf = (flavour?: Flavour): Programs => {
 const limitMs = 60_000
 
 /** Everything that a program shows, in all tables. */
-export const save = (program: string): Promise<string> =>
-  outputOf(`${program}-save`, [], { limitMs, env: programEnv() })
+export const save = (program: string): Promise<string> => outputOf(`${program}-save`, [], { limitMs, env: inEnglish() })
 
 /** What iptables-save prints in each flavour that is installed, both families together. */
 export async function savedByFlavour(): Promise<Map<Flavour, string>> {
@@ -75,7 +74,7 @@ export function chooseFlavour(saved: ReadonlyMap<Flavour, string>, ownerChain: s
 /** Whether a program works here; the error says why not. */
 export async function checkProgram(program: string): Promise<void> {
   try {
-    await outputOf(program, ['-w', '5', '-t', 'nat', '-S', 'PREROUTING'], { limitMs, env: programEnv() })
+    await outputOf(program, ['-w', '5', '-t', 'nat', '-S', 'PREROUTING'], { limitMs, env: inEnglish() })
   } catch (error) {
     if (isMissingProgram(error)) throw error
     const advice = hasCapability('CAP_NET_ADMIN') ? 'Load its kernel modules.' : rightsAdvice('CAP_NET_ADMIN')
@@ -85,7 +84,7 @@ export async function checkProgram(program: string): Promise<void> {
 
 /** `iptables v1.8.9 (nf_tables)`; `--random-fully` came with 1.6.2. */
 export async function describe(program: string): Promise<{ version: string; flavour: Flavour; randomFully: boolean }> {
-  const text = await outputOf(program, ['-V'], { limitMs, env: programEnv() })
+  const text = await outputOf(program, ['-V'], { limitMs, env: inEnglish() })
   const [, major = 0, minor = 0, patch = 0] = /v(\d+)\.(\d+)(?:\.(\d+))?/.exec(text) ?? []
   return {
     version: text.trim(),

@@ -81,23 +81,13 @@ const limitMs = 300_000
 /** @param program `iptables`, `ip6tables-nft` … */
 export async function restore(program: string, input: string, { lockWaitSeconds }: RestoreOptions): Promise<void> {
   const args = ['--noflush', `--wait=${lockWaitSeconds}`]
-  const { code, errors } = await runProgram(`${program}-restore`, args, { input, limitMs, env: programEnv() })
+  const { code, errors } = await runProgram(`${program}-restore`, args, { input, limitMs, env: inEnglish() })
   if (code !== 0)
     throw restoreFailure(`${program}-restore`, input, errors || `it ended with code ${code}`, lockWaitSeconds)
 }
 
-/**
- * For each change iptables-restore takes a whole table into memory, tens of megabytes in a large cluster. Huge pages, and memory that is not
- * given back piece by piece, make this a fifth faster. A libc other than glibc ignores it.
- */
-const mallocTunables = ['hugetlb=1', 'mmap_threshold=1073741824', 'trim_threshold=1073741824']
-
-/** The environment of the programs of iptables. What they say is read here, so they say it in English. */
-export const programEnv = (): NodeJS.ProcessEnv => ({
-  GLIBC_TUNABLES: mallocTunables.map((each) => `glibc.malloc.${each}`).join(':'),
-  ...process.env,
-  LC_ALL: 'C',
-})
+/** What a program says is read here. */
+export const inEnglish = (): NodeJS.ProcessEnv => ({ ...process.env, LC_ALL: 'C' })
 
 /** Says which line failed, and what stands there. */
 export function restoreFailure(program: string, input: string, said: string, lockWaitSeconds: number): KpngError {
