@@ -46,7 +46,7 @@ const draws = ['', '']
 
 /** Every endpoint is drawn with the same probability: 1/3 of all, 1/2 of the rest, what is left. */
 export const drawOneOf = (left: number): string => {
-  // Writing a number takes long, and there are tens of thousands of these rules.
-  draws[left] ??= `-m statistic --mode random --probability ${(1 / left).toFixed(10)}`
+  // Writing a number takes long, and there are tens of thousands of these rules. The kernel has 31 bits for it; iptables-save prints it like this.
+  draws[left] ??= `-m statistic --mode random --probability ${(Math.round(2 ** 31 / left) / 2 ** 31).toFixed(11)}`
   return draws[left]
 }
