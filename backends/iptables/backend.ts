@@ -22,8 +22,8 @@ import {
   flowChecks,
   StaleFlowRemoval,
 } from '@kpng/dataplane'
-import { deleteFlows, lockName, type NameLock, reachableAddresses } from '@kpng/linux'
-import { ChainDrift } from './chain-drift.js'
+import { applySetting, deleteFlows, lockName, type NameLock, reachableAddresses, sysctlPath } from '@kpng/linux'
+import { ChainDrift } from './drift.js'
 import { Extras } from './extras.js'
 import {
   checkProgram,
@@ -37,7 +37,6 @@ import {
 } from './flavour.js'
 import { HealthChecks } from './health-checks.js'
 import { heldAnswer, heldIn } from './held.js'
-import { routeLoopback } from './loopback.js'
 import { mainName } from './names.js'
 import { type IptablesOptions, type Settings, settingsOf } from './options.js'
 import { deleteCounters, makeCounters, readCounts } from './packet-counts.js'
@@ -218,8 +217,11 @@ class IptablesBackend implements FrontendBackend {
     if (servesLoopback(this.frontends.node, this.#settings.localhostNodePorts)) await routeLoopback(this.#settings)
     const writeAll = () =>
       this.#eachFamily(started, steps, async (state, program) => {
+        const saved = save(program)
+        // The program runs meanwhile; if it fails, that is seen below.
+        saved.catch(() => {})
         state.rebuild(this.frontends, healthChecks)
-        return fullInput(state.chains, names, parseSaved(await save(program)), linesAtOnce[started.flavour])
+        return fullInput(state.chains, names, parseSaved(await saved), linesAtOnce[started.flavour])
       })
     const hasSctp = [...this.frontends.all()].some(({ protocol }) => protocol === 'sctp')
     const needed = ['counters' as const, ...(hasSctp ? (['sctp'] as const) : [])]
@@ -250,4 +252,10 @@ class IptablesBackend implements FrontendBackend {
     })
     for (const result of await Promise.allSettled(written)) if (result.status === 'rejected') throw result.reason
   }
+}
+
+/** Node ports on loopback addresses need it: without it, the kernel drops the answers. */
+async function routeLoopback({ log, onSysctlChanged }: Settings): Promise<void> {
+  const setting = { path: sysctlPath('net.ipv4.conf.all.route_localnet'), value: 1 }
+  await applySetting(setting, { log, onChanged: (before) => onSysctlChanged(setting.path, before, setting.value) })
 }

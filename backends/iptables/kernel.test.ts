@@ -9,6 +9,7 @@ import { enterNewNamespace } from '../../linux/testing/index.js'
 import { iptablesBackend } from './backend.js'
 import type { Flavour } from './flavour.js'
 import type { IptablesOptions } from './options.js'
+import { renderRules } from './render.js'
 
 // What is in the kernel, by the programs of both flavours, in a network namespace without traffic.
 
@@ -105,6 +106,17 @@ describe.skipIf(whyNot !== undefined)('in the kernel', () => {
       await third.sync(view([web]), fullSync)
       expect(saved().filter((line) => line.includes('default/sticky'))).toEqual([])
       expect(reasons).toEqual([])
+    })
+
+    test('in a large cluster, rules that draw endpoints are printed as they are written: looking for drift is quick then', async () => {
+      const endpoints = [1, 2, 3, 4, 5, 6, 7].map((last) => endpoint(`10.244.2.${last}`))
+      const services = view([{ name: 'many', ips: { clusterIps: ips('10.96.0.4') }, endpoints }])
+      const backend = await start({ flavour, largeClusterEndpoints: 0, ipv6: false })
+      await backend.sync(services, fullSync)
+      const written = renderRules(services, { largeClusterEndpoints: 0, ipv6: false }).split('\n')
+      const drawn = saved().filter((line) => line.includes('-j DNAT'))
+      expect(drawn).toHaveLength(7)
+      expect(drawn).toEqual(written.filter((line) => line.includes('-j DNAT')).sort())
     })
 
     test('changes leave what a full write leaves, and are not taken for drift', async () => {

@@ -42,6 +42,11 @@ export function toFrontend({ family, address, protocol, port }: Frontend, commen
 /** What DNAT is told. Without a port, the client's is kept. */
 export const destinationOf = ({ ip, port }: FrontendEndpoint): string => (port === 0 ? ip : hostPort(ip, port))
 
+const draws = ['', '']
+
 /** Every endpoint is drawn with the same probability: 1/3 of all, 1/2 of the rest, what is left. */
-export const drawOneOf = (left: number): string =>
-  left === 1 ? '' : `-m statistic --mode random --probability ${(1 / left).toFixed(10)}`
+export const drawOneOf = (left: number): string => {
+  // Writing a number takes long, and there are tens of thousands of these rules. The kernel has 31 bits for it; iptables-save prints it like this.
+  draws[left] ??= `-m statistic --mode random --probability ${(Math.round(2 ** 31 / left) / 2 ** 31).toFixed(11)}`
+  return draws[left]
+}

@@ -1,9 +1,9 @@
-import { create } from '@bufbuild/protobuf'
-import { families, familyOf, localv1 } from '@kpng/api'
-import type { Changes, ServiceEndpoints } from '@kpng/client'
+import { families, familyOf } from '@kpng/api'
+import type { Changes } from '@kpng/client'
 import { clientOf, endpointKey, FrontendTable, routeOf } from '@kpng/dataplane'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { drawnService, playServices, type ServiceStep, serviceStep } from '../../dataplane/testing/drawn-services.js'
 import { fullSync, thisNode, view } from '../../dataplane/testing/objects.js'
 import { heldIn } from './held.js'
 import { settingsOf } from './options.js'
@@ -15,81 +15,20 @@ import { walk } from './testing/walk.js'
 const machine = { families: ['IPv4', 'IPv6'], addresses: ['172.30.0.9'] } as const
 const settings = settingsOf({ detectLocal: { mode: 'ClusterCIDR', cidrs: ['10.244.0.0/16', 'fd00:244::/32'] } })
 
-const some = <T>(...values: T[]) => fc.subarray(values)
-const maybe = (weight: number) => fc.nat(99).map((dice) => dice < weight)
-
-// Few addresses, ports and names, so that Services and ports get in each other's way.
-const clusterIps = fc.record({ v4: some('10.96.0.1', '10.96.0.2'), v6: some('fd00:96::1') })
-const otherIps = fc.record({ v4: some('198.51.100.1', '198.51.100.2', '10.96.0.1'), v6: some('2001:db8::1') })
-const scopes = fc.option(fc.record({ internal: maybe(70), external: maybe(60), cluster: maybe(60) }), {
-  nil: undefined,
-  freq: 5,
-})
-const endpoint = fc.record({
-  ips: fc.record({ v4: some('10.244.1.1', '10.244.1.2'), v6: some('fd00:244::1') }),
-  local: maybe(40),
-  scopes,
-})
-const port = fc.record({
-  name: fc.constantFrom('a', 'b'),
-  protocol: fc.constantFrom(localv1.Protocol.TCP, localv1.Protocol.UDP),
-  port: fc.constantFrom(80, 53),
-  targetPort: fc.constantFrom(8080, 9090),
-  nodePort: fc.constantFrom(0, 0, 30_080, 30_081),
-  servedFamilies: fc.option(fc.record({ v4: maybe(70), v6: maybe(50) }), { nil: undefined }),
-})
-const service = fc
-  .record({
-    ips: fc.record({ clusterIps, externalIps: otherIps, loadBalancerIps: otherIps }),
-    ports: fc.array(port, { maxLength: 2 }),
-    mapIp: maybe(15),
-    externalTrafficToLocal: maybe(40),
-    internalTrafficToLocal: maybe(30),
-    ipFilters: fc.oneof(
-      fc.constant([]),
-      // None holds an address of a Service: the node's own packets would be allowed if they came from there.
-      some('172.30.0.0/16', '203.0.113.0/24', '2001:db8:9::/48').map((sourceRanges) =>
-        sourceRanges.length === 0 ? [] : [{ sourceRanges }],
-      ),
-    ),
-    sessionAffinity: fc.constantFrom({ case: undefined }, { case: 'clientIp' as const, value: { timeoutSeconds: 60 } }),
-  })
+const service = drawnService(['198.51.100.1', '198.51.100.2', '10.96.0.1'], [80, 53])
   // Whole addresses are shared with the ports of other Services, but not as cluster IPs, and without source ranges.
   .map((drawn) =>
     drawn.mapIp ? { ...drawn, ips: { ...drawn.ips, clusterIps: { v4: [], v6: [] } }, ipFilters: [] } : drawn,
   )
-const names = fc.constantFrom('a', 'b', 'c')
-const step = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ name: names, service, endpoints: fc.array(endpoint, { maxLength: 3 }) }) },
-  { weight: 2, arbitrary: fc.record({ remove: names }) },
-  { weight: 1, arbitrary: fc.record({ addresses: fc.constantFrom(['172.30.0.1'], ['10.1.1.1', 'fd00:30::1']) }) },
-)
-
-type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
+const addressStep = fc.record({ addresses: fc.constantFrom(['172.30.0.1'], ['10.1.1.1', 'fd00:30::1']) })
+const step = fc.oneof({ weight: 10, arbitrary: serviceStep(service) }, { weight: 1, arbitrary: addressStep })
+type Step = ServiceStep | { addresses: readonly string[] }
 
 /** Changes a view, and says what changed. */
 function play(state: ReturnType<typeof view>, round: readonly Step[]): Changes {
-  const services = new Map<string, { before: ServiceEndpoints | undefined; after: ServiceEndpoints | undefined }>()
-  for (const each of round) {
-    if ('addresses' in each) {
-      state.node = thisNode({ addresses: [...each.addresses] })
-      continue
-    }
-    const name = 'remove' in each ? each.remove : each.name
-    const path = `default/${name}`
-    const before = services.get(path)?.before ?? state.services.get(path)
-    const after =
-      'remove' in each
-        ? undefined
-        : {
-            service: create(localv1.ServiceSchema, { namespace: 'default', name, ...each.service } as never),
-            endpoints: each.endpoints.map((one) => create(localv1.EndpointSchema, one as never)),
-          }
-    if (after) state.services.set(path, after)
-    else state.services.delete(path)
-    services.set(path, { before, after })
-  }
-  return { ...fullSync, full: false, services, node: true }
+  for (const each of round) if ('addresses' in each) state.node = thisNode({ addresses: [...each.addresses] })
+  const steps = round.flatMap((each) => ('addresses' in each ? [] : [each]))
+  return { ...fullSync, full: false, services: playServices(state, steps), node: true }
 }
 
 const newState = (family: 'IPv4' | 'IPv6', largeClusterEndpoints: number) =>

@@ -140,7 +140,7 @@ describe('one service port', () => {
       KUBE-SEP-6ZPCG44EGWBRADAP -s 10.244.2.10/32 -m comment --comment "default/web:tcp-80" -j KUBE-MARK-MASQ
       KUBE-SEP-6ZPCG44EGWBRADAP -p tcp -m comment --comment "default/web:tcp-80" -m tcp -j DNAT --to-destination 10.244.2.10:8080
       KUBE-SVC-WFZ6SSKTBAONFAMD ! -s 10.244.0.0/16 -d 10.96.0.1/32 -p tcp -m comment --comment "default/web:tcp-80 cluster IP" -m tcp --dport 80 -j KUBE-MARK-MASQ
-      KUBE-SVC-WFZ6SSKTBAONFAMD -m comment --comment "default/web:tcp-80 -> 10.244.1.10:8080" -m statistic --mode random --probability 0.5000000000 -j KUBE-SEP-QKKTQK53BDA6D3KX
+      KUBE-SVC-WFZ6SSKTBAONFAMD -m comment --comment "default/web:tcp-80 -> 10.244.1.10:8080" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-QKKTQK53BDA6D3KX
       KUBE-SVC-WFZ6SSKTBAONFAMD -m comment --comment "default/web:tcp-80 -> 10.244.2.10:8080" -j KUBE-SEP-6ZPCG44EGWBRADAP
       KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m comment --comment "default/web:tcp-80 cluster IP" -m tcp --dport 80 -j KUBE-SVC-WFZ6SSKTBAONFAMD"
     `)
@@ -156,7 +156,7 @@ describe('one service port', () => {
       "KUBE-SEP-QKKTQK53BDA6D3KX -s 10.244.1.10/32 -j KUBE-MARK-MASQ
       KUBE-SEP-QKKTQK53BDA6D3KX -p tcp -m tcp -j DNAT --to-destination 10.244.1.10:8080
       KUBE-SVC-WFZ6SSKTBAONFAMD ! -s 10.244.0.0/16 -d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j KUBE-MARK-MASQ
-      KUBE-SVC-WFZ6SSKTBAONFAMD -m statistic --mode random --probability 0.5000000000 -j KUBE-SEP-QKKTQK53BDA6D3KX
+      KUBE-SVC-WFZ6SSKTBAONFAMD -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-QKKTQK53BDA6D3KX
       KUBE-SVC-WFZ6SSKTBAONFAMD -p tcp -j DNAT --to-destination 10.244.2.10:8080
       KUBE-EXT-WFZ6SSKTBAONFAMD -j KUBE-MARK-MASQ
       KUBE-EXT-WFZ6SSKTBAONFAMD -j KUBE-SVC-WFZ6SSKTBAONFAMD
@@ -183,7 +183,7 @@ describe('one service port', () => {
       KUBE-SVC-ICVIG5JYU26CFTPH ! -s 10.244.0.0/16 -d 10.96.0.10/32 -p udp -m comment --comment "default/dns:udp-53 cluster IP" -m udp --dport 53 -j KUBE-MARK-MASQ
       KUBE-SVC-ICVIG5JYU26CFTPH -m comment --comment "default/dns:udp-53 -> 10.244.1.10:8080" -m recent --rcheck --seconds 600 --reap --name KUBE-SEP-4N4FR2DQJI6ZFEVT -j KUBE-SEP-4N4FR2DQJI6ZFEVT
       KUBE-SVC-ICVIG5JYU26CFTPH -m comment --comment "default/dns:udp-53 -> 10.244.2.10:8080" -m recent --rcheck --seconds 600 --reap --name KUBE-SEP-HC6UC2TU2TKXNNRM -j KUBE-SEP-HC6UC2TU2TKXNNRM
-      KUBE-SVC-ICVIG5JYU26CFTPH -m comment --comment "default/dns:udp-53 -> 10.244.1.10:8080" -m statistic --mode random --probability 0.5000000000 -j KUBE-SEP-4N4FR2DQJI6ZFEVT
+      KUBE-SVC-ICVIG5JYU26CFTPH -m comment --comment "default/dns:udp-53 -> 10.244.1.10:8080" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-4N4FR2DQJI6ZFEVT
       KUBE-SVC-ICVIG5JYU26CFTPH -m comment --comment "default/dns:udp-53 -> 10.244.2.10:8080" -j KUBE-SEP-HC6UC2TU2TKXNNRM
       KUBE-SERVICES -d 10.96.0.10/32 -p udp -m comment --comment "default/dns:udp-53 cluster IP" -m udp --dport 53 -j KUBE-SVC-ICVIG5JYU26CFTPH"
     `)
@@ -226,7 +226,7 @@ describe('one service port', () => {
       KUBE-SEP-6ZPCG44EGWBRADAP -s 10.244.2.10/32 -m comment --comment "default/web:tcp-80" -j KUBE-MARK-MASQ
       KUBE-SEP-6ZPCG44EGWBRADAP -p tcp -m comment --comment "default/web:tcp-80" -m tcp -j DNAT --to-destination 10.244.2.10:8080
       KUBE-SVC-WFZ6SSKTBAONFAMD ! -s 10.244.0.0/16 -d 10.96.0.1/32 -p tcp -m comment --comment "default/web:tcp-80 cluster IP" -m tcp --dport 80 -j KUBE-MARK-MASQ
-      KUBE-SVC-WFZ6SSKTBAONFAMD -m comment --comment "default/web:tcp-80 -> 10.244.1.10:8080" -m statistic --mode random --probability 0.5000000000 -j KUBE-SEP-QKKTQK53BDA6D3KX
+      KUBE-SVC-WFZ6SSKTBAONFAMD -m comment --comment "default/web:tcp-80 -> 10.244.1.10:8080" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-QKKTQK53BDA6D3KX
       KUBE-SVC-WFZ6SSKTBAONFAMD -m comment --comment "default/web:tcp-80 -> 10.244.2.10:8080" -j KUBE-SEP-6ZPCG44EGWBRADAP
       KUBE-SVL-WFZ6SSKTBAONFAMD -m comment --comment "default/web:tcp-80 -> 10.244.1.10:8080" -j KUBE-SEP-QKKTQK53BDA6D3KX
       KUBE-EXT-WFZ6SSKTBAONFAMD -s 10.244.0.0/16 -m comment --comment "pod traffic for default/web:tcp-80 external destinations" -j KUBE-SVC-WFZ6SSKTBAONFAMD

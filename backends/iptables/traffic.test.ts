@@ -9,6 +9,10 @@ import { ProxyProcess } from '../nft/testing/proxy-process.js'
 
 const whyNot = whySkipped('packets through iptables', 'iptables-nft', 'iptables-legacy')
 
+/** While endpoints come and go. Set KPNG_CONNECTIONS for more. */
+const connections = Number(process.env.KPNG_CONNECTIONS ?? 200)
+const atOnce = 20
+
 /** As in kube-proxy's iptables mode there are no rules for these: the packet leaves the node by its default route. */
 const withoutRules = (row: Case): boolean =>
   row.shows.includes('(14)') || row.shows.includes('(9)') || row.shows.includes('(18)')
@@ -88,5 +92,36 @@ describe.skipIf(whyNot !== undefined).each([
       encoding: 'utf8',
     })
     expect(saved).toContain('KPNG-OWNER-kpng')
+  })
+
+  test('no connection fails while endpoints of its Service come and go, through kill -9 and restarts', {
+    timeout: 600_000,
+  }, async () => {
+    let isOver = false
+    let restarts = 0
+    const restart = async () => {
+      for (; !isOver; restarts++) {
+        await proxy.kill()
+        await proxy.start([flavour, size, 'churn'], '10')
+      }
+    }
+    const restarting = restart()
+    const failed: string[] = []
+    let asked = 0
+    while (asked < connections || restarts === 0) {
+      for (const [from, family] of [
+        ['client', 'ip'],
+        ['podA2', 'ip6'],
+      ] as const) {
+        const to = addressOf('web', family)
+        const answers = await lab.ask(from, { to, port: 80, count: atOnce, timeoutMs: 10_000 })
+        failed.push(...answers.filter((answer) => !answer.startsWith('pod')))
+        asked += answers.length
+      }
+    }
+    isOver = true
+    await restarting
+    expect(failed).toEqual([])
+    if (process.env.KPNG_CONNECTIONS) console.log(`${flavour}: ${asked} connections, ${restarts} restarts, none failed`)
   })
 })

@@ -1,9 +1,9 @@
-import { create } from '@bufbuild/protobuf'
-import { type Family, families, familyOf, localv1 } from '@kpng/api'
-import type { Changes, ServiceEndpoints } from '@kpng/client'
+import { type Family, families, familyOf } from '@kpng/api'
+import type { Changes } from '@kpng/client'
 import { clientOf, endpointKey, FrontendTable, isMasqueraded, routeOf } from '@kpng/dataplane'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { drawnService, playServices, type ServiceStep, serviceStep } from '../../dataplane/testing/drawn-services.js'
 import { fullSync, thisNode, view } from '../../dataplane/testing/objects.js'
 import { type KnownServer, knownAfter, operationsFor } from './operations.js'
 import { settingsOf } from './options.js'
@@ -18,44 +18,9 @@ const { dataplane } = settingsOf({
   nodePortAddresses: ['all'],
 })
 
-const some = <T>(...values: T[]) => fc.subarray(values)
-const maybe = (weight: number) => fc.nat(99).map((dice) => dice < weight)
-
-// Few addresses, ports and names, so that Services and ports get in each other's way. 172.30.0.9 is one of the node's own.
-const clusterIps = fc.record({ v4: some('10.96.0.1', '10.96.0.2'), v6: some('fd00:96::1') })
-const otherIps = fc.record({ v4: some('198.51.100.1', '172.30.0.9', '10.96.0.1'), v6: some('2001:db8::1') })
-const scopes = fc.option(fc.record({ internal: maybe(70), external: maybe(60), cluster: maybe(60) }), {
-  nil: undefined,
-  freq: 5,
-})
-const endpoint = fc.record({
-  ips: fc.record({ v4: some('10.244.1.1', '10.244.1.2'), v6: some('fd00:244::1') }),
-  local: maybe(40),
-  scopes,
-})
-const port = fc.record({
-  name: fc.constantFrom('a', 'b'),
-  protocol: fc.constantFrom(localv1.Protocol.TCP, localv1.Protocol.UDP),
-  port: fc.constantFrom(80, 53, 30_080),
-  targetPort: fc.constantFrom(8080, 9090),
-  nodePort: fc.constantFrom(0, 0, 30_080, 30_081),
-  servedFamilies: fc.option(fc.record({ v4: maybe(70), v6: maybe(50) }), { nil: undefined }),
-})
-const service = fc
-  .record({
-    ips: fc.record({ clusterIps, externalIps: otherIps, loadBalancerIps: otherIps }),
-    ports: fc.array(port, { maxLength: 2 }),
-    mapIp: maybe(15),
-    externalTrafficToLocal: maybe(40),
-    internalTrafficToLocal: maybe(30),
-    ipFilters: fc.oneof(
-      fc.constant([]),
-      some('172.30.0.0/16', '203.0.113.0/24', '2001:db8:9::/48').map((sourceRanges) =>
-        sourceRanges.length === 0 ? [] : [{ sourceRanges }],
-      ),
-    ),
-    sessionAffinity: fc.constantFrom({ case: undefined }, { case: 'clientIp' as const, value: { timeoutSeconds: 60 } }),
-  })
+const none: { v4: string[]; v6: string[] } = { v4: [], v6: [] }
+// 172.30.0.9 is one of the node's own.
+const service = drawnService(['198.51.100.1', '172.30.0.9', '10.96.0.1'], [80, 53, 30_080])
   // A whole address that is the node's own would take the node's ports.
   .map((drawn) =>
     drawn.mapIp
@@ -65,34 +30,14 @@ const service = fc
         }
       : drawn,
   )
-const none: { v4: string[]; v6: string[] } = { v4: [], v6: [] }
-const names = fc.constantFrom('a', 'b', 'c')
-const step = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ name: names, service, endpoints: fc.array(endpoint, { maxLength: 3 }) }) },
-  { weight: 2, arbitrary: fc.record({ remove: names }) },
-)
-type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
+const step = serviceStep(service)
 
 /** Changes a view, and says what changed. */
-function play(state: ReturnType<typeof view>, round: readonly Step[]): Changes {
-  const services = new Map<string, { before: ServiceEndpoints | undefined; after: ServiceEndpoints | undefined }>()
-  for (const each of round) {
-    const name = 'remove' in each ? each.remove : each.name
-    const path = `default/${name}`
-    const before = services.get(path)?.before ?? state.services.get(path)
-    const after =
-      'remove' in each
-        ? undefined
-        : {
-            service: create(localv1.ServiceSchema, { namespace: 'default', name, ...each.service } as never),
-            endpoints: each.endpoints.map((one) => create(localv1.EndpointSchema, one as never)),
-          }
-    if (after) state.services.set(path, after)
-    else state.services.delete(path)
-    services.set(path, { before, after })
-  }
-  return { ...fullSync, full: false, services }
-}
+const play = (state: ReturnType<typeof view>, round: readonly ServiceStep[]): Changes => ({
+  ...fullSync,
+  full: false,
+  services: playServices(state, round),
+})
 
 const input: StateInput = {
   ownAddresses: new Set(ownAddresses),
