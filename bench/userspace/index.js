@@ -7,6 +7,7 @@ import { fork, spawn } from 'node:child_process'
 import { on, once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { loadavg } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -51,6 +52,16 @@ const statusOf = (pid, field) => {
     return Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
   } catch {
     return 0
+  }
+}
+
+/** What the figures depend on. With BBR, the kernel sets a timer for each packet, which is slow in a virtual machine. */
+function machine() {
+  const load = `load average ${loadavg()[0].toFixed(1)}`
+  try {
+    return `congestion control ${readFileSync('/proc/sys/net/ipv4/tcp_congestion_control', 'utf8').trim()}, ${load}`
+  } catch {
+    return load
   }
 }
 
@@ -125,6 +136,7 @@ for (const [index, name] of names.entries()) {
   await ready(port)
   running.push({ name, port, upstreamPort, proxy, one: [], sixteen: [], connections: [] })
 }
+console.log(machine())
 // In turns: what else the machine does hits all of them alike.
 for (let round = 1; round <= Number(values.rounds); round++) {
   console.log(`round ${round} …`)
@@ -147,12 +159,14 @@ upstream.kill('SIGKILL')
 
 const median = (numbers) => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]
 const short = (number) => number.toFixed(number < 10 ? 2 : number < 100 ? 1 : 0)
+const cpuPerGigabyte = ({ cpu, gigabytes }) => cpu / gigabytes
 const value = (results) => short(median(results.map((result) => result.value)))
 const table = running.map(({ name, one, sixteen, connections, held, freshKb, proxy }) => ({
   proxy: name,
   '1 stream Gbit/s': value(one),
-  'CPU-s/GB': proxy ? short(median(one.map(({ cpu, gigabytes }) => cpu / gigabytes))) : '-',
+  'CPU-s/GB': proxy ? short(median(one.map(cpuPerGigabyte))) : '-',
   '16 streams Gbit/s': value(sixteen),
+  'CPU-s/GB of 16': proxy ? short(median(sixteen.map(cpuPerGigabyte))) : '-',
   'connections/s': value(connections),
   'CPU-ms each': proxy
     ? short(median(connections.map((result) => (result.cpu * 1000) / (result.value * seconds))))
@@ -173,8 +187,8 @@ const [direct, ...proxies] = running
 for (const peer of proxies.slice(movers.length)) {
   for (const ours of proxies.slice(0, movers.length)) {
     console.log(
-      `${ours.name} / ${peer.name}: one stream ${ratios(ours.one, peer.one)}, its CPU per byte ${ratios(ours.one, peer.one, ({ cpu, gigabytes }) => cpu / gigabytes)}, ` +
-        `16 streams ${ratios(ours.sixteen, peer.sixteen)}, connections/s ${ratios(ours.connections, peer.connections)}`,
+      `${ours.name} / ${peer.name}: one stream ${ratios(ours.one, peer.one)}, its CPU per byte ${ratios(ours.one, peer.one, cpuPerGigabyte)}, ` +
+        `16 streams ${ratios(ours.sixteen, peer.sixteen)}, their CPU per byte ${ratios(ours.sixteen, peer.sixteen, cpuPerGigabyte)}, connections/s ${ratios(ours.connections, peer.connections)}`,
     )
   }
 }
@@ -183,4 +197,5 @@ for (const { name, one, sixteen, connections } of proxies) {
     `${name} / direct: one stream ${ratios(one, direct.one)}, 16 streams ${ratios(sixteen, direct.sixteen)}, connections/s ${ratios(connections, direct.connections)}`,
   )
 }
+console.log(machine())
 process.exit()

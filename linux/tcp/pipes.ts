@@ -3,7 +3,7 @@ import { SOCK_CLOEXEC, SOCK_NONBLOCK, type TcpSyscalls } from './syscalls.js'
 const F_SETPIPE_SZ = 1031
 
 /** What a pipe holds at most. Where a user has too many pages in pipes, the kernel makes them smaller. */
-export const pipeBytes = 262_144
+export const pipeBytes = 524_288
 /** Pipes that are kept for the next who needs one. */
 const maxSpare = 4
 const filesPerPipe = 2

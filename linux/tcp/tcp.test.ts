@@ -15,6 +15,7 @@ import {
   SOCK_NONBLOCK,
   type TcpSyscalls,
 } from './index.js'
+import { mostUnsentBytes } from './sockets.js'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -85,6 +86,28 @@ describe.runIf(process.platform === 'linux')('sockets', () => {
     expect(sockets.flat().sort()).toEqual([0, 1, 2])
     keepClientsTogether(calls, fds[0] as number, 'IPv4', 3, false)
     expect((await socketsOf('127.0.0.2')).length).toBeGreaterThan(1)
+  })
+
+  it('keep few bytes for a peer that does not read, on both ends of a connection', async () => {
+    const [IPPROTO_TCP, TCP_INFO, notSentAt, MSG_DONTWAIT] = [6, 11, 144, 0x40]
+    const { fds, address } = listen('127.0.0.1', 0, 1)
+    const client = connectTcp(calls, address)
+    closers.push(() => calls.close(client))
+    let server = -1
+    for (let tries = 0; tries < 10_000 && server < 0; tries++) {
+      server = calls.accept4(fds[0] as number, new Uint8Array(28), Uint8Array.of(28, 0, 0, 0), SOCK_NONBLOCK)
+      await pause(1)
+    }
+    closers.push(() => calls.close(server))
+    const piece = new Uint8Array(65_536)
+    for (const fd of [client, server]) {
+      while (calls.send(fd, piece, piece.length, MSG_DONTWAIT) > 0);
+      const info = Buffer.alloc(256)
+      expect(calls.getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, Uint8Array.of(0, 1, 0, 0))).toBe(0)
+      const notSent = info.readUInt32LE(notSentAt)
+      expect(notSent).toBeGreaterThan(0)
+      expect(notSent).toBeLessThanOrEqual(mostUnsentBytes + piece.length)
+    }
   })
 
   it('the error of a connection that was refused is known', async () => {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
+import type { ConnectionRecord } from '@kpng/client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { until } from '../../../core/testing/until.js'
 import { userspaceBackend } from '../backend.js'
@@ -71,32 +72,53 @@ async function received(socket: Socket, isSlow: boolean): Promise<string> {
 const digest = (data: Buffer): string => createHash('sha1').update(data).digest('hex')
 
 describe.runIf(process.platform === 'linux')('TCP in threads', () => {
-  it('goes on while the main thread does nothing else', async () => {
-    const { cluster } = await start()
-    // Clients and a pod in a thread of their own, because this one will stand still.
-    const answered = new Int32Array(new SharedArrayBuffer(4))
+  it('accepts, dials and forwards while the main thread stands still, and reports all of it afterwards', async () => {
+    const { cluster, backend, traffic } = await start()
+    const records: ConnectionRecord[] = []
+    backend.observations.listener.connectionEnded = (record) => records.push(record)
+    // Clients and a pod in a thread of their own. One client stays and is echoed; the others come one after another.
+    const [connections, echoes] = [0, 1]
+    const answered = new Int32Array(new SharedArrayBuffer(8))
     const others = new Worker(
       `const { workerData: answered, parentPort } = require('node:worker_threads')
        const { connect, createServer } = require('node:net')
-       const server = createServer((socket) => socket.end('pod'))
+       const server = createServer((socket) =>
+         socket.on('data', (text) => (String(text) === 'short' ? socket.end('pod') : socket.write(text))))
        server.listen(0, '${podIp}', () => parentPort.postMessage(server.address().port))
-       const askNext = () => connect(${port}, '${ip}').on('data', () => {
-         Atomics.add(answered, 0, 1)
-         Atomics.notify(answered, 0)
-         askNext()
-       })
-       parentPort.on('message', askNext)`,
+       const heard = (which) => {
+         Atomics.add(answered, which, 1)
+         Atomics.notify(answered, which)
+       }
+       const next = () => {
+         const client = connect(${port}, '${ip}').on('data', () => heard(${connections})).on('close', next)
+         client.write('short')
+       }
+       parentPort.on('message', () => {
+         const client = connect(${port}, '${ip}').on('data', () => {
+           heard(${echoes})
+           client.write('again')
+         })
+         client.write('again')
+         next()
+       })`,
       { eval: true, workerData: answered },
     )
     closers.push(() => others.terminate())
     const [podPort] = (await once(others, 'message')) as [number]
-    await cluster.set('web', { ips }, [endpoint(podIp, podPort)])
+    const refuses = await pod()
+    await refuses.close()
+    await cluster.set('web', { ips }, [endpoint(podIp, refuses.port), endpoint(podIp, podPort)])
     others.postMessage('begin')
-    let result = 'ok'
-    while (Atomics.load(answered, 0) < 20 && result !== 'timed-out') {
-      result = Atomics.wait(answered, 0, Atomics.load(answered, 0), 20_000)
+    for (const which of [connections, echoes]) {
+      let result = 'ok'
+      while (Atomics.load(answered, which) < 20 && result !== 'timed-out') {
+        result = Atomics.wait(answered, which, Atomics.load(answered, which), 20_000)
+      }
+      expect(Atomics.load(answered, which)).toBeGreaterThanOrEqual(20)
     }
-    expect(Atomics.load(answered, 0)).toBeGreaterThanOrEqual(20)
+    expect(records).toEqual([])
+    expect(traffic()?.dialFailures).toBeGreaterThan(0)
+    await until('the connections that ended meanwhile are reported', () => records.length >= 19)
   })
 
   it('many streams at once, both ways, some to slow readers: every byte arrives as it was sent', {
