@@ -6,6 +6,9 @@ const atOnce = 32
 /** A client that has said nothing after this time is not waited for: the next connection is worked on. */
 const silentMs = 50
 
+/** For so long connections are only accepted, as long as more come. The kernel's queue is short, and clients that do not fit into it are turned away. */
+const acceptOnlyMs = 10
+
 export interface AdmissionSettings {
   /** Begins to work on a connection. */
   readonly admit: (socket: Socket) => void
@@ -24,6 +27,9 @@ export class Admission {
   /** Let in, and nothing read of them yet. */
   #begun: { readonly socket: Socket; readonly untilMs: number }[] = []
   #isScheduled = false
+  /** Since when some wait while more come. */
+  #waitingSinceMs: number | undefined
+  #hasMore = false
 
   constructor({ admit, nowMs = () => performance.now() }: AdmissionSettings) {
     this.#admit = admit
@@ -32,7 +38,8 @@ export class Admission {
 
   add(socket: Socket): void {
     this.#waiting.push(socket)
-    if (!this.#isScheduled) this.#run()
+    this.#hasMore = true
+    if (!this.#isScheduled) this.#schedule()
   }
 
   /** Closes those that wait. */
@@ -40,22 +47,33 @@ export class Admission {
     for (const socket of this.#waiting.splice(0)) socket.destroy()
   }
 
+  #schedule(delayMs?: number): void {
+    this.#isScheduled = true
+    if (delayMs === undefined) setImmediate(() => this.#run())
+    else setTimeout(() => this.#run(), delayMs)
+  }
+
+  /** Node accepts one connection in each turn of the event loop. */
   #run(): void {
     this.#isScheduled = false
     const nowMs = this.#nowMs()
-    this.#begun = this.#begun.filter(
-      ({ socket, untilMs }) => !socket.destroyed && socket.bytesRead === 0 && nowMs < untilMs,
-    )
+    this.#waitingSinceMs ??= nowMs
+    if (this.#hasMore && nowMs < this.#waitingSinceMs + acceptOnlyMs) {
+      this.#hasMore = false
+      this.#schedule()
+      return
+    }
+    this.#waitingSinceMs = undefined
+    const isSilent = ({ socket, untilMs }: { socket: Socket; untilMs: number }) =>
+      !socket.destroyed && socket.bytesRead === 0 && nowMs < untilMs
+    this.#begun = this.#begun.filter(isSilent)
     const admitted = this.#waiting.splice(0, atOnce - this.#begun.length)
     for (const socket of admitted) {
       if (socket.destroyed) continue
       this.#begun.push({ socket, untilMs: nowMs + silentMs })
       this.#admit(socket)
     }
-    if (this.#waiting.length === 0) return
-    this.#isScheduled = true
     // If nobody was let in, all have been silent so far: to look again in each turn would only take CPU.
-    if (admitted.length > 0) setImmediate(() => this.#run())
-    else setTimeout(() => this.#run(), 1)
+    if (this.#waiting.length > 0) this.#schedule(admitted.length > 0 ? undefined : 1)
   }
 }

@@ -31,6 +31,8 @@ export interface ServerOptions {
   readonly handlers: ReadonlyMap<string, Handler>
   readonly limits?: Partial<Limits>
   readonly keepalive?: Partial<Keepalive>
+  /** Called for each connection that comes, before anything is done for it. More may wait behind it. */
+  readonly onAccepted?: () => void
   readonly log: Log
 }
 
@@ -121,7 +123,10 @@ class RunningServer implements Server {
       stats: this.stats,
       log: options.log,
     })
-    this.#listener.on('connection', (socket) => this.#admission.add(socket))
+    this.#listener.on('connection', (socket) => {
+      this.#admission.add(socket)
+      options.onAccepted?.()
+    })
     server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => this.#open(stream, headers))
   }
 
