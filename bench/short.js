@@ -80,14 +80,15 @@ export const short = {
   },
   userspace: {
     program: 'userspace/index.js',
-    args: ['--seconds', '1', '--idle', '1000'],
+    args: ['--rounds', '1', '--seconds', '1', '--idle', '1000'],
     figures: (printed) => {
-      const ours = rowOf(printed, 'ours')
+      const [direct, ours] = ['direct', 'splice'].map((name) => rowOf(printed, name))
       return {
         'CPU s per GB': rounded(ours[2]),
-        '1 stream, direct / ours': rounded(1 / found(ours[1], /\(([\d.]+)\)/)),
-        'new connections, direct / ours': rounded(1 / found(ours[4], /\(([\d.]+)\)/)),
-        'idle connection, kB': found(ours[6], /([\d.]+) kB each/),
+        '1 stream, direct / ours': rounded(direct[1] / ours[1]),
+        'new connections, direct / ours': rounded(direct[4] / ours[4]),
+        'new connection, CPU ms': rounded(ours[5]),
+        'idle connection, kB': found(ours[7], /([\d.]+) kB each/),
       }
     },
   },

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { Admission } from './admission.js'
 import { FrameType, RawHttp2 } from './testing/raw-http2.js'
@@ -27,14 +28,17 @@ function admission() {
   return { admission, admitted, clock, come }
 }
 
+const until = (admitted: readonly Connection[], count: number) =>
+  expect.poll(() => admitted.length, { timeout: 90_000 }).toBe(count)
+
 test('of many connections 32 are worked on at a time, in the order in which they came', async () => {
   const { admitted, come } = admission()
   const all = come(100)
-  expect(admitted).toHaveLength(32)
+  await until(admitted, 32)
   for (const connection of admitted.slice(0, 10)) connection.bytesRead = 100
-  await expect.poll(() => admitted.length, { timeout: 90_000 }).toBe(42)
+  await until(admitted, 42)
   for (const connection of all) connection.bytesRead = 100
-  await expect.poll(() => admitted.length, { timeout: 90_000 }).toBe(100)
+  await until(admitted, 100)
   expect(admitted).toEqual(all)
 })
 
@@ -42,17 +46,32 @@ test('clients that say nothing, and those that have gone, keep nobody waiting', 
   const { admitted, clock, come } = admission()
   const silent = come(32)
   const others = come(2)
+  await until(admitted, 32)
   clock.nowMs = 49
   silent[0]?.destroy()
-  await expect.poll(() => admitted.length, { timeout: 90_000 }).toBe(33)
+  await until(admitted, 33)
   expect(admitted.at(-1)).toBe(others[0])
   clock.nowMs = 50
-  await expect.poll(() => admitted.length, { timeout: 90_000 }).toBe(34)
+  await until(admitted, 34)
 })
 
-test('those that wait are closed with the server', () => {
-  const { admission: closing, come } = admission()
+test('nobody is let in while more come, but not for longer than 10 ms', async () => {
+  const { admitted, clock, come } = admission()
+  const [first] = come(1)
+  for (let turns = 0; turns < 20; turns++) {
+    await nextTurn()
+    come(1)
+  }
+  expect(admitted).toHaveLength(0)
+  clock.nowMs = 10
+  await until(admitted, 21)
+  expect(admitted[0]).toBe(first)
+})
+
+test('those that wait are closed with the server', async () => {
+  const { admission: closing, admitted, come } = admission()
   const all = come(40)
+  await until(admitted, 32)
   closing.close()
   expect(all.filter(({ destroyed }) => destroyed)).toEqual(all.slice(32))
 })
