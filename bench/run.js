@@ -79,7 +79,8 @@ function savedRun(file) {
 const before = values.compare && savedRun(values.compare)
 const only = values.only?.split(',')
 const unknown = only?.filter((name) => !short[name]) ?? []
-if (unknown.length > 0) fail(`There is no benchmark ${unknown.join(', ')}. There are: ${Object.keys(short).join(', ')}.`)
+if (unknown.length > 0)
+  fail(`There is no benchmark ${unknown.join(', ')}. There are: ${Object.keys(short).join(', ')}.`)
 try {
   // Said now and not after five minutes.
   writeFileSync(values.json, '', { flag: 'a' })

@@ -28,7 +28,8 @@ if (!sizes.every((count) => Number.isInteger(count) && count > 0)) {
   fail(`--nodes is "${values.nodes}": give whole numbers above 0, separated by commas.`)
 }
 const most = Math.max(...sizes)
-if (most % numbers.relays !== 0) fail(`--nodes ${most} cannot be divided among ${numbers.relays} relays: change --relays.`)
+if (most % numbers.relays !== 0)
+  fail(`--nodes ${most} cannot be divided among ${numbers.relays} relays: change --relays.`)
 const size = { services: numbers.services, endpoints: numbers.endpoints, nodes: Math.max(100, most) }
 const rounded = (value, digits = 1) => Number(value.toFixed(digits))
 const at = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
@@ -48,7 +49,12 @@ async function changes(core, groups) {
   }
   const times = measured.map(({ ms }) => ms).sort((a, b) => a - b)
   const mean = (field) => rounded(measured.reduce((sum, one) => sum + one[field], 0) / measured.length)
-  return { p50Ms: rounded(at(times, 0.5)), maxMs: rounded(times.at(-1)), cpuMs: mean('cpuMs'), nodesCpuMs: mean('nodesCpuMs') }
+  return {
+    p50Ms: rounded(at(times, 0.5)),
+    maxMs: rounded(times.at(-1)),
+    cpuMs: mean('cpuMs'),
+    nodesCpuMs: mean('nodesCpuMs'),
+  }
 }
 
 async function oneCore(count) {
@@ -124,7 +130,13 @@ async function rolling({ server, swarm, count: nodes }) {
 
 async function zoneLost({ server, swarm, count: nodes }) {
   const { ms, ...cost } = await change(server, [{ server, swarm }], { zoneLost: true })
-  return say({ what: 'a zone lost', nodes, allMs: rounded(ms, 0), ...costOf(cost), nodesCpuMs: rounded(cost.nodesCpuMs, 0) })
+  return say({
+    what: 'a zone lost',
+    nodes,
+    allMs: rounded(ms, 0),
+    ...costOf(cost),
+    nodesCpuMs: rounded(cost.nodesCpuMs, 0),
+  })
 }
 
 async function relays() {

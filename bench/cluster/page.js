@@ -31,7 +31,15 @@ All nodes are real connections over loopback. The servers share the CPUs with th
 One endpoint changes:
 
 ${table(
-  ['servers', 'nodes', 'last node knows, p50', 'max', 'CPU of the busiest server', 'CPU of all nodes', 'memory of the core'],
+  [
+    'servers',
+    'nodes',
+    'last node knows, p50',
+    'max',
+    'CPU of the busiest server',
+    'CPU of all nodes',
+    'memory of the core',
+  ],
   servers.map((row) => [
     row.what === 'one core' ? 'one core' : `core and ${row.what}`,
     thousands(row.nodes),

@@ -19,7 +19,8 @@ export function parsedArgs(options) {
   for (const [name, { default: usual }] of Object.entries(options)) {
     if (!/^\d+$/.test(usual ?? '')) continue
     numbers[name] = Number(values[name])
-    if (!Number.isInteger(numbers[name]) || numbers[name] < 1) fail(`--${name} is "${values[name]}": give a whole number above 0.`)
+    if (!Number.isInteger(numbers[name]) || numbers[name] < 1)
+      fail(`--${name} is "${values[name]}": give a whole number above 0.`)
   }
   return { values, numbers }
 }

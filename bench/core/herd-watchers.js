@@ -33,7 +33,9 @@ class State {
 
   request(known) {
     const { nodeName } = this
-    return requestOf(toBinary(localv1.WatchReqSchema, create(localv1.WatchReqSchema, { nodeName, ...(known && { known }) })))
+    return requestOf(
+      toBinary(localv1.WatchReqSchema, create(localv1.WatchReqSchema, { nodeName, ...(known && { known }) })),
+    )
   }
 }
 
@@ -70,7 +72,8 @@ class Watcher {
 
   sayBuckets(count) {
     const { buckets } = this.state
-    if (buckets.length !== 8 * count) throw new Error(`${count} buckets are asked for, ${buckets.length / 8} would suit`)
+    if (buckets.length !== 8 * count)
+      throw new Error(`${count} buckets are asked for, ${buckets.length / 8} would suit`)
     this.watch.send(this.state.request({ buckets }))
   }
 

@@ -55,7 +55,8 @@ const settingsAck = frame(settings, ack, 0, Buffer.alloc(0))
 export function requestOf(message) {
   const body = Buffer.concat([Buffer.from([0]), uint32(message.length), message])
   const frames = []
-  for (let at = 0; at < body.length; at += maxFrame) frames.push(frame(data, 0, stream, body.subarray(at, at + maxFrame)))
+  for (let at = 0; at < body.length; at += maxFrame)
+    frames.push(frame(data, 0, stream, body.subarray(at, at + maxFrame)))
   return Object.assign(Buffer.concat(frames), { dataBytes: body.length })
 }
 
