@@ -29,7 +29,9 @@ test('buckets that differ are found', () => {
 test('a copy is changed alone', () => {
   const one = new Digest(4)
   one.add(7, 1)
-  const copy = one.copy()
+  const copy = new Digest(4)
+  copy.add(9, 3)
+  copy.set(one)
   copy.add(8, 2)
   expect(one.differencesTo(copy.toBytes())).toEqual(new Set([2]))
 })

@@ -77,17 +77,16 @@ export class Digest {
     this.#lanes[at + 1] = (this.#lanes[at + 1] as number) - Math.floor(hash / highLane)
   }
 
-  copy(): Digest {
-    const copy = new Digest(this.buckets)
-    copy.#lanes.set(this.#lanes)
-    return copy
+  /** Becomes the same as another one of as many buckets. */
+  set(other: Digest): void {
+    this.#lanes.set(other.#lanes)
   }
 
   toBytes(): Uint8Array {
-    const bytes = Buffer.alloc(4 * this.#lanes.length)
-    this.#lanes.forEach((lane, index) => {
-      bytes.writeInt32LE(lane, 4 * index)
-    })
+    const bytes = new Uint8Array(4 * this.#lanes.length)
+    const view = new DataView(bytes.buffer)
+    for (let index = 0; index < this.#lanes.length; index++)
+      view.setInt32(4 * index, this.#lanes[index] as number, true)
     return bytes
   }
 
@@ -96,9 +95,9 @@ export class Digest {
     if (bytes.length !== 4 * this.#lanes.length) return undefined
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const differences = new Set<number>()
-    this.#lanes.forEach((lane, index) => {
-      if (view.getInt32(4 * index, true) !== lane) differences.add(index >> 1)
-    })
+    for (let index = 0; index < this.#lanes.length; index++) {
+      if (view.getInt32(4 * index, true) !== this.#lanes[index]) differences.add(index >> 1)
+    }
     return differences
   }
 }

@@ -2,18 +2,16 @@
 import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
-import { parseArgs } from 'node:util'
+import { fail, parsedArgs } from './core/arguments.js'
 import { short } from './short.js'
 
-const { values } = parseArgs({
-  options: {
-    json: { type: 'string', default: 'bench-result.json' },
-    compare: { type: 'string' },
-    only: { type: 'string' },
-    'limit-seconds': { type: 'string', default: '60' },
-  },
+const { values, numbers } = parsedArgs({
+  json: { type: 'string', default: 'bench-result.json' },
+  compare: { type: 'string' },
+  only: { type: 'string' },
+  'limit-seconds': { type: 'string', default: '60' },
 })
-const limitMs = Number(values['limit-seconds']) * 1000
+const limitMs = numbers['limit-seconds'] * 1000
 
 /** What a benchmark printed, or why there are no figures. */
 function run({ program, args }) {
@@ -67,12 +65,27 @@ function compare(before, after) {
   return rows
 }
 
-const before = values.compare && JSON.parse(readFileSync(values.compare, 'utf8'))
+/** A saved run, read before anything is measured. */
+function savedRun(file) {
+  try {
+    const saved = JSON.parse(readFileSync(file, 'utf8'))
+    if (saved?.benchmarks) return saved
+  } catch (error) {
+    fail(`The file ${file} (--compare) cannot be read: ${error.message}.`)
+  }
+  return fail(`The file ${file} (--compare) is not one that npm run bench wrote.`)
+}
+
+const before = values.compare && savedRun(values.compare)
 const only = values.only?.split(',')
 const unknown = only?.filter((name) => !short[name]) ?? []
-if (unknown.length > 0) {
-  console.error(`There is no benchmark ${unknown.join(', ')}. There are: ${Object.keys(short).join(', ')}.`)
-  process.exit(2)
+if (unknown.length > 0)
+  fail(`There is no benchmark ${unknown.join(', ')}. There are: ${Object.keys(short).join(', ')}.`)
+try {
+  // Said now and not after five minutes.
+  writeFileSync(values.json, '', { flag: 'a' })
+} catch (error) {
+  fail(`The file ${values.json} (--json) cannot be written: ${error.message}.`)
 }
 const began = performance.now()
 const result = {
@@ -84,12 +97,14 @@ const result = {
 }
 for (const [name, benchmark] of Object.entries(short)) {
   if (only && !only.includes(name)) continue
+  const since = performance.now()
   const measured = await measure(benchmark)
+  const took = `${Math.round((performance.now() - since) / 1000)} s`
   result.benchmarks[name] = measured
-  if (measured.why) console.log(`${name}: SKIPPED. ${measured.why}`)
+  if (measured.why) console.log(`${name} (${took}): SKIPPED. ${measured.why}`)
   else
     console.log(
-      `${name}: ${Object.entries(measured.figures)
+      `${name} (${took}): ${Object.entries(measured.figures)
         .map(([figure, value]) => `${figure} ${value}`)
         .join(', ')}`,
     )

@@ -20,11 +20,13 @@ const thousands = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, ',')
 const table = (header, rows) =>
   [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 
-function tables({ size, cores, load, node, rows }) {
+function tables({ size, cores, load, node, seconds, rows }) {
   const servers = rows.filter(({ what }) => what === 'one core' || what.endsWith('relays'))
   const formula = sizing(rows.filter(({ what }) => what === 'one core'))
+  const busy = load > 1 ? ' The machine was busy with other work: compare CPU times, not wall times.' : ''
   return `
-${thousands(size.services)} Services × ${size.endpoints} endpoints, ${cores} CPUs, Node ${node.slice(1)}. Load average at the end: ${load}${load > cores ? ' (busy with other work: compare CPU times, not wall times)' : ''}.
+${thousands(size.services)} Services × ${size.endpoints} endpoints, ${cores} CPUs, Node ${node.slice(1)}, ${seconds} s in all. Load average before the run: ${load}.${busy}
+All nodes are real connections over loopback. The servers share the CPUs with the simulated nodes, whose CPU time is given beside that of the servers.
 
 One endpoint changes:
 
@@ -32,32 +34,61 @@ ${table(
   [
     'servers',
     'nodes',
-    'real connections',
     'last node knows, p50',
     'max',
-    'CPU per change and server',
+    'CPU of the busiest server',
+    'CPU of all nodes',
     'memory of the core',
   ],
   servers.map((row) => [
     row.what === 'one core' ? 'one core' : `core and ${row.what}`,
     thousands(row.nodes),
-    thousands(row.sockets),
     `${row.p50Ms} ms`,
     `${row.maxMs} ms`,
     `${row.cpuMs} ms`,
+    `${row.nodesCpuMs} ms`,
     row.rssMb === undefined ? '' : `${row.rssMb} MB`,
   ]),
 )}
 
-Events:
+More changes:
 
 ${table(
-  ['what happens', 'nodes', 'result', 'CPU of the core', 'longest pause'],
+  ['what happens', 'nodes', 'result', 'CPU of the core', 'longest pause', 'of which own work'],
   rows.flatMap((row) => (events[row.what] ? [events[row.what](row)] : [])),
+)}
+
+All nodes come back at once:
+
+${table(
+  [
+    'they come back to',
+    'nodes',
+    'until all are back',
+    'CPU of the core',
+    'CPU of all nodes',
+    'longest pause',
+    'of which own work',
+    'most bytes of one node',
+  ],
+  rows
+    .filter(({ what }) => what === 'all come back')
+    .map((row) => [
+      row.how,
+      thousands(row.nodes),
+      secondsOf(row.allMs),
+      secondsOf(row.cpuMs),
+      secondsOf(row.nodesCpuMs),
+      `${row.pauseMs} ms`,
+      `${row.ownMs} ms`,
+      thousands(row.mostBytes),
+    ]),
 )}
 
 From these figures: memory ≈ ${formula.baseMb} MB + ${formula.kbPerNode} kB per connected node; CPU per change ≈ ${formula.baseMs} ms + ${formula.usPerNode} µs per node.`
 }
+
+const secondsOf = (ms) => `${(ms / 1000).toFixed(2)} s`
 
 /** A row of the table for each event that was measured. */
 const events = {
@@ -67,35 +98,28 @@ const events = {
     `p50 ${row.p50Ms} ms, p99 ${row.p99Ms} ms, max ${row.maxMs} ms`,
     `${row.cpuMs} ms per change`,
     `${row.pauseMs} ms`,
+    `${row.ownMs} ms`,
   ],
   'a zone lost': (row) => [
     'a third of all endpoints is lost in one update',
     thousands(row.nodes),
-    `all know after ${row.allMs} ms`,
-    `${row.cpuMs} ms`,
+    `all know after ${secondsOf(row.allMs)}`,
+    secondsOf(row.cpuMs),
     `${row.pauseMs} ms`,
-  ],
-  'a core restarted': (row) => [
-    'the core restarts; nodes come back with what they have',
-    thousands(row.nodes),
-    `all are back after ${row.allMs} ms, at most ${thousands(row.mostBytes)} bytes each`,
-    `${row.cpuMs} ms`,
-    `${row.pauseMs} ms`,
+    `${row.ownMs} ms`,
   ],
 }
 
-/** A line through the smallest and the largest number of nodes. Memory counts real connections only. */
+/** A line through the smallest and the largest number of nodes. */
 function sizing(rows) {
   const [small, large] = [rows[0], rows.at(-1)]
-  const byMemory = rows.filter(({ nodes, sockets }) => nodes === sockets)
-  const [few, many] = [byMemory[0], byMemory.at(-1)]
-  const mbPerNode = few === many ? 0 : Math.max(0, (many.rssMb - few.rssMb) / (many.nodes - few.nodes))
-  const msPerNode = small === large ? 0 : Math.max(0, (large.cpuMs - small.cpuMs) / (large.nodes - small.nodes))
+  const perNode = (field) =>
+    small === large ? 0 : Math.max(0, (large[field] - small[field]) / (large.nodes - small.nodes))
   return {
-    baseMb: Math.round(few.rssMb - mbPerNode * few.nodes),
-    kbPerNode: Math.round(mbPerNode * 1024),
-    baseMs: Math.max(0, small.cpuMs - msPerNode * small.nodes).toFixed(1),
-    usPerNode: Math.round(msPerNode * 1000),
+    baseMb: Math.round(small.rssMb - perNode('rssMb') * small.nodes),
+    kbPerNode: Math.round(perNode('rssMb') * 1024),
+    baseMs: Math.max(0, small.cpuMs - perNode('cpuMs') * small.nodes).toFixed(1),
+    usPerNode: Math.round(perNode('cpuMs') * 1000),
   }
 }
 
@@ -125,11 +149,11 @@ function chartOf({ rows }) {
     ]
   })
   const height = 50 + bars.length * rowHeight
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 ${height}" font-family="sans-serif" font-size="13" role="img" aria-label="One change to all nodes: time until the last node knows, and CPU time per server">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 ${height}" font-family="sans-serif" font-size="13" role="img" aria-label="One change to all nodes: time until the last node knows, and CPU time of the busiest server">
 <rect width="680" height="${height}" fill="#ffffff"/>
 <g fill="#1e293b">
 <rect x="${left}" y="12" width="12" height="12" fill="#2563eb"/><text x="${left + 18}" y="22">last node knows (p50)</text>
-<rect x="${left + 180}" y="12" width="12" height="12" fill="#94a3b8"/><text x="${left + 198}" y="22">CPU per change and server</text>
+<rect x="${left + 180}" y="12" width="12" height="12" fill="#94a3b8"/><text x="${left + 198}" y="22">CPU of the busiest server</text>
 ${lines.join('\n')}
 </g>
 </svg>

@@ -4,7 +4,7 @@ import { message, sleep } from '../core/process.js'
 
 const children = new Set()
 
-export function start(file, ...args) {
+function start(file, ...args) {
   const child = fork(new URL(file, import.meta.url).pathname, args.map(String), { execArgv: ['--expose-gc'] })
   child.setMaxListeners(100)
   children.add(child)
@@ -13,7 +13,7 @@ export function start(file, ...args) {
 }
 
 export function stopAll() {
-  for (const child of children) child.kill()
+  for (const child of children) child.kill('SIGKILL')
 }
 
 /** A core, or a relay of another server. */
@@ -23,44 +23,26 @@ export async function startServer(size, upstream) {
   return { child, address }
 }
 
-/** Nodes of a server: real connections up to a number, the others in the server's process. */
-export async function attachNodes(server, size, { first, count, sockets }) {
+/** A process with nodes that know the state of the cluster, and are not connected yet. */
+export async function makeNodes(size, { first, count }) {
   const swarm = start('../core/herd-watchers.js', size.services, size.endpoints, size.nodes, first)
   await message(swarm, 'ready')
-  swarm.send({ make: sockets })
+  swarm.send({ make: count })
   await message(swarm, 'made')
-  await come({ server, swarm })
-  if (count > sockets) {
-    const told = message(server.child, 'told')
-    server.child.send({ inProcess: { first: first + sockets, count: count - sockets } })
-    await told
-  }
-  return { server, swarm, inProcess: count - sockets }
+  return swarm
 }
 
+/** All nodes of a group connect to its server, and have what they need. */
 export async function come({ server, swarm }, withPosition = false) {
   const all = message(swarm, 'all')
   swarm.send({ come: { server: server.address, withPosition } })
   return all
 }
 
-/** Waits until the requests of all nodes are on their servers, and counts from there. */
-export async function expectAll(groups) {
-  await sleep(200 + groups.reduce((sum, { inProcess }) => sum + inProcess / 20, 0))
-  for (const { server, swarm } of groups) {
-    swarm.send({ expect: true })
-    server.child.send({ expect: true })
-  }
-  await sleep(100)
-}
-
-/** When the last node of all groups has been told, from now on. */
-export function allTold(groups) {
-  const waits = groups.flatMap(({ server, swarm, inProcess }) => [
-    message(swarm, 'all').then(({ all }) => all),
-    ...(inProcess > 0 ? [message(server.child, 'told').then(({ told }) => told)] : []),
-  ])
-  return Promise.all(waits).then((times) => Math.max(...times))
+export async function leave({ swarm }) {
+  const left = message(swarm, 'left')
+  swarm.send({ leave: true })
+  await left
 }
 
 export async function report({ child }, kind = 'cpu') {
@@ -69,12 +51,26 @@ export async function report({ child }, kind = 'cpu') {
   return answer
 }
 
-/** Makes a change, and waits until every node has been told: milliseconds from the change. */
+/** Makes a change, and waits until every node has been told: milliseconds from the change, and the CPU time of the nodes. */
 export async function change(core, groups, what) {
-  await expectAll(groups)
-  const all = allTold(groups)
+  // The requests of all nodes must be on their servers.
+  await sleep(300)
+  for (const { swarm } of groups) swarm.send({ expect: true })
+  await sleep(50)
+  const servers = new Set([core, ...groups.map(({ server }) => server)])
+  for (const server of servers) await report(server)
+  const all = Promise.all(groups.map(({ swarm }) => message(swarm, 'all')))
   const changed = message(core.child, 'changed')
-  core.child.send({ ...what, fresh: true })
+  core.child.send(what)
   const { at } = await changed
-  return { ms: (await all) - at, at }
+  const done = await all
+  const costs = []
+  for (const server of servers) costs.push(await report(server))
+  return {
+    ms: Math.max(...done.map((one) => one.all)) - at,
+    cpuMs: Math.max(...costs.map((cost) => cost.cpuMs)),
+    pauseMs: Math.max(...costs.map((cost) => cost.pauseMs)),
+    ownMs: Math.max(...costs.map((cost) => cost.ownMs)),
+    nodesCpuMs: done.reduce((sum, one) => sum + one.cpuMs, 0),
+  }
 }

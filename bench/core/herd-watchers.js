@@ -1,17 +1,17 @@
 // Watchers that come back, many in one process. What they have is worked out from a cluster like the server's instead of being downloaded: a thousand
 // downloads would take longer than everything that is measured. Told by messages of the parent.
-import { connect } from 'node:http2'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { localv1, silentLog } from '@kpng/api'
 import { View } from '@kpng/core/view'
 import { ItemFrames } from '../../core/dist/sinks/api/item-frames.js'
 import { StateDigests } from '../../core/dist/sinks/api/state-digests.js'
 import { makeCluster } from './cluster.js'
+import { RawWatch, requestOf } from './raw-watch.js'
 
 const [services, endpoints, nodes, firstNode] = process.argv.slice(2).map(Number)
-const { store } = makeCluster({ services, endpoints, nodes })
-const view = new View(store)
-const digests = new StateDigests(new ItemFrames(silentLog))
+
+/** So many connect in one turn of the event loop: what one has to say first is not kept waiting by the others, as on machines of their own. */
+const connectsPerTurn = 20
 
 function finish(work) {
   for (;;) {
@@ -22,85 +22,82 @@ function finish(work) {
 
 /** What a node has: the digest of everything, and of buckets. */
 class State {
-  constructor(index) {
+  constructor(index, view, digests) {
     this.nodeName = `node-${index}`
     const watch = view.watchNode({ nodeName: this.nodeName })
-    this.whole = watch.poll().whole
+    const { whole } = watch.poll()
     watch.close()
-    this.digest = finish(digests.whole(this.whole)).digest.toBytes()
+    this.digest = finish(digests.whole(whole)).digest.toBytes()
+    this.buckets = finish(digests.buckets(whole)).toBytes()
   }
 
-  buckets(count) {
-    const buckets = finish(digests.buckets(this.whole))
-    if (buckets.buckets !== count) throw new Error(`${count} buckets are asked for, ${buckets.buckets} would suit`)
-    return buckets.toBytes()
+  request(known) {
+    const { nodeName } = this
+    return requestOf(
+      toBinary(localv1.WatchReqSchema, create(localv1.WatchReqSchema, { nodeName, ...(known && { known }) })),
+    )
   }
 }
 
+function makeStates(count) {
+  const view = new View(makeCluster({ services, endpoints, nodes }).store)
+  const digests = new StateDigests(new ItemFrames(silentLog))
+  return Array.from({ length: count }, (_, index) => new State(firstNode + index, view, digests))
+}
+
 class Watcher {
-  constructor(state, authority, { known }) {
+  constructor(state, authority, known) {
     this.state = state
     this.isDone = false
+    this.hasResumed = false
     this.items = 0
-    this.session = connect(`http://${authority}`, { settings: { initialWindowSize: 1 << 20 } })
-    this.session.on('error', (error) => process.send({ error: `${state.nodeName}: ${error.message}` }))
-    this.stream = this.session.request(
-      { ':method': 'POST', ':path': '/localv1.Sets/Watch', 'content-type': 'application/grpc', te: 'trailers' },
-      { endStream: false },
-    )
-    this.stream.on('data', (chunk) => this.read(chunk))
-    this.stream.on('error', () => {})
-    this.ask(known)
+    this.nextRequest = state.request()
+    this.connect(authority, state.request(known))
   }
 
-  ask(known) {
-    const message = toBinary(
-      localv1.WatchReqSchema,
-      create(localv1.WatchReqSchema, { nodeName: this.state.nodeName, ...(known && { known }) }),
-    )
-    const frame = Buffer.alloc(5 + message.length)
-    frame.writeUInt32BE(message.length, 1)
-    frame.set(message, 5)
-    this.stream.write(frame)
-  }
-
-  read(chunk) {
-    const data = this.pending ? Buffer.concat([this.pending, chunk]) : chunk
-    this.pending = undefined
-    let at = 0
-    while (at + 5 <= data.length) {
-      const end = at + 5 + data.readUInt32BE(at + 1)
-      if (end > data.length) break
-      this.receive(data.subarray(at + 5, end))
-      at = end
+  /** If the server's queue of connections is full, the kernel may turn one away: nodes try again, so it does too. */
+  connect(authority, first) {
+    const failed = (why) => {
+      if (this.hasResumed || ++retries > maxRetries) process.send({ error: `${this.state.nodeName}: ${why}` })
+      else setTimeout(() => this.connect(authority, first), 100)
     }
-    if (at < data.length) this.pending = data.subarray(at)
+    this.watch = new RawWatch(authority, first, (bytes) => this.receive(bytes), failed)
   }
 
   receive(bytes) {
     if (bytes[0] === 0x12 || bytes[0] === 0x1a) this.items++
-    else if (bytes[0] === 0x2a) {
-      const { count } = fromBinary(localv1.OpItemSchema, bytes).op.value
-      this.ask({ buckets: this.state.buckets(count) })
-    } else if (bytes[0] === 0x0a) {
-      const { position, resumed } = fromBinary(localv1.OpItemSchema, bytes).op.value
-      if (samples) samples.push([Number(this.state.position?.revision ?? 0n), Number(position.revision), clock()])
-      this.state.position = position
-      if (!this.isDone) {
-        this.isDone = true
-        if (!resumed && !this.hasResumed) process.send({ error: `${this.state.nodeName} could not resume` })
-        this.hasResumed = true
-        arrived()
-      }
-      // The next change.
-      this.ask()
-    }
+    else if (bytes[0] === 0x2a) this.sayBuckets(fromBinary(localv1.OpItemSchema, bytes).op.value.count)
+    else if (bytes[0] === 0x0a) this.complete(bytes)
   }
 
-  get bytes() {
-    const { socket } = this.session
-    return (socket?.bytesRead ?? 0) + (socket?.bytesWritten ?? 0)
+  sayBuckets(count) {
+    const { buckets } = this.state
+    if (buckets.length !== 8 * count)
+      throw new Error(`${count} buckets are asked for, ${buckets.length / 8} would suit`)
+    this.watch.send(this.state.request({ buckets }))
   }
+
+  complete(bytes) {
+    const { position, resumed } = syncOf(bytes)
+    if (samples) samples.push([Number(this.state.position?.revision ?? 0n), Number(position.revision), clock()])
+    this.state.position = position
+    if (!this.isDone) {
+      this.isDone = true
+      if (!resumed && !this.hasResumed) process.send({ error: `${this.state.nodeName} could not resume` })
+      this.hasResumed = true
+      arrived()
+    }
+    this.watch.send(this.nextRequest)
+  }
+}
+
+/** All watchers that are told the same get the same bytes: they are decoded once. */
+let lastSync
+function syncOf(bytes) {
+  if (!lastSync?.bytes.equals(bytes)) {
+    lastSync = { bytes: Buffer.from(bytes), value: fromBinary(localv1.OpItemSchema, bytes).op.value }
+  }
+  return lastSync.value
 }
 
 const clock = () => performance.timeOrigin + performance.now()
@@ -127,33 +124,40 @@ function lagsOf(changedAt) {
 let states = []
 let watchers = []
 let missing = 0
+let retries = 0
+const maxRetries = 1000
+let cpu = process.cpuUsage()
 
 function arrived() {
   if (--missing > 0) return
   const all = clock()
   // What was written last may not be counted yet.
   setImmediate(() => {
-    const bytes = watchers.map((watcher) => watcher.bytes).sort((a, b) => a - b)
-    const items = watchers.map((watcher) => watcher.items).sort((a, b) => a - b)
-    process.send({ all, mostBytes: bytes.at(-1), mostItems: items.at(-1) })
+    const { user, system } = process.cpuUsage(cpu)
+    const most = (of) => watchers.reduce((most, watcher) => Math.max(most, of(watcher)), 0)
+    const [mostBytes, mostItems] = [most(({ watch }) => watch.bytes), most(({ items }) => items)]
+    process.send({ all, mostBytes, mostItems, retries, cpuMs: (user + system) / 1000 })
   })
+}
+
+async function comeBack({ server, withPosition }) {
+  missing = states.length
+  retries = 0
+  watchers = []
+  for (const state of states) {
+    const { digest, position } = state
+    watchers.push(new Watcher(state, server, { digest, ...(withPosition && { position }) }))
+    if (watchers.length % connectsPerTurn === 0) await new Promise((resolve) => setImmediate(resolve))
+  }
 }
 
 process.on('message', ({ make, come, leave, expect, record, lagsOf: changedAt }) => {
   if (make) {
-    states = Array.from({ length: make }, (_, index) => new State(firstNode + index))
+    states = makeStates(make)
     process.send({ made: true })
   }
-  if (come) {
-    missing = states.length
-    watchers = states.map((state) => {
-      const { digest, position } = state
-      return new Watcher(state, come.server, {
-        known: { digest, ...(come.withPosition && { position }) },
-        wants: 'resume',
-      })
-    })
-  }
+  if (come || expect) cpu = process.cpuUsage()
+  if (come) void comeBack(come)
   if (expect) {
     missing = watchers.length
     for (const watcher of watchers) watcher.isDone = false
@@ -164,7 +168,7 @@ process.on('message', ({ make, come, leave, expect, record, lagsOf: changedAt })
     samples = undefined
   }
   if (leave) {
-    for (const { session } of watchers.splice(0)) session.destroy()
+    for (const { watch } of watchers.splice(0)) watch.close()
     process.send({ left: true })
   }
 })

@@ -1,20 +1,16 @@
 // All watchers of a server come back at once: after a lost network, and after a restart of the server. See README.md.
 import { fork } from 'node:child_process'
-import { parseArgs } from 'node:util'
+import { parsedArgs } from './arguments.js'
 import { message, sleep } from './process.js'
 
-const { values } = parseArgs({
-  options: {
-    services: { type: 'string', default: '5000' },
-    endpoints: { type: 'string', default: '10' },
-    watchers: { type: 'string', default: '1000' },
-    processes: { type: 'string', default: '1' },
-    json: { type: 'boolean', default: false },
-  },
+const { values, numbers } = parsedArgs({
+  services: { type: 'string', default: '5000' },
+  endpoints: { type: 'string', default: '10' },
+  watchers: { type: 'string', default: '1000' },
+  processes: { type: 'string', default: '1' },
+  json: { type: 'boolean', default: false },
 })
-const [services, endpoints, count, processes] = ['services', 'endpoints', 'watchers', 'processes'].map((name) =>
-  Number(values[name]),
-)
+const { services, endpoints, watchers: count, processes } = numbers
 const start = (file, ...args) => fork(new URL(file, import.meta.url).pathname, args.map(String))
 const size = [services, endpoints, Math.max(100, count)]
 const share = Math.ceil(count / processes)
@@ -25,14 +21,15 @@ async function startServer() {
   return { child, address }
 }
 
-const swarms = []
-for (let index = 0; index < processes; index++) {
-  const swarm = start('herd-watchers.js', ...size, index * share)
-  await message(swarm, 'ready')
-  swarm.send({ make: Math.min(share, count - index * share) })
-  await message(swarm, 'made')
-  swarms.push(swarm)
-}
+const swarms = await Promise.all(
+  Array.from({ length: processes }, async (_, index) => {
+    const swarm = start('herd-watchers.js', ...size, index * share)
+    await message(swarm, 'ready')
+    swarm.send({ make: Math.min(share, count - index * share) })
+    await message(swarm, 'made')
+    return swarm
+  }),
+)
 
 async function report(child) {
   child.send({ report: true })
@@ -46,16 +43,20 @@ async function come(what, { child, address }, withPosition) {
   const began = performance.timeOrigin + performance.now()
   for (const swarm of swarms) swarm.send({ come: { server: address, withPosition } })
   const done = await all
-  const { cpuMs, pauseMs, rssMb } = await report(child)
+  const { cpuMs, pauseMs, ownMs, rssMb } = await report(child)
+  const sum = (field) => done.reduce((total, one) => total + one[field], 0)
   const row = {
     what,
     watchers: count,
     'all back (s)': Number(((Math.max(...done.map((one) => one.all)) - began) / 1000).toFixed(2)),
     'server CPU (s)': Number((cpuMs / 1000).toFixed(2)),
+    'watchers CPU (s)': Number((sum('cpuMs') / 1000).toFixed(2)),
     'longest pause (ms)': Math.round(pauseMs),
+    'own work in a pause (ms)': Math.round(ownMs),
     'most bytes of one': Math.max(...done.map(({ mostBytes }) => mostBytes)),
     'most items of one': Math.max(...done.map(({ mostItems }) => mostItems)),
     'RSS (MB)': Math.round(rssMb),
+    'tried again': sum('retries'),
   }
   if (!values.json) console.log(JSON.stringify(row))
   return row
@@ -63,10 +64,10 @@ async function come(what, { child, address }, withPosition) {
 
 async function leave() {
   // The last requests must be on the server.
-  await sleep(500 + count / 2)
+  await sleep(200 + count / 10)
   for (const swarm of swarms) swarm.send({ leave: true })
   await Promise.all(swarms.map((swarm) => message(swarm, 'left')))
-  await sleep(500 + count / 2)
+  await sleep(500 + count / 5)
 }
 
 const first = await startServer()

@@ -38,16 +38,25 @@ const answers = (port) =>
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** The next message of a child process that has a field. */
+/** The next message of a child process that has a field. Rejects if the child reports an error or ends before. */
 export const message = (child, field) =>
   new Promise((resolve, reject) => {
-    const listen = (received) => {
-      if (received.error) reject(new Error(received.error))
-      if (!(field in received)) return
+    const stop = () => {
       child.off('message', listen)
-      resolve(received)
+      child.off('exit', ended)
+    }
+    const ended = (code, signal) => {
+      stop()
+      reject(new Error(`The process ${child.spawnargs[1]} ended (${signal ?? `exit code ${code}`}) before it was done`))
+    }
+    const listen = (received) => {
+      if (!received.error && !(field in received)) return
+      stop()
+      if (received.error) reject(new Error(received.error))
+      else resolve(received)
     }
     child.on('message', listen)
+    child.on('exit', ended)
   })
 
 /** CPU milliseconds that a process, its threads and the commands that it ran to their end have used. */

@@ -41,7 +41,7 @@ export class ChangeSet<Item extends SetItem = SetItem> implements Told<Item> {
   readonly triggers: readonly Trigger[]
   /** Where the time went so far; not for the whole state. */
   declare readonly timeline?: Timeline
-  /** With `reset`: what all this is made of. */
+  /** If the whole state follows: what it is made of. */
   declare readonly whole?: WholeState<Item>
 
   constructor({ revision, reset, setBatches, deleteBatches, triggers, timeline, whole }: Told<Item>) {

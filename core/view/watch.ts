@@ -11,6 +11,7 @@ export class Turns {
   readonly #turnMs: number
   readonly #waiting: (() => void)[] = []
   #endsAt = 0
+  #isDeferred = false
 
   /** @param turnMs how long work may keep everything else waiting */
   constructor(turnMs = 10) {
@@ -28,8 +29,17 @@ export class Turns {
     })
   }
 
-  /** Does a piece of work in turns. */
+  /**
+   * Something came that is quickly done and has more behind it, such as a new connection: Node takes one in each turn of the event loop. No work is done until
+   * nothing like it comes, or for the length of a turn.
+   */
+  defer(): void {
+    this.#isDeferred = true
+  }
+
+  /** Does a piece of work in turns, and begins it in one. */
   async run<T>(work: Work<T>): Promise<T> {
+    if (this.isOver) await this.next()
     for (let step = work.next(); ; step = work.next()) {
       if (step.done) return step.value
       if (this.isOver) await this.next()
@@ -37,7 +47,13 @@ export class Turns {
   }
 
   #begin(): void {
-    this.#endsAt = performance.now() + this.#turnMs
+    const now = performance.now()
+    if (this.#isDeferred && now < this.#endsAt + this.#turnMs) {
+      this.#isDeferred = false
+      setImmediate(() => this.#begin())
+      return
+    }
+    this.#endsAt = now + this.#turnMs
     this.#resumeFirst()
   }
 
@@ -80,7 +96,6 @@ export abstract class Watch<Item extends SetItem = SetItem> {
   async next(evenIfEmpty = false): Promise<ChangeSet<Item>> {
     this.#stopListening ??= this.store.onChange(() => this.#wake())
     for (;;) {
-      if (this.#turns.isOver) await this.#turns.next()
       const changeSet = await this.#turns.run(this.#advance())
       if (this.#closed) throw this.#closed.reason
       if (changeSet) return changeSet

@@ -73,6 +73,7 @@ export async function serveApi(options: ApiSinkOptions): Promise<Server> {
     address: options.listen ?? defaultListen,
     handlers,
     log,
+    onAccepted: () => view.turns.defer(),
     ...(tls ? { tls } : {}),
     ...(limits ? { limits } : {}),
     ...(keepalive ? { keepalive } : {}),

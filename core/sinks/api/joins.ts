@@ -1,10 +1,10 @@
-/** So many watchers are sent a whole state at a time. More would only make all of them wait longer, and take memory. */
+/** So many watchers are sent a whole state, or say what they have in detail, at a time. More would only make all of them wait longer, and take memory. */
 const atOnce = 32
 
 /** A watcher that reads slowly gives its slot to the next one after this time, and goes on. */
 const slotMs = 2000
 
-/** Paces watchers that need the whole state: after a long outage there may be thousands. */
+/** Paces watchers that need much: after a long outage there may be thousands. */
 export class Joins {
   readonly #waiting: (() => void)[] = []
   #free: number

@@ -54,8 +54,17 @@ export class Resuming {
     const { digest, bucketCount } = await turns.run(this.#digests.whole(whole))
     if (digest.differencesTo(known)?.size === 0) return { changeSet: ChangeSet.nothing(revision), resumed: everywhere }
     const theirs = await askForBuckets(bucketCount)
-    const differences = (await turns.run(this.#digests.buckets(whole))).differencesTo(theirs)
+    const differences = await turns.run(this.#digests.differences(whole, theirs))
     if (!differences) return { changeSet: first }
+    if (differences.size > bucketCount / 2) {
+      // Most of the state: all of it is sent, since its frames are there already and are the same for everybody.
+      const { setBatches } = first
+      const changeSet = new ChangeSet({ ...ChangeSet.nothing(revision), setBatches, whole })
+      return {
+        changeSet,
+        resumed: { bucketCount, buckets: Array.from({ length: bucketCount }, (_, bucket) => bucket) },
+      }
+    }
     const items = await turns.run(this.#digests.within(whole, differences))
     const changeSet = new ChangeSet({ ...ChangeSet.nothing(revision), setBatches: [{ items, isShared: false }] })
     return { changeSet, resumed: { bucketCount, buckets: [...differences] } }

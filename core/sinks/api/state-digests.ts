@@ -30,6 +30,7 @@ export class StateDigests {
   readonly #frames: ItemFrames
   readonly #hashes = new WeakMap<Chunk, ChunkHashes>()
   readonly #common = new WeakMap<CommonState, () => Work<CommonDigests>>()
+  #scratch = new Digest()
 
   constructor(frames: ItemFrames) {
     this.#frames = frames
@@ -41,29 +42,35 @@ export class StateDigests {
     return { digest: this.#corrected(whole, state), bucketCount }
   }
 
-  /** The digests of the buckets of a whole state. */
+  /** The digests of the buckets of a whole state. It is changed by the next call: 32 KiB for each of thousands of watchers would be work for the garbage collector. */
   *buckets(state: WholeState): Work<Digest> {
     const { buckets } = yield* this.#of(state.common)
-    return this.#corrected(buckets, state)
+    if (this.#scratch.buckets !== buckets.buckets) this.#scratch = new Digest(buckets.buckets)
+    return this.#corrected(buckets, state, this.#scratch)
+  }
+
+  /** The buckets in which a watcher has something else; undefined if its digests are not of as many buckets. */
+  *differences(state: WholeState, theirs: Uint8Array): Work<Set<number> | undefined> {
+    return (yield* this.buckets(state)).differencesTo(theirs)
   }
 
   /** What of a whole state is in some buckets: services, then endpoints. */
   *within({ head, common, without, own }: WholeState, buckets: ReadonlySet<number>): Work<SetItem[]> {
     const { itemsIn, bucketCount } = yield* this.#of(common)
-    const leftOut = new Set(without.flatMap(({ items }) => items))
-    const wanted: SetItem[] = []
-    for (const bucket of buckets) for (const item of itemsIn[bucket] ?? []) if (!leftOut.has(item)) wanted.push(item)
-    for (const { items, except } of [...head, ...own]) {
-      for (const item of items) {
-        if (buckets.has(placeOf(item.path) % bucketCount) && !except?.has(item.path)) wanted.push(item)
-      }
+    const wanted = new Set<SetItem>()
+    for (const bucket of buckets) for (const item of itemsIn[bucket] ?? []) wanted.add(item)
+    for (const batch of without) this.#each(batch, (_, __, item) => wanted.delete(item))
+    for (const batch of [...head, ...own]) {
+      this.#each(batch, (_, place, item) => {
+        if (buckets.has(place % bucketCount)) wanted.add(item)
+      })
     }
-    return wanted.sort((a, b) => a.set - b.set)
+    return [...wanted].sort((a, b) => a.set - b.set)
   }
 
   /** What is common, without what this watcher has not, and with what is its own. */
-  #corrected(common: Digest, { head, without, own }: WholeState): Digest {
-    const digest = common.copy()
+  #corrected(common: Digest, { head, without, own }: WholeState, digest = new Digest()): Digest {
+    digest.set(common)
     for (const batch of without) this.#each(batch, (hash, place) => digest.remove(hash, place))
     for (const batch of [...head, ...own]) this.#each(batch, (hash, place) => digest.add(hash, place))
     return digest

@@ -26,20 +26,20 @@ export function frameOf(op: localv1.OpItem['op']): Buffer {
 export const resetFrame = frameOf({ case: 'reset', value: create(localv1.EmptyOpSchema) })
 const plainSync = frameOf({ case: 'sync', value: create(localv1.EmptyOpSchema) })
 
-/** The ends of change sets. After a change most watchers are told the same: they get the same frame. */
+/** The ends of change sets. After a change, and when many come back, most watchers are told the same: they get the same frame. */
 export class SyncFrames {
-  #last: { readonly triggers: readonly Trigger[]; readonly position: Position | undefined; readonly frame: Buffer } = {
-    triggers: [],
-    position: undefined,
-    frame: plainSync,
-  }
+  #last: Pick<SyncOptions, 'position' | 'resumed'> & {
+    readonly triggers: readonly Trigger[]
+    readonly frame: Buffer
+  } = { triggers: [], frame: plainSync }
 
   of({ triggers, timeline }: ChangeSet, { withTimeline, position, resumed }: SyncOptions): Buffer {
-    if (resumed || (withTimeline && timeline))
-      return encode(triggers, { position, resumed }, withTimeline ? timeline : undefined)
-    if (!samePosition(this.#last.position, position) || !sameTriggers(this.#last.triggers, triggers)) {
-      this.#last = { triggers, position, frame: encode(triggers, { position }) }
+    if (withTimeline && timeline) return encode(triggers, { position, resumed }, timeline)
+    const last = this.#last
+    if (last.resumed === resumed && samePosition(last.position, position) && sameTriggers(last.triggers, triggers)) {
+      return last.frame
     }
+    this.#last = { triggers, position, resumed, frame: encode(triggers, { position, resumed }) }
     return this.#last.frame
   }
 }

@@ -57,7 +57,7 @@ export class Watching {
     const { joins, counters, onSent } = this.#settings
     const { changeSet, ...sync } = await this.#next()
     onReady()
-    const leave = changeSet.reset ? await joins.enter() : undefined
+    const leave = changeSet.whole ? await joins.enter() : undefined
     try {
       const sent = await this.#send(changeSet, { withTimeline, ...sync })
       this.#sent = changeSet.revision
@@ -100,9 +100,19 @@ export class Watching {
     const changeSet = await this.watch.next(isFirst)
     if (!known) return { changeSet }
     const told = isFirst
-      ? await resuming.difference(known, changeSet, (count) => this.#requests.bucketsOf(count))
+      ? await resuming.difference(known, changeSet, (count) => this.#askForBuckets(count))
       : { changeSet }
     return { ...told, position: { instance: resuming.instance, revision: changeSet.revision } }
+  }
+
+  /** A few watchers at a time: each says 32 KiB, and thousands of such answers at once would take long to read, and memory. */
+  async #askForBuckets(count: number): Promise<Uint8Array> {
+    const leave = await this.#settings.joins.enter()
+    try {
+      return await this.#requests.bucketsOf(count)
+    } finally {
+      leave()
+    }
   }
 }
 

@@ -52,6 +52,11 @@ export const responseHeaders = {
 } as const
 
 const room = Promise.resolve()
+
+// Made once: thousands of clients may go at the same time, and a stack for each would be most of the work.
+const callIsOver = new RpcError(Status.CANCELLED, 'The call is over')
+const clientHasGone = new RpcError(Status.CANCELLED, 'The client has gone')
+
 /** A longer timer would fire at once; a call with a longer limit has none. */
 const longestTimerMs = 2 ** 31 - 1
 
@@ -138,7 +143,7 @@ export class ServerCall implements Call {
   }
 
   /** Decides the status, once. Whatever was written before goes out ahead of the trailers. */
-  #end(code: StatusCode, message = '', reason = new RpcError(Status.CANCELLED, 'The call is over')): boolean {
+  #end(code: StatusCode, message = '', reason = callIsOver): boolean {
     if (this.signal.aborted) return false
     const stream = this.#stream
     if (!stream.destroyed && !stream.closed) {
@@ -153,7 +158,7 @@ export class ServerCall implements Call {
   }
 
   #clientGone(): void {
-    this.#over(new RpcError(Status.CANCELLED, 'The client has gone'))
+    this.#over(clientHasGone)
     if (this.#stream.destroyed) clearTimeout(this.#linger)
   }
 

@@ -1,5 +1,5 @@
 import { constants, type Http2SecureServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
-import type { Socket } from 'node:net'
+import type { Server as Listener, Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { isAboutCertificate, type Log, messageOf, type TlsProblem, tlsProblemOf } from '@kpng/api'
 import { hostAndPort } from '@kpng/client/address'
@@ -27,7 +27,7 @@ interface Connection {
 }
 
 /**
- * Every connection of a server, from accept to close. States: accepted → (with TLS: secured) → session → begun → used → closed; each
+ * Every connection of a server, from accept to close. States: accepted → let in → (with TLS: secured) → session → begun → used → closed. Once let in, each
  * but the last has an end in time: the set-up timeout until it has begun, the time for the first call, then the keepalive.
  */
 export class Connections {
@@ -36,13 +36,13 @@ export class Connections {
   readonly #sessions = new Map<ServerHttp2Session, Connection>()
   readonly #whenEmpty: (() => void)[] = []
 
-  constructor(server: Http2Server | Http2SecureServer, settings: ConnectionSettings) {
+  constructor(listener: Listener, server: Http2Server | Http2SecureServer, settings: ConnectionSettings) {
     this.#settings = settings
     const { stats } = settings
-    server.on('connection', (socket: Socket) => this.#accepted(socket))
+    listener.on('connection', (socket) => this.#accepted(socket))
     server.on('session', (session: ServerHttp2Session) => this.#opened(session))
     server.on('sessionError', (error: Error, session: ServerHttp2Session) => this.#failed(session, error))
-    server.on('drop', (data) => {
+    listener.on('drop', (data) => {
       const { remoteAddress, remotePort } = data ?? {}
       stats.fault('full', { peer: this.#address(remoteAddress, remotePort), connections: stats.connections })
     })

@@ -7,8 +7,10 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
+import { createServer as createListener, type Server as Listener, type Socket } from 'node:net'
 import { type Log, messageOf } from '@kpng/api'
 import { type Address, formatAddress, parseAddress } from '@kpng/client/address'
+import { Admission } from './admission.js'
 import { type Handler, responseHeaders, ServerCall } from './call.js'
 import { Connections } from './connections.js'
 import { defaultKeepalive, type Keepalive } from './keepalive.js'
@@ -29,6 +31,8 @@ export interface ServerOptions {
   readonly handlers: ReadonlyMap<string, Handler>
   readonly limits?: Partial<Limits>
   readonly keepalive?: Partial<Keepalive>
+  /** Called for each connection that comes, before anything is done for it. More may wait behind it. */
+  readonly onAccepted?: () => void
   readonly log: Log
 }
 
@@ -50,7 +54,6 @@ export async function listen(options: ServerOptions): Promise<Server> {
   const material = files && (await loadTls(files))
   const limits = { ...defaultLimits, ...options.limits }
   const server = createHttp2Server(limits, material)
-  server.maxConnections = limits.maxConnections
   const running = new RunningServer(server, options, address, limits)
   await running.start()
   if (files && material) {
@@ -64,9 +67,6 @@ const tlsSettings = (material: TlsMaterial) => ({ ...material, minVersion: 'TLSv
 
 function createHttp2Server(limits: Limits, material: TlsMaterial | undefined): Http2Server | Http2SecureServer {
   const options = {
-    noDelay: true,
-    keepAlive: true,
-    keepAliveInitialDelay: limits.tcpKeepAliveMs,
     maxSessionMemory: limits.maxSessionMemoryMiB,
     settings: {
       maxConcurrentStreams: limits.maxStreamsPerConnection,
@@ -84,11 +84,25 @@ function createHttp2Server(limits: Limits, material: TlsMaterial | undefined): H
   })
 }
 
+/** Accepts connections. They are paused until they are let in. */
+function createListenerFor({ maxConnections, tcpKeepAliveMs }: Limits): Listener {
+  const listener = createListener({
+    pauseOnConnect: true,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: tcpKeepAliveMs,
+  })
+  listener.maxConnections = maxConnections
+  return listener
+}
+
 class RunningServer implements Server {
   readonly stats: Stats
+  readonly #listener: Listener
   readonly #server: Http2Server | Http2SecureServer
   readonly #options: ServerOptions
   readonly #limits: Limits
+  readonly #admission = new Admission({ admit: (socket) => this.#admit(socket) })
   readonly #connections: Connections
   readonly #calls = new Set<ServerCall>()
   readonly #closers: (() => void)[] = []
@@ -101,12 +115,17 @@ class RunningServer implements Server {
     this.#address = address
     this.#limits = limits
     this.stats = new Stats(options.log)
-    this.#connections = new Connections(server, {
+    this.#listener = createListenerFor(limits)
+    this.#connections = new Connections(this.#listener, server, {
       ownAddress: formatAddress(address),
       limits,
       keepalive: { ...defaultKeepalive, ...options.keepalive },
       stats: this.stats,
       log: options.log,
+    })
+    this.#listener.on('connection', (socket) => {
+      this.#admission.add(socket)
+      options.onAccepted?.()
     })
     server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => this.#open(stream, headers))
   }
@@ -116,8 +135,8 @@ class RunningServer implements Server {
   }
 
   async start(): Promise<void> {
-    this.#address = await bind(this.#server, this.#address)
-    this.#server.on('error', (error) =>
+    this.#address = await bind(this.#listener, this.#address)
+    this.#listener.on('error', (error) =>
       this.#options.log.error('The listening socket failed', { address: this.address, error: messageOf(error) }),
     )
   }
@@ -133,12 +152,19 @@ class RunningServer implements Server {
 
   async #close(graceMs: number): Promise<void> {
     for (const closer of this.#closers) closer()
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    const closed = new Promise<void>((resolve) => this.#listener.close(() => resolve()))
+    this.#admission.close()
     for (const call of this.#calls) call.abort(stopping())
     this.#connections.drain()
     const force = setTimeout(() => this.#connections.destroy(), graceMs)
     await Promise.all([closed, this.#connections.allClosed()])
     clearTimeout(force)
+  }
+
+  #admit(socket: Socket): void {
+    // The handle reads from now on, and what it reads goes to HTTP/2.
+    socket.read(0)
+    this.#server.emit('connection', socket)
   }
 
   #open(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
