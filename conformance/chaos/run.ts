@@ -17,6 +17,7 @@ import { ChaosApiServer } from './api-server.js'
 import { ChaosCluster } from './cluster.js'
 import { rulesIn, wrongServers } from './end-state.js'
 import { type Fault, faults, type Scene } from './faults.js'
+import { ProxyClock } from './proxy-clock.js'
 import { Random } from './random.js'
 import { SmallDisk } from './small-disk.js'
 import { Traffic } from './traffic.js'
@@ -51,6 +52,9 @@ export interface ChaosReport {
 /** How long the proxy may take to follow once a fault is over, on a machine that is not busy. */
 const followTimeoutMs = 60_000
 
+/** Runs of this length or more have the faults that take longer than a minute. */
+const longRunMs = 600_000
+
 /** Plays faults while clients ask all the time. Resolves also if something was violated. Nothing of the lab is left. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const folder = await mkdtemp(join(tmpdir(), 'kpng-chaos-'))
@@ -83,7 +87,8 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
     ...{ node: 'node-a', clusterCidr: ipsOf(clusterCidr).join(','), kubeconfig, manifests: undefined },
     ...{ cgroup: cgroups?.ofNode('node-a'), bpffs: join(folder, 'bpf'), stateCache: join(disk.path, 'state') },
   })
-  const proxiers = new Proxiers(lab, { main, onNodeB: [], specialised: undefined })
+  const clock = new ProxyClock(folder)
+  const proxiers = new Proxiers(lab, { main, onNodeB: [], specialised: undefined, env: clock.env })
   closers.push(() => proxiers.stop())
   await proxiers.prepare({})
 
@@ -106,8 +111,10 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
   if (!(await follow())) throw new KpngError('unavailable', `The proxy served nothing. ${proxiers.notes.join('\n')}`)
 
   const traffic = new Traffic(lab, pace, cluster, families)
-  const scene: Scene = { random, lab, cluster, api, relay, proxiers, traffic, disk, isProcess, feed }
-  const possible = faults.filter(({ kernelOnly = false }) => !(kernelOnly && isProcess))
+  const scene: Scene = { random, lab, cluster, api, relay, proxiers, traffic, disk, clock, isProcess, feed }
+  const possible = faults.filter(
+    ({ kernelOnly = false, isLong = false }) => !(kernelOnly && isProcess) && !(isLong && durationMs < longRunMs),
+  )
   const violations: string[] = []
   const start = performance.now()
   let count = 0
@@ -116,9 +123,15 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
     count++
     log(`${((performance.now() - start) / 1000).toFixed(1).padStart(7)} s  ${count}: ${fault.name}`)
     await happen(fault, scene)
-    if (!(await follow())) {
+    let hasFollowed = await follow()
+    if (!hasFollowed && proxiers.hasMainEnded()) {
+      log('           The proxy has ended, and is started again.')
+      hasFollowed = await follow()
+    }
+    if (!hasFollowed) {
       violations.push(`After fault ${count}, the proxy did not follow within ${followTimeoutMs / 1000} s.`)
     }
+    proxiers.letMainEnd(false)
     traffic.endExcuse()
     cluster.time.resume()
     await quietly(scene)
@@ -130,7 +143,7 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
   if (violations.length === 0) {
     violations.push(...(await endState({ scene, families, follow, served })))
   }
-  violations.push(...(violations.length > 0 ? proxiers.notes : []))
+  if (violations.length > 0) log([...proxiers.notes, `The proxy said last:\n${proxiers.mainSaid}`].join('\n'))
   return { seed, faults: count, requests: traffic.asked, violations }
 }
 
