@@ -14,7 +14,8 @@ import { waitForMovedFlow } from '../runner/canary.js'
 import { Pace } from '../runner/pace.js'
 import { Proxiers } from '../runner/proxiers.js'
 import { ChaosApiServer } from './api-server.js'
-import { ChaosCluster } from './cluster.js'
+import { ChaosCluster, VisibleTime } from './cluster.js'
+import { CpuWait } from './cpu-wait.js'
 import { rulesIn, wrongServers } from './end-state.js'
 import { type Fault, faults, type Scene } from './faults.js'
 import { ProxyClock } from './proxy-clock.js'
@@ -69,7 +70,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 async function play(options: ChaosOptions, folder: string, closers: (() => unknown)[]): Promise<ChaosReport> {
   const { seed, durationMs, families = allFamilies, isProcess = false, log, signal } = options
   const random = new Random(seed)
-  const cluster = new ChaosCluster(random)
+  const cpuWait = new CpuWait(() => proxiers.mainPid)
+  const cluster = new ChaosCluster(random, new VisibleTime(cpuWait))
   const cgroups = options.proxy.some((part) => part.includes('{cgroup}')) ? new LabCgroups() : undefined
   if (cgroups) closers.push(() => cgroups.remove())
   const lab = await startLab(options.agentCommand, ['TCP', 'UDP'], cgroups)
@@ -95,13 +97,23 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
   const pace = new Pace(lab)
   let round = 0
   const feed = () => api.apply([...cluster.objects(), ...proxiers.canaryObjects(round)])
-  const served = async (): Promise<boolean> => {
+  const servedNow = async (): Promise<boolean> => {
     for (const proxier of proxiers.needed()) {
       const tookMs = await proxier.programmed({ lab, pace, families, signal }, round, followTimeoutMs)
       if (tookMs === undefined) return false
     }
     // The Service of the canary has been followed; the endpoints of another one show that slices are, too.
     return (await waitForMovedFlow({ lab, pace, families, signal, timeoutMs: followTimeoutMs }, round)) !== undefined
+  }
+  /** Time in which the proxy got no processor does not count. */
+  const served = async (): Promise<boolean> => {
+    for (let countedMs = 0; countedMs < followTimeoutMs; ) {
+      const [startMs, waitedMs] = [performance.now(), cpuWait.ms]
+      if (await servedNow()) return true
+      if (proxiers.isMainOver || signal.aborted) return false
+      countedMs += performance.now() - startMs - (cpuWait.ms - waitedMs)
+    }
+    return false
   }
   const follow = async (): Promise<boolean> => {
     round++
@@ -110,7 +122,7 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
   }
   if (!(await follow())) throw new KpngError('unavailable', `The proxy served nothing. ${proxiers.notes.join('\n')}`)
 
-  const traffic = new Traffic(lab, pace, cluster, families)
+  const traffic = new Traffic({ lab, pace, cluster, families, cpuWait })
   const scene: Scene = { random, lab, cluster, api, relay, proxiers, traffic, disk, clock, isProcess, feed }
   const possible = faults.filter(
     ({ kernelOnly = false, isLong = false }) => !(kernelOnly && isProcess) && !(isLong && durationMs < longRunMs),

@@ -107,6 +107,11 @@ export class Proxiers {
     return main?.hasServed === true && !main.hasEnded
   }
 
+  /** The proxy under test has ended, for whatever reason. */
+  get isMainOver(): boolean {
+    return this.#running.get('proxy')?.proxier.isOver ?? false
+  }
+
   get hasEnded(): boolean {
     return this.#all.some(({ hasEnded }) => hasEnded)
   }
