@@ -23,7 +23,7 @@ export interface Scene {
   readonly traffic: Traffic
   readonly disk: SmallDisk
   readonly clock: ProxyClock
-  /** A process carries the data: what fails while it is away does not count, and its rules are not repaired. */
+  /** A process carries the data: what fails while it is away does not count. */
   readonly isProcess: boolean
   /** Feeds what the cluster is now. */
   feed(): void
@@ -244,7 +244,6 @@ const fullDisk: Fault = {
 
 const flush: Fault = {
   name: 'a firewall flushes all rules',
-  kernelOnly: true,
   async happen(scene) {
     scene.traffic.excuse('the rules are gone')
     await scene.lab.run('node-a', 'sh', ['-e'], { input: flushRules })

@@ -70,8 +70,6 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 async function play(options: ChaosOptions, folder: string, closers: (() => unknown)[]): Promise<ChaosReport> {
   const { seed, durationMs, families = allFamilies, isProcess = false, log, signal } = options
   const random = new Random(seed)
-  const cpuWait = new CpuWait(() => proxiers.mainPid)
-  const cluster = new ChaosCluster(random, new VisibleTime(cpuWait))
   const cgroups = options.proxy.some((part) => part.includes('{cgroup}')) ? new LabCgroups() : undefined
   if (cgroups) closers.push(() => cgroups.remove())
   const lab = await startLab(options.agentCommand, ['TCP', 'UDP'], cgroups)
@@ -94,6 +92,8 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
   closers.push(() => proxiers.stop())
   await proxiers.prepare({})
 
+  const cpuWait = new CpuWait(() => proxiers.mainPid)
+  const cluster = new ChaosCluster(random, new VisibleTime(cpuWait))
   const pace = new Pace(lab)
   let round = 0
   const feed = () => api.apply([...cluster.objects(), ...proxiers.canaryObjects(round)])

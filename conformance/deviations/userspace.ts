@@ -57,16 +57,6 @@ export const userspace: Deviations = [
     instead: { outcome: 'passed' },
   },
   {
-    cells: ['rules-flushed/pod-a.*', 'rules-flushed/node-a.*', 'rules-flushed/load-balancer.*'],
-    reason: 'the process does not watch its rules: it writes them again when a Service changes',
-    instead: { outcome: 'passed' },
-  },
-  {
-    cells: ['rules-flushed/node-port.*'],
-    reason: 'the process does not watch its rules: it writes them again when a Service changes',
-    instead: { outcome: 'refused' },
-  },
-  {
     cells: ['two-nodes/*/pod-b*', 'two-nodes/*/local-on-b.*', 'two-nodes/*/flow-b.*'],
     except: ['two-nodes/1/pod-b-to-a.*'],
     reason: 'the process on node-b connects to the endpoint itself, so no client keeps its source address',
