@@ -38,7 +38,7 @@ export class NodeObserver {
 
   /** New changes wait for a sync. A sync that hangs is found by them alone. */
   onQueued(changes: Changes): void {
-    this.#options.health.queued(this.#now())
+    this.#options.health.queued()
     this.#options.metrics.recordQueued(changes)
     this.#options.activity.onQueued(changes)
   }
@@ -62,10 +62,10 @@ export class NodeObserver {
     this.#nodeKnown ||= view.node !== undefined
     this.#noteNode(view)
     if (error !== undefined) {
-      health.queued(this.#now() - durationMs)
+      health.queued(durationMs)
       return
     }
-    health.synced(this.#now())
+    health.synced()
     this.#options.services.note(changes)
     healthCheckNodePorts.observe(view, changes).catch((reason) => {
       log.error('The health-check node ports could not be brought up to date', { error: messageOf(reason) })

@@ -2,7 +2,7 @@
 // docs/conformance.md from all that is kept there. With <name>+=<report.json>, the cases of the report take the place of those that are kept: for a run in
 // parts, or with SCTP cells from another kernel. KERNEL=… and VERSION=… say what was proved, if that is not this kernel and this kpng. Without arguments:
 // only the table.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { release } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -12,16 +12,18 @@ const folder = join(root, 'conformance', 'results')
 const page = join(root, 'docs', 'conformance.md')
 const [begin, end] = ['<!-- results -->\n', '<!-- end of results -->\n']
 
-/** What is kept of a report: how many cells of each case are right, deviate, were skipped or are wrong, and why. */
+/** What is kept of a report: how many cells of each case are right, deviate, were skipped or are wrong, and why, with where to read more. */
 export function resultOf(report, { date, kernel, version }) {
   const cases = {}
-  for (const { case: id, status, reason } of report.results) {
+  const links = {}
+  for (const { case: id, status, reason, link } of report.results) {
     cases[id] ??= { right: 0 }
     cases[id][status] = (cases[id][status] ?? 0) + 1
-    if (reason !== undefined && status !== 'right')
-      cases[id].reasons = [...new Set([...(cases[id].reasons ?? []), reason])]
+    if (reason === undefined || status === 'right') continue
+    cases[id].reasons = [...new Set([...(cases[id].reasons ?? []), reason])]
+    if (link !== undefined) links[reason] = link
   }
-  return { date, kernel, version, summary: report.summary, cases }
+  return { date, kernel, version, summary: report.summary, cases, links }
 }
 
 /** A kept result with the cases of another one in their place. */
@@ -34,7 +36,8 @@ export function merged(kept, added) {
   ])
   const cells = counts.reduce((sum, [, count]) => sum + count, 0)
   const kernel = [...new Set([...kept.kernel.split(', '), ...added.kernel.split(', ')])].join(', ')
-  return { ...added, kernel, summary: { cells, ...Object.fromEntries(counts) }, cases }
+  const links = { ...kept.links, ...added.links }
+  return { ...added, kernel, summary: { cells, ...Object.fromEntries(counts) }, cases, links }
 }
 
 /** All that is kept, by name. */
@@ -79,7 +82,10 @@ export function tablesOf(kept) {
     row(['---', ...names.map(() => '---')]),
     ...all.map((id) => row([`\`${id}\``, ...names.map((name) => cell(kept.get(name).cases[id]))])),
   ]
-  const notes = [...reasons].map(([reason, number]) => `${number}. ${reason}`)
+  const links = Object.assign({}, ...[...kept.values()].map((result) => result.links))
+  // The page is beside kpng's other documents.
+  const more = (reason) => (links[reason] ? ` ([more](${links[reason].replace(/^docs\//, '')}))` : '')
+  const notes = [...reasons].map(([reason, number]) => `${number}. ${reason}${more(reason)}`)
   return `${[...summary, '', ...table, '', 'Why cells deviate or were skipped:', '', ...notes].join('\n')}\n`
 }
 
@@ -90,21 +96,52 @@ export function pageWith(text, kept) {
   return `${before}${begin}\n${tablesOf(kept)}\n${after}`
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const { version } = JSON.parse(readFileSync(join(root, 'cli', 'package.json'), 'utf8'))
-  for (const argument of process.argv.slice(2)) {
-    const [, name, isMore, file] = /^([^+=]+)(\+?)=(.+)$/.exec(argument) ?? []
-    if (!file) throw new Error(`"${argument}" is not of the form NAME=REPORT.json or NAME+=REPORT.json.`)
-    const report = JSON.parse(readFileSync(file, 'utf8'))
-    const about = {
-      date: new Date().toISOString().slice(0, 10),
-      kernel: process.env.KERNEL ?? release().split('-')[0],
-      version: process.env.VERSION ?? version,
-    }
-    const path = join(folder, `${name}.json`)
+/** What is wrong with how the script was called. */
+class UsageError extends Error {}
+
+/** An argument, taken apart, with the report that it names. */
+function given(argument) {
+  const [, name, isMore, file] = /^([\w-]+)(\+?)=(.+)$/.exec(argument) ?? []
+  if (!file) throw new UsageError(`"${argument}" is not of the form NAME=REPORT.json or NAME+=REPORT.json.`)
+  const path = join(folder, `${name}.json`)
+  if (isMore && !existsSync(path))
+    throw new UsageError(`There is no kept result "${name}" to add to. Give ${name}=${file} first, with all cases.`)
+  return { path, isMore, report: reportIn(file) }
+}
+
+function reportIn(file) {
+  let report
+  try {
+    report = JSON.parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    throw new UsageError(`The report ${file} cannot be read: ${error.message.replace(/\s+/g, ' ')}`)
+  }
+  if (!Array.isArray(report?.results) || typeof report.summary !== 'object')
+    throw new UsageError(`${file} is not a report. Make one with kpng conformance --json ${file}.`)
+  return report
+}
+
+function keep(args) {
+  const about = {
+    date: new Date().toISOString().slice(0, 10),
+    kernel: process.env.KERNEL ?? release().split('-')[0],
+    version: process.env.VERSION ?? JSON.parse(readFileSync(join(root, 'cli', 'package.json'), 'utf8')).version,
+  }
+  // Nothing is written unless all arguments are right.
+  for (const { path, isMore, report } of args.map(given)) {
     const seen = resultOf(report, about)
     const result = isMore ? merged(JSON.parse(readFileSync(path, 'utf8')), seen) : seen
     writeFileSync(path, `${JSON.stringify(result, undefined, 1)}\n`)
   }
   writeFileSync(page, pageWith(readFileSync(page, 'utf8'), results()))
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  try {
+    keep(process.argv.slice(2))
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    console.error(error.message)
+    process.exitCode = 2
+  }
 }

@@ -8,7 +8,14 @@ import type {
   ObservationListener,
   Observations,
 } from '@kpng/client'
-import { type Frontend, type FrontendBackend, type FrontendChange, FrontendTable, frontendId } from '@kpng/dataplane'
+import {
+  DriftWatch,
+  type Frontend,
+  type FrontendBackend,
+  type FrontendChange,
+  FrontendTable,
+  frontendId,
+} from '@kpng/dataplane'
 import { interfaceAddresses, reachableAddresses } from '@kpng/linux'
 import { Counters } from './counters.js'
 import { Descriptors } from './descriptors.js'
@@ -47,9 +54,14 @@ class Proxier implements UserspaceBackend {
   readonly #unsupported = new Set<string>()
   #view: NodeView | undefined
   #checkTimer: NodeJS.Timeout | undefined
+  #driftWatch: DriftWatch | undefined
   #isChecking = false
   /** Syncs and checks happen one after the other. */
   #last: Promise<unknown> = Promise.resolve()
+  /** How many syncs and checks have begun. */
+  #turns = 0
+  /** The machine holds what the last one of them wrote. */
+  #isInStep = false
   #isSetUp = false
   #closed = false
 
@@ -92,11 +104,18 @@ class Proxier implements UserspaceBackend {
   }
 
   async setup(): Promise<void> {
-    const { capture, syncPeriodMs, log } = this.#settings
+    const { capture, syncPeriodMs, driftCheckIntervalMs, log } = this.#settings
     await capture.setup()
     this.#isSetUp = true
     await this.#forwarder.start()
     log.info('Proxying in user space', { capture: capture.name, mover: this.#forwarder.mover })
+    this.#driftWatch = new DriftWatch({
+      ...{ log, intervalMs: capture.missing ? driftCheckIntervalMs : 0 },
+      lastSync: () => (this.#isInStep ? this.#turns : undefined),
+      look: async () => capture.missing?.(),
+      // It looks at everything, and warns of what it repairs.
+      onDrift: () => void this.#check(),
+    })
     if (syncPeriodMs === 0) return
     this.#checkTimer = setInterval(() => void this.#check(), syncPeriodMs)
     this.#checkTimer.unref()
@@ -107,7 +126,7 @@ class Proxier implements UserspaceBackend {
       this.#view = view
       const hasMoved = this.#apply(view, changes)
       await this.#forwarder.applied()
-      await this.#portals.settle(changes.full ? 'full' : 'changes', changes.full || hasMoved)
+      await this.#settle(changes.full ? 'full' : 'changes', changes.full || hasMoved)
     })
   }
 
@@ -119,6 +138,7 @@ class Proxier implements UserspaceBackend {
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#checkTimer)
+    await this.#driftWatch?.close()
     await this.#inTurn(async () => {
       this.#forwarder.abortAll()
       this.#servicePorts.clear()
@@ -214,7 +234,7 @@ class Proxier implements UserspaceBackend {
         this.#settings.log.detail(6, 'Periodic sync')
         this.#apply(this.#view, noChanges)
         this.#forwarder.cleanUpStaleSessions()
-        await this.#portals.settle('check', true)
+        await this.#settle('check', true)
       })
     } catch (error) {
       this.#settings.log.error('Failed to check the portals; they are tried again in the next period', {
@@ -223,6 +243,13 @@ class Proxier implements UserspaceBackend {
     } finally {
       this.#isChecking = false
     }
+  }
+
+  async #settle(...how: Parameters<PortalTable['settle']>): Promise<void> {
+    this.#turns++
+    this.#isInStep = false
+    await this.#portals.settle(...how)
+    this.#isInStep = true
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { silentLog } from '@kpng/api'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { programPath } from '../../linux/testing/bundle.js'
 import { Descriptors } from './descriptors.js'
 import type { ProxySettings } from './testing/agent.js'
@@ -48,6 +48,27 @@ describe('waiting for descriptors', () => {
     close()
     expect(descriptors.full).toBe(false)
     descriptors.close()
+  })
+
+  it.each([3_600_000, -3_600_000])('a clock that jumps by %d ms does not change how long clients wait', (jumpMs) => {
+    vi.useFakeTimers({ toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout'] })
+    try {
+      const descriptors = new Descriptors(silentLog, 100, 84)
+      descriptors.report(tooMany)
+      let givenUp = 0
+      descriptors.wait(
+        () => {},
+        () => givenUp++,
+      )
+      vi.setSystemTime(Date.now() + jumpMs)
+      vi.advanceTimersByTime(29_000)
+      expect(givenUp).toBe(0)
+      vi.advanceTimersByTime(2000)
+      expect(givenUp).toBe(1)
+      descriptors.close()
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('recovers from a failure where no limit is known', () => {

@@ -110,7 +110,7 @@ export class Descriptors {
   }
 
   wait(resume: () => void, giveUp: () => void): void {
-    this.#waiting.push({ resume, giveUp, deadline: Date.now() + patienceMs })
+    this.#waiting.push({ resume, giveUp, deadline: performance.now() + patienceMs })
   }
 
   close(): void {
@@ -133,7 +133,7 @@ export class Descriptors {
 
   #tick(): void {
     this.#stopTimer = this.#later(checkEveryMs, () => this.#tick())
-    const now = Date.now()
+    const now = performance.now()
     while (this.#waiting[0] && this.#waiting[0].deadline <= now) this.#waiting.shift()?.giveUp()
     if (this.#open < this.#forConnections) this.#resumeOne()
   }

@@ -15,6 +15,8 @@ export interface UserspaceOptions extends DataplaneOptions {
   readonly capture?: Capture
   /** How often portals are checked, failed ones tried again and stale sessions cleaned up. Default 30,000. 0: never. */
   readonly syncPeriodMs?: number
+  /** How often kpng looks whether somebody took away its rules, in milliseconds; less often where that takes long. Default 5,000. 0: never. */
+  readonly driftCheckIntervalMs?: number
   /**
    * How long a UDP client may be silent before its session ends. Default 10,000: a session that ends early changes the port that the
    * endpoint sees, which protocols with a state (QUIC, games) do not like. Those that ask once are many, but make room for each other.
@@ -54,6 +56,7 @@ export type Settings = Required<Omit<UserspaceOptions, 'clock' | 'mover' | 'spli
 
 const defaults = {
   syncPeriodMs: 30_000,
+  driftCheckIntervalMs: 5000,
   udpIdleTimeoutMs: 10_000,
   maxUdpSessions: 4096,
   drainSeconds: Number.POSITIVE_INFINITY,
@@ -73,7 +76,7 @@ export function settingsOf(options: UserspaceOptions): Settings {
     ...options,
     clock: { now: options.clock?.now ?? (() => performance.now()), random: options.clock?.random ?? Math.random },
   }
-  for (const name of ['syncPeriodMs', 'udpIdleTimeoutMs', 'drainSeconds'] as const) {
+  for (const name of ['syncPeriodMs', 'driftCheckIntervalMs', 'udpIdleTimeoutMs', 'drainSeconds'] as const) {
     if (!(settings[name] >= 0)) throw wrong(name, settings[name], 'a number of at least 0')
   }
   if (!(Number.isInteger(settings.spliceThreads) && settings.spliceThreads >= 1)) {

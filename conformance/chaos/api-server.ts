@@ -42,6 +42,11 @@ export class ChaosApiServer {
     return (this.#server.address() as AddressInfo).port
   }
 
+  /** It grows by one with each change. */
+  get version(): number {
+    return this.#history.version
+  }
+
   /** Makes these all the objects. */
   apply(objects: readonly KubernetesObject[]): void {
     this.#history.apply(objects)

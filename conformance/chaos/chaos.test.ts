@@ -1,9 +1,15 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { served, tcpPort } from '../cases/objects.js'
 import { ChaosApiServer } from './api-server.js'
 import { ChaosCluster, mayReach, VisibleTime } from './cluster.js'
+import { CpuWait } from './cpu-wait.js'
+import { ProxyClock } from './proxy-clock.js'
 import { Random } from './random.js'
 
 describe('a seed', () => {
@@ -46,6 +52,68 @@ it('time stands while the proxy can see nothing', () => {
   time.resume()
   expect(time.now()).toBeGreaterThanOrEqual(paused)
 })
+
+it('time stands while the proxy gets no processor, also if it was restarted', () => {
+  const waited = new Map([[1, 100]])
+  let pid: number | undefined = 1
+  const cpuWait = new CpuWait(
+    () => pid,
+    (it) => waited.get(it),
+  )
+  expect(cpuWait.ms).toBe(100)
+  waited.set(1, 250)
+  expect(cpuWait.ms).toBe(250)
+  pid = undefined
+  expect(cpuWait.ms).toBe(250)
+  pid = 2
+  waited.set(2, 30)
+  expect(cpuWait.ms).toBe(280)
+  // The kernel counts the same of this process.
+  expect(new CpuWait(() => process.pid).ms).toBeGreaterThan(0)
+
+  const standing = { ms: 0 }
+  const time = new VisibleTime(standing)
+  const before = time.now()
+  standing.ms += 3_600_000
+  expect(time.now()).toBeLessThan(before)
+})
+
+it("a proxy's clock jumps without its timers", async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kpng-clock-'))
+  try {
+    const clock = new ProxyClock(folder)
+    const program = `const start = performance.now()
+      const line = () => console.log(Date.now(), new Date().getTime(), Math.round(performance.now() - start), new Date(0).getTime(), Date.parse('1970-01-01'))
+      line()
+      process.stdin.on('data', line)`
+    const child = spawn(process.execPath, ['-e', program], { env: { ...process.env, ...clock.env } })
+    const numbers = async () =>
+      String((await once(child.stdout, 'data'))[0])
+        .split(' ')
+        .map(Number)
+    const hourMs = 3_600_000
+    /** Asks until the clock is so far from ours. */
+    const jumped = async (offsetMs: number) => {
+      clock.jumpTo(offsetMs)
+      for (;;) {
+        child.stdin.write('?')
+        const [now = 0, made = 0, passed = 0, ...fixed] = await numbers()
+        expect(fixed).toEqual([0, 0])
+        expect(passed).toBeLessThan(hourMs / 2)
+        expect(Math.abs(now - made)).toBeLessThan(hourMs / 2)
+        if (Math.abs(now - Date.now() - offsetMs) < hourMs / 2) return
+      }
+    }
+    await numbers()
+    await jumped(48 * hourMs)
+    await jumped(-48 * hourMs)
+    await jumped(0)
+    child.kill()
+    await once(child, 'close')
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}, 90_000)
 
 describe('the API server', () => {
   let api: ChaosApiServer

@@ -19,13 +19,20 @@ interface Changing extends ChaosService {
   readonly leftAt: Map<Server, number>
 }
 
-/** Time in which the proxy can see changes: it stands while the proxy or its API server is away. */
+/** Time in which the proxy can see changes: it stands while the proxy or its API server is away, and while the proxy gets no processor. */
 export class VisibleTime {
+  readonly #clock: () => number
   #before = 0
-  #since: number | undefined = performance.now()
+  #since: number | undefined
+
+  /** @param cpuWait how long the proxy got no processor, in milliseconds */
+  constructor(cpuWait: { readonly ms: number } = { ms: 0 }) {
+    this.#clock = () => performance.now() - cpuWait.ms
+    this.#since = this.#clock()
+  }
 
   now(): number {
-    return this.#before + (this.#since === undefined ? 0 : performance.now() - this.#since)
+    return this.#before + (this.#since === undefined ? 0 : this.#clock() - this.#since)
   }
 
   pause(): void {
@@ -34,7 +41,7 @@ export class VisibleTime {
   }
 
   resume(): void {
-    this.#since ??= performance.now()
+    this.#since ??= this.#clock()
   }
 }
 
@@ -44,14 +51,15 @@ const firstBurstNumber = 400
 
 /** The Services of a run and what they were a moment ago. */
 export class ChaosCluster {
-  readonly time = new VisibleTime()
+  readonly time: VisibleTime
   readonly services: readonly ChaosService[]
   readonly #changing: readonly Changing[]
   readonly #random: Random
   #burst: readonly KubernetesObject[] = []
 
-  constructor(random: Random) {
+  constructor(random: Random, time = new VisibleTime()) {
     this.#random = random
+    this.time = time
     const all = Array.from({ length: serviceCount }, (_, index): Changing => {
       const current = new Set<Server>(index === 0 ? ['a1', 'b1'] : random.some(servers))
       return { name: `chaos-${index}`, number: 1 + index, current, leftAt: new Map() }

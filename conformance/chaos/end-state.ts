@@ -33,7 +33,7 @@ export async function wrongServers(lab: Lab, cluster: ChaosCluster, families: re
 
 /** The rules in the kernel in an order of their own, without what counts, so that two of them can be compared. */
 export async function rulesIn(lab: Pick<Lab, 'run'>): Promise<string[]> {
-  // One nft for each family: of the rules of iptables-nft, it shows the targets of the first family only, which is the one that was made first.
+  // One family at a time: nft prints the targets of iptables only for the family that it comes to first.
   const script = `for family in ip ip6 inet arp bridge netdev; do nft -s list ruleset $family || true; done
 for program in iptables-legacy-save ip6tables-legacy-save; do
   if command -v $program > /dev/null; then $program || true; fi

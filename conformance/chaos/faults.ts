@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { outputOf } from '@kpng/linux'
 import { flushRules } from '../cases/foreign-rules.js'
@@ -6,6 +7,7 @@ import type { Lab } from '../lab/lab.js'
 import type { Proxiers } from '../runner/proxiers.js'
 import type { ChaosApiServer } from './api-server.js'
 import type { ChaosCluster } from './cluster.js'
+import type { ProxyClock } from './proxy-clock.js'
 import type { Random } from './random.js'
 import type { SmallDisk } from './small-disk.js'
 import type { Traffic } from './traffic.js'
@@ -20,7 +22,8 @@ export interface Scene {
   readonly proxiers: Proxiers
   readonly traffic: Traffic
   readonly disk: SmallDisk
-  /** A process carries the data: what fails while it is away does not count, and its rules are not repaired. */
+  readonly clock: ProxyClock
+  /** A process carries the data: what fails while it is away does not count. */
   readonly isProcess: boolean
   /** Feeds what the cluster is now. */
   feed(): void
@@ -31,6 +34,8 @@ export interface Fault {
   /** Begins, lasts, and ends. The proxy may still have to follow what changed meanwhile. */
   happen(scene: Scene): Promise<void>
   readonly kernelOnly?: boolean
+  /** It takes more than a minute, so it is part of long runs only. */
+  readonly isLong?: boolean
 }
 
 /** Changes with pauses between them, all of them chosen before the first pause. */
@@ -68,6 +73,33 @@ const apiServerAway: Fault = {
     }
     relay.back()
     await changeAWhile(scene, 2, 200)
+    cluster.burst(0)
+    feed()
+  },
+}
+
+const awayMs = 60_000
+const changesAfterwards = 10_000
+
+const apiServerAwayForLong: Fault = {
+  name: `the API server is away for a minute, then there are ${changesAfterwards} changes`,
+  isLong: true,
+  async happen(scene) {
+    const { random, relay, cluster, api, feed } = scene
+    const services = random.between(300, 600)
+    relay.away()
+    for (let passedMs = 0; passedMs < awayMs; passedMs += 5000) {
+      cluster.change()
+      feed()
+      await sleep(5000)
+    }
+    relay.back()
+    const before = api.version
+    while (api.version - before < changesAfterwards) {
+      cluster.burst(services)
+      feed()
+      await sleep(random.between(0, 100))
+    }
     cluster.burst(0)
     feed()
   },
@@ -133,20 +165,71 @@ const flood: Fault = {
   },
 }
 
+/** Does something while the proxy has a lower limit of a resource. */
+async function limited(
+  { proxiers }: Scene,
+  resource: 'nofile' | 'data',
+  limit: number,
+  meanwhile: () => Promise<void>,
+): Promise<void> {
+  const pid = proxiers.mainPid
+  if (pid === undefined) return
+  const prlimit = (...args: string[]) => outputOf('prlimit', ['--pid', `${pid}`, ...args], { limitMs: 10_000 })
+  const usual = (await prlimit(`--${resource}`, '--output', 'SOFT', '--noheadings', '--raw')).trim()
+  await prlimit(`--${resource}=${limit}:`)
+  await meanwhile()
+  // If it has ended, the run says so.
+  await prlimit(`--${resource}=${usual}:`).catch(() => {})
+}
+
 const noFiles: Fault = {
   name: 'the proxy cannot open files',
   async happen(scene) {
-    const pid = scene.proxiers.mainPid
-    if (pid === undefined) return
-    const prlimit = (...args: string[]) => outputOf('prlimit', ['--pid', `${pid}`, ...args], { limitMs: 10_000 })
-    const usual = (await prlimit('--nofile', '--output', 'SOFT', '--noheadings', '--raw')).trim()
     if (scene.isProcess) scene.traffic.excuse('the process cannot open connections')
-    await prlimit('--nofile=8:')
-    scene.relay.away()
-    scene.relay.back()
-    await changeAWhile(scene, 4, 400)
-    // If it has ended, the run says so.
-    await prlimit(`--nofile=${usual}:`).catch(() => {})
+    await limited(scene, 'nofile', 8, async () => {
+      scene.relay.away()
+      scene.relay.back()
+      await changeAWhile(scene, 4, 400)
+    })
+  },
+}
+
+/** The memory for data that a process has, in bytes. */
+function dataBytesOf(pid: number): number {
+  const kb = /^VmData:\s*(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+  return Number(kb ?? 0) * 1024
+}
+
+const noMemory: Fault = {
+  name: 'the proxy gets hardly any more memory, and there is a burst',
+  async happen(scene) {
+    const { random, proxiers, traffic, isProcess, cluster, feed } = scene
+    const [spareBytes, services] = [random.between(0, 16) * 2 ** 20, random.between(100, 1500)]
+    const pid = proxiers.mainPid
+    if (pid === undefined) return
+    if (isProcess) traffic.excuse('the process may be away')
+    proxiers.letMainEnd(true)
+    await limited(scene, 'data', dataBytesOf(pid) + spareBytes, async () => {
+      cluster.burst(services)
+      feed()
+      await changeAWhile(scene, 4, 600)
+    })
+    cluster.burst(0)
+    feed()
+  },
+}
+
+const hourMs = 3_600_000
+
+const clockJumps: Fault = {
+  name: 'the clock of the proxy jumps forward and back',
+  async happen(scene) {
+    const { random, clock } = scene
+    const jumps = random.between(1, 4)
+    for (let i = 0; i < jumps; i++) {
+      clock.jumpTo(random.between(-48 * hourMs, 48 * hourMs))
+      await changeAWhile(scene, 2, 400)
+    }
   },
 }
 
@@ -161,7 +244,6 @@ const fullDisk: Fault = {
 
 const flush: Fault = {
   name: 'a firewall flushes all rules',
-  kernelOnly: true,
   async happen(scene) {
     scene.traffic.excuse('the rules are gone')
     await scene.lab.run('node-a', 'sh', ['-e'], { input: flushRules })
@@ -173,11 +255,14 @@ export const faults: readonly Fault[] = [
   endProxy('the proxy is killed', 'SIGKILL'),
   endProxy('the proxy is stopped', 'SIGTERM'),
   apiServerAway,
+  apiServerAwayForLong,
   expiredWatches,
   staleLists,
   lateEvents,
   flood,
   noFiles,
+  noMemory,
   fullDisk,
+  clockJumps,
   flush,
 ]

@@ -14,9 +14,11 @@ import { waitForMovedFlow } from '../runner/canary.js'
 import { Pace } from '../runner/pace.js'
 import { Proxiers } from '../runner/proxiers.js'
 import { ChaosApiServer } from './api-server.js'
-import { ChaosCluster } from './cluster.js'
+import { ChaosCluster, VisibleTime } from './cluster.js'
+import { CpuWait } from './cpu-wait.js'
 import { rulesIn, wrongServers } from './end-state.js'
 import { type Fault, faults, type Scene } from './faults.js'
+import { ProxyClock } from './proxy-clock.js'
 import { Random } from './random.js'
 import { SmallDisk } from './small-disk.js'
 import { Traffic } from './traffic.js'
@@ -51,6 +53,9 @@ export interface ChaosReport {
 /** How long the proxy may take to follow once a fault is over, on a machine that is not busy. */
 const followTimeoutMs = 60_000
 
+/** Runs of this length or more have the faults that take longer than a minute. */
+const longRunMs = 600_000
+
 /** Plays faults while clients ask all the time. Resolves also if something was violated. Nothing of the lab is left. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const folder = await mkdtemp(join(tmpdir(), 'kpng-chaos-'))
@@ -65,7 +70,6 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 async function play(options: ChaosOptions, folder: string, closers: (() => unknown)[]): Promise<ChaosReport> {
   const { seed, durationMs, families = allFamilies, isProcess = false, log, signal } = options
   const random = new Random(seed)
-  const cluster = new ChaosCluster(random)
   const cgroups = options.proxy.some((part) => part.includes('{cgroup}')) ? new LabCgroups() : undefined
   if (cgroups) closers.push(() => cgroups.remove())
   const lab = await startLab(options.agentCommand, ['TCP', 'UDP'], cgroups)
@@ -83,20 +87,33 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
     ...{ node: 'node-a', clusterCidr: ipsOf(clusterCidr).join(','), kubeconfig, manifests: undefined },
     ...{ cgroup: cgroups?.ofNode('node-a'), bpffs: join(folder, 'bpf'), stateCache: join(disk.path, 'state') },
   })
-  const proxiers = new Proxiers(lab, { main, onNodeB: [], specialised: undefined })
+  const clock = new ProxyClock(folder)
+  const proxiers = new Proxiers(lab, { main, onNodeB: [], specialised: undefined, env: clock.env })
   closers.push(() => proxiers.stop())
   await proxiers.prepare({})
 
+  const cpuWait = new CpuWait(() => proxiers.mainPid)
+  const cluster = new ChaosCluster(random, new VisibleTime(cpuWait))
   const pace = new Pace(lab)
   let round = 0
   const feed = () => api.apply([...cluster.objects(), ...proxiers.canaryObjects(round)])
-  const served = async (): Promise<boolean> => {
+  const servedNow = async (): Promise<boolean> => {
     for (const proxier of proxiers.needed()) {
       const tookMs = await proxier.programmed({ lab, pace, families, signal }, round, followTimeoutMs)
       if (tookMs === undefined) return false
     }
     // The Service of the canary has been followed; the endpoints of another one show that slices are, too.
     return (await waitForMovedFlow({ lab, pace, families, signal, timeoutMs: followTimeoutMs }, round)) !== undefined
+  }
+  /** Time in which the proxy got no processor does not count. */
+  const served = async (): Promise<boolean> => {
+    for (let countedMs = 0; countedMs < followTimeoutMs; ) {
+      const [startMs, waitedMs] = [performance.now(), cpuWait.ms]
+      if (await servedNow()) return true
+      if (proxiers.isMainOver || signal.aborted) return false
+      countedMs += performance.now() - startMs - (cpuWait.ms - waitedMs)
+    }
+    return false
   }
   const follow = async (): Promise<boolean> => {
     round++
@@ -105,9 +122,11 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
   }
   if (!(await follow())) throw new KpngError('unavailable', `The proxy served nothing. ${proxiers.notes.join('\n')}`)
 
-  const traffic = new Traffic(lab, pace, cluster, families)
-  const scene: Scene = { random, lab, cluster, api, relay, proxiers, traffic, disk, isProcess, feed }
-  const possible = faults.filter(({ kernelOnly = false }) => !(kernelOnly && isProcess))
+  const traffic = new Traffic({ lab, pace, cluster, families, cpuWait })
+  const scene: Scene = { random, lab, cluster, api, relay, proxiers, traffic, disk, clock, isProcess, feed }
+  const possible = faults.filter(
+    ({ kernelOnly = false, isLong = false }) => !(kernelOnly && isProcess) && !(isLong && durationMs < longRunMs),
+  )
   const violations: string[] = []
   const start = performance.now()
   let count = 0
@@ -116,9 +135,15 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
     count++
     log(`${((performance.now() - start) / 1000).toFixed(1).padStart(7)} s  ${count}: ${fault.name}`)
     await happen(fault, scene)
-    if (!(await follow())) {
+    let hasFollowed = await follow()
+    if (!hasFollowed && proxiers.hasMainEnded()) {
+      log('           The proxy has ended, and is started again.')
+      hasFollowed = await follow()
+    }
+    if (!hasFollowed) {
       violations.push(`After fault ${count}, the proxy did not follow within ${followTimeoutMs / 1000} s.`)
     }
+    proxiers.letMainEnd(false)
     traffic.endExcuse()
     cluster.time.resume()
     await quietly(scene)
@@ -130,7 +155,7 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
   if (violations.length === 0) {
     violations.push(...(await endState({ scene, families, follow, served })))
   }
-  violations.push(...(violations.length > 0 ? proxiers.notes : []))
+  if (violations.length > 0) log([...proxiers.notes, `The proxy said last:\n${proxiers.mainSaid}`].join('\n'))
   return { seed, faults: count, requests: traffic.asked, violations }
 }
 

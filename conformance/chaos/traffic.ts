@@ -10,8 +10,18 @@ import { type ChaosCluster, type ChaosService, mayReach } from './cluster.js'
 /** A pod that left a Service gets no new connection after this time, on a machine that is not busy. */
 const graceMs = 1000
 const pauseMs = 30
+/** Silence counts only if a proxy that carries the data itself got a processor for most of the time. */
+const longestCpuWaitMs = requestTimeoutMs / 2
 /** The slowest moment of so long decides how long things may take. */
 const paceKeptMs = 5000
+
+export interface TrafficOptions {
+  readonly lab: Lab
+  readonly pace: Pace
+  readonly cluster: ChaosCluster
+  readonly families: readonly Family[]
+  readonly cpuWait: { readonly ms: number }
+}
 
 interface Way {
   readonly client: Host
@@ -29,6 +39,7 @@ export class Traffic {
   readonly #lab: Lab
   readonly #pace: Pace
   readonly #cluster: ChaosCluster
+  readonly #cpuWait: { readonly ms: number }
   readonly #loops: Promise<void>[]
   #graces: readonly { readonly at: number; readonly ms: number }[] = []
   #isOver = false
@@ -36,7 +47,8 @@ export class Traffic {
   #excuse: string | undefined
   #excuses = 0
 
-  constructor(lab: Lab, pace: Pace, cluster: ChaosCluster, families: readonly Family[]) {
+  constructor({ lab, pace, cluster, families, cpuWait }: TrafficOptions) {
+    this.#cpuWait = cpuWait
     this.#lab = lab
     this.#pace = pace
     this.#cluster = cluster
@@ -65,10 +77,11 @@ export class Traffic {
     while (!this.#isOver) {
       const excuses = this.#excuses
       const isExcused = this.#excuse !== undefined
-      const askedAt = this.#cluster.time.now()
+      const [askedAt, waitedMs] = [this.#cluster.time.now(), this.#cpuWait.ms]
       const outcome = await this.#ask(way)
       this.asked++
-      if (!isExcused && excuses === this.#excuses) this.#check(way, outcome, askedAt)
+      const isStarved = outcome.outcome === 'dropped' && this.#cpuWait.ms - waitedMs > longestCpuWaitMs
+      if (!isExcused && !isStarved && excuses === this.#excuses) this.#check(way, outcome, askedAt)
       await sleep(pauseMs)
     }
   }

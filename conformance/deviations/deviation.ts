@@ -11,8 +11,8 @@ export interface Deviation {
   readonly expecting?: Partial<Pick<Reached, 'source'>>
   /** Why, as a sentence for people. */
   readonly reason: string
-  /** Where more is written about it: the address of an issue or a page. */
-  readonly link?: string
+  /** Where more is written about it: the address of a page, or a section of kpng's own documents such as `docs/userspace.md#limits`. */
+  readonly link: string
   /** What is seen instead; anything else is a failure. Without an outcome: what differs in the cell's own `reached`. */
   readonly instead: Expectation | Partial<Omit<Reached, 'outcome'>>
 }

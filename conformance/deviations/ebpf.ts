@@ -8,11 +8,13 @@ export const ebpf: Deviations = [
   {
     cells: ['node-ports-everywhere/localhost.*'],
     reason: 'sockets of the node reach node ports on localhost too, where nodePortAddresses allows it',
+    link: 'docs/ebpf.md#what-goes-which-way',
     instead: { outcome: 'reached', servers: ['a1', 'b1'], source: 'node', hits: 'some' },
   },
   {
     cells: ['hairpin/itself.*'],
     reason: 'a pod that reaches itself does so without leaving its network namespace, with its own address',
+    link: 'docs/ebpf.md#what-goes-which-way',
     instead: { source: 'kept' },
   },
   {
@@ -29,6 +31,7 @@ export const ebpf: Deviations = [
       'specialised-affinity/pod-a.*',
     ],
     reason: 'a pod of this node that asks for an address from outside the cluster is not masqueraded',
+    link: 'docs/ebpf.md#what-goes-which-way',
     instead: { source: 'kept' },
   },
 ]

@@ -7,6 +7,7 @@ export const iptables: Deviations = [
   {
     cells: ['external-ip-is-a-cluster-ip/*-other-port*'],
     reason: 'iptables mode has no rule for other ports of a cluster IP: the packet is routed away',
+    link: 'docs/iptables.md#where-it-differs-from-kube-proxy',
     instead: { outcome: 'passed' },
   },
 ]

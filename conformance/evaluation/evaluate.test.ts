@@ -81,8 +81,8 @@ it('says what is expected', () => {
 
 describe('deviations', () => {
   const [first, second] = [
-    { cells: ['*'], expecting: { source: 'kept' }, reason: 'r', instead: { source: 'node' } },
-    { cells: ['a/*.v4', 'b'], reason: 's', instead: { outcome: 'passed' } },
+    { cells: ['*'], expecting: { source: 'kept' }, reason: 'r', link: 'l', instead: { source: 'node' } },
+    { cells: ['a/*.v4', 'b'], reason: 's', link: 'l', instead: { outcome: 'passed' } },
   ] as const
   it('are found by pattern and by what the cell expects', () => {
     expect(deviationOf([first, second], 'x/y', keepsSource(['a1']))).toBe(first)

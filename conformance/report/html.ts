@@ -71,12 +71,16 @@ function reasonsHtml(reasons: readonly string[], results: readonly CellResult[])
     const about = results.filter((result) => result.reason === reason)
     const cases = [...new Set(about.map((result) => result.case))]
     const link = about.find((result) => result.link !== undefined)?.link
-    const more = link === undefined ? '' : ` (<a href="${html(link)}">more</a>)`
+    const more = link === undefined ? '' : ` (${linkHtml(link)})`
     const links = cases.map((id) => `<a href="#${html(id)}">${html(id)}</a>`).join(', ')
     return `<li id="reason-${index + 1}">${html(reason)}${more}: ${about.length} cells of ${links}</li>`
   })
   return `<h2>Why cells deviate or were skipped</h2>\n<ol>\n${items.join('\n')}\n</ol>`
 }
+
+/** The page may be read where kpng's own documents are not. */
+const linkHtml = (link: string): string =>
+  link.startsWith('https://') ? `<a href="${html(link)}">more</a>` : `more: ${html(link)}`
 
 function checklistHtml(results: readonly CellResult[]): string {
   const rows = [...new Set(results.flatMap((result) => result.rows))].sort((a, b) => a - b)

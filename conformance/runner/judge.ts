@@ -17,7 +17,7 @@ export function judge(
   const result = { ...describe(placed), got, attempts }
   if (!deviation) return { ...result, status: right ? 'right' : 'wrong' }
   const { reason, link } = deviation
-  const why = { reason, ...(link !== undefined && { link }) }
+  const why = { reason, link }
   if (right) return { ...result, status: 'unexpectedly-right', ...why }
   const asNamed = evaluate(deviated(cell.expect, deviation), cell.client, outcomes).right
   return { ...result, status: asNamed ? 'deviates' : 'wrong', ...(asNamed && why) }

@@ -17,13 +17,18 @@ export class Proxier {
   /** How it ended. */
   #ended: string | undefined
   #isStopping = false
+  /** What is done to it may end it. */
+  mayEnd = false
   #hasServed = false
   #rounds = 0
 
-  constructor(title: string, canary: Canary, command: readonly string[], namespace: string) {
+  constructor(title: string, canary: Canary, command: readonly string[], namespace: string, env?: NodeJS.ProcessEnv) {
     this.title = title
     this.#canary = canary
-    this.#process = spawn('ip', ['netns', 'exec', namespace, ...command], { stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#process = spawn('ip', ['netns', 'exec', namespace, ...command], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...env },
+    })
     this.#closed = new Promise((resolve) => {
       this.#process.on('error', (error) => {
         this.#ended = error.message
@@ -62,9 +67,13 @@ export class Proxier {
     return this.#hasServed
   }
 
-  /** It did not live to the end of the run. */
+  get isOver(): boolean {
+    return this.#ended !== undefined
+  }
+
+  /** It did not live to the end of the run, and nothing was done to it that explains it. */
   get hasEnded(): boolean {
-    return !this.#isStopping && this.#ended !== undefined
+    return !this.#isStopping && !this.mayEnd && this.isOver
   }
 
   /**
@@ -85,7 +94,7 @@ export class Proxier {
     if (!this.#hasServed && this.hasEnded) {
       throw new KpngError(
         'unavailable',
-        `The ${this.title} ${this.#ended} before it served anything. It said last:\n${this.#said}`,
+        `The ${this.title} ${this.#ended} before it served anything. It said last:\n${this.said}`,
       )
     }
     return tookMs
@@ -94,12 +103,13 @@ export class Proxier {
   /** What people should know of it after the run. */
   get notes(): string[] {
     return [
-      ...(this.hasEnded ? [`The ${this.title} ${this.#ended} during the run. It said last:\n${this.#said}`] : []),
-      ...(this.#hasServed ? [] : [`The ${this.title} never served the canary. It said last:\n${this.#said}`]),
+      ...(this.hasEnded ? [`The ${this.title} ${this.#ended} during the run. It said last:\n${this.said}`] : []),
+      ...(this.#hasServed ? [] : [`The ${this.title} never served the canary. It said last:\n${this.said}`]),
     ]
   }
 
-  get #said(): string {
+  /** Its last lines. */
+  get said(): string {
     return this.#lines.join('\n') || '(nothing)'
   }
 }

@@ -12,6 +12,8 @@ export interface Commands {
   readonly onNodeB: readonly string[]
   /** Undefined if no specialised proxy runs. */
   readonly specialised: readonly string[] | undefined
+  /** Added to the environment of all of them. */
+  readonly env?: NodeJS.ProcessEnv
 }
 
 interface Role {
@@ -82,6 +84,18 @@ export class Proxiers {
     await main?.proxier.stop(signal)
   }
 
+  /** Whether the proxy under test may end by itself from now on. */
+  letMainEnd(mayEnd: boolean): void {
+    const main = this.#running.get('proxy')
+    if (main) main.proxier.mayEnd = mayEnd
+  }
+
+  /** Whether the proxy under test has ended as it may. Then it is started again with the next round, as by a supervisor. */
+  hasMainEnded(): boolean {
+    const main = this.#running.get('proxy')?.proxier
+    return main?.mayEnd === true && main.isOver && this.#running.delete('proxy')
+  }
+
   /** The process of the proxy under test. Undefined if it does not run. */
   get mainPid(): number | undefined {
     return this.#running.get('proxy')?.proxier.pid
@@ -93,6 +107,11 @@ export class Proxiers {
     return main?.hasServed === true && !main.hasEnded
   }
 
+  /** The proxy under test has ended, for whatever reason. */
+  get isMainOver(): boolean {
+    return this.#running.get('proxy')?.proxier.isOver ?? false
+  }
+
   get hasEnded(): boolean {
     return this.#all.some(({ hasEnded }) => hasEnded)
   }
@@ -101,12 +120,23 @@ export class Proxiers {
     return [...new Set(this.#all.flatMap(({ notes }) => notes))]
   }
 
+  /** What the proxy under test said last. */
+  get mainSaid(): string {
+    return this.#running.get('proxy')?.proxier.said ?? '(it does not run)'
+  }
+
   async stop(): Promise<void> {
     await Promise.all(this.#all.map((proxier) => proxier.stop()))
   }
 
   #start(role: Role): Proxier {
-    const proxier = new Proxier(role.title, role.canary, role.command, this.#lab.namespaceOf(role.host))
+    const proxier = new Proxier(
+      role.title,
+      role.canary,
+      role.command,
+      this.#lab.namespaceOf(role.host),
+      this.#commands.env,
+    )
     this.#running.set(role.title, { role, proxier })
     this.#all.push(proxier)
     return proxier

@@ -58,7 +58,9 @@ describe('rounds', () => {
 
 describe('judging', () => {
   const [placed] = roundsOf([one])[0]?.cells ?? []
-  const named = [{ cells: ['one/*'], reason: 'so', instead: { outcome: 'passed' } }] as const
+  const named = [
+    { cells: ['one/*'], reason: 'so', link: 'https://example.com/so', instead: { outcome: 'passed' } },
+  ] as const
   const gateway = { outcome: 'reached', server: 'gateway', from: '', port: 80 } as const
   it.each([
     ['right', [{ outcome: 'refused' } as const], []],

@@ -13,6 +13,8 @@ const plantedFaults = JSON.parse(readFileSync(new URL('planted-faults.json', imp
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const copy = mkdtempSync(join(tmpdir(), 'kpng-mutate-'))
 process.on('exit', () => rmSync(copy, { recursive: true, force: true }))
+const interrupted = new AbortController()
+process.once('SIGINT', () => interrupted.abort())
 
 /** The packages, without sources and tests. Links between packages are relative, so they lead to the copies. */
 function copyCheckout() {
@@ -54,6 +56,7 @@ async function wrongCells(only) {
       families: ['IPv4'],
       settleMs: 300,
       programTimeoutMs: 30_000,
+      signal: interrupted.signal,
       log() {},
     },
   })
@@ -77,6 +80,7 @@ async function run({ name, file, find, put, only }, number) {
     line(wrong.length > 0 ? 'caught' : '**not caught**', wrong.slice(0, 3).join(', '))
     return wrong.length > 0
   } catch (error) {
+    if (interrupted.signal.aborted) throw error
     // A proxy that does not start is seen too.
     line('caught', String(error.message).split('\n')[0].slice(0, 100))
     return true

@@ -5,6 +5,8 @@ import { healthHandler } from './health-server.js'
 import { ProxyHealth } from './proxy-health.js'
 
 let now: number
+/** How far somebody has set the clock of the machine. */
+let jumpMs: number
 let health: ProxyHealth
 const answers: string[] = []
 let server: Listening
@@ -12,7 +14,8 @@ const stop = new AbortController()
 
 beforeEach(async () => {
   now = Date.parse('2026-01-02T03:04:05.000Z')
-  health = new ProxyHealth({ timeoutMs: 60_000, now: () => now })
+  jumpMs = 0
+  health = new ProxyHealth({ timeoutMs: 60_000, now: () => now + jumpMs, monotonicNow: () => now })
   answers.length = 0
   const handler = healthHandler({ health, onAnswer: (page, code) => answers.push(`${page} ${code}`) })
   server = await listen({ name: 'health', address: '127.0.0.1:0', handler, log: silentLog, signal: stop.signal })
@@ -54,16 +57,28 @@ describe('codes', () => {
   const codes = async () => [(await get('healthz')).status, (await get('livez?verbose')).status]
 
   test('a queued change that is late: 503, until it is synced', async () => {
-    health.queued(now)
+    health.queued()
     now += 59_999
-    health.queued(now)
+    health.queued()
     expect(await codes()).toEqual([200, 200])
     now += 1
     expect(await codes()).toEqual([503, 503])
-    health.synced(now)
+    health.synced()
     expect(await codes()).toEqual([200, 200])
     expect(answers).toEqual(['healthz 200', 'livez 200', 'healthz 503', 'livez 503', 'healthz 200', 'livez 200'])
   })
+
+  test.each([3_600_000, -3_600_000])(
+    'a clock that jumps by %d ms makes nothing late, and hides nothing',
+    async (ms) => {
+      health.queued()
+      jumpMs = ms
+      expect(await codes()).toEqual([200, 200])
+      expect(await (await get('healthz')).json()).toMatchObject({ currentTime: new Date(now + ms).toISOString() })
+      now += 60_000
+      expect(await codes()).toEqual([503, 503])
+    },
+  )
 
   test('being idle is healthy', async () => {
     now += 86_400_000

@@ -8,8 +8,10 @@ export interface ProxyHealthOptions {
   readonly families?: readonly Family[]
   /** How up to date the state is, for the answer's `source`. Default: nothing is said of it. */
   readonly source?: () => SourceReport | undefined
-  /** Unix time in milliseconds. Default Date.now. */
+  /** Unix time in milliseconds, for what is reported. Default Date.now. */
   readonly now?: () => number
+  /** Milliseconds that nobody sets, by which changes get late. Default performance.now. */
+  readonly monotonicNow?: () => number
 }
 
 export type HealthPage = 'healthz' | 'livez' | 'readyz'
@@ -35,28 +37,30 @@ export class ProxyHealth {
   readonly #families: readonly Family[]
   readonly #source: () => SourceReport | undefined
   readonly #now: () => number
+  readonly #monotonicNow: () => number
   #lastUpdated: number
   #oldestQueued: number | undefined
   #nodeEligible = true
   #everSynced = false
 
-  constructor({ timeoutMs, families = allFamilies, source = () => undefined, now = Date.now }: ProxyHealthOptions) {
-    this.#timeoutMs = timeoutMs
-    this.#families = families
-    this.#source = source
-    this.#now = now
-    this.#lastUpdated = now()
+  constructor(options: ProxyHealthOptions) {
+    this.#timeoutMs = options.timeoutMs
+    this.#families = options.families ?? allFamilies
+    this.#source = options.source ?? (() => undefined)
+    this.#now = options.now ?? Date.now
+    this.#monotonicNow = options.monotonicNow ?? (() => performance.now())
+    this.#lastUpdated = this.#now()
   }
 
-  /** There is something to sync. Only the oldest counts. */
-  queued(now = this.#now()): void {
-    this.#oldestQueued ??= now
+  /** There is something to sync, since so many milliseconds. Only the oldest counts. */
+  queued(agoMs = 0): void {
+    this.#oldestQueued ??= this.#monotonicNow() - agoMs
   }
 
   /** Everything that was queued is synced. */
-  synced(now = this.#now()): void {
+  synced(): void {
     this.#oldestQueued = undefined
-    this.#lastUpdated = now
+    this.#lastUpdated = this.#now()
     this.#everSynced = true
   }
 
@@ -71,7 +75,7 @@ export class ProxyHealth {
 
   /** The proxy's own health, whatever becomes of the node. */
   get healthy(): boolean {
-    return this.#oldestQueued === undefined || this.#now() - this.#oldestQueued < this.#timeoutMs
+    return this.#oldestQueued === undefined || this.#monotonicNow() - this.#oldestQueued < this.#timeoutMs
   }
 
   /**

@@ -2,7 +2,8 @@ import fc, { type Arbitrary, type Parameters } from 'fast-check'
 
 // Input that is nearly right, for decoders: most random input is refused at the first byte and proves little.
 //
-// KPNG_FUZZ_RUNS=100000 npx vitest run .fuzz.test: as long as it takes. What is found is added to the corpus of its test.
+// KPNG_FUZZ_RUNS=100000 npx vitest run .fuzz.test: as long as it takes. What is found is added
+// to the corpus, which is always tried.
 
 /** How a decoder is fuzzed: a hundred times, unless KPNG_FUZZ_RUNS says how often. The corpus is always tried. */
 export const fuzzing = <Input>(corpus: readonly Input[]): Parameters<[Input]> => ({
@@ -21,6 +22,63 @@ const oddValue: Arbitrary<unknown> = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...oddValues) },
   { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 3 }) },
 )
+
+/** The corpus for decoders of text: every one of them is always tried. */
+export const oddTexts: readonly string[] = [
+  ...[
+    '',
+    ' ',
+    '\0',
+    '\ufeff',
+    'null',
+    '0',
+    '[]',
+    '{}',
+    '[null]',
+    '{',
+    '- -',
+    'a',
+    'a: b: c',
+    '"\\ud800"',
+    '---\n---\n',
+  ],
+  ...['a: &a [*a]', 'a: &a {b: *a}', '<<: 1', '<<: [1]', '? [a]\n: b', '!!binary x', '!!set {a, b}', '2026-13-45: 1'],
+  ...[
+    '__proto__: {a: 1}',
+    'constructor: {prototype: 1}',
+    'a: 1\na: 2',
+    `${'['.repeat(2000)}`,
+    `${'{"a":'.repeat(2000)}`,
+  ],
+  ...[
+    'kind: Service',
+    'kind: 1',
+    'apiVersion: []',
+    'items: 1',
+    'services: [null]',
+    'nodes: {}',
+    'contexts: null',
+    'users: [0]',
+  ],
+]
+
+/** The corpus for decoders of objects. */
+export const oddObjects: readonly unknown[] = [
+  ...[undefined, null, 0, '', 'x', true, [], [[]], {}, { metadata: null }, { metadata: [] }, { metadata: { name: 1 } }],
+  ...[{ metadata: { name: 'a' }, spec: null }, { metadata: { name: 'a' }, spec: { ports: {} } }, { endpoints: [null] }],
+  ...[
+    { metadata: { name: 'a', labels: [] }, status: 1 },
+    Object.create(null),
+    JSON.parse('{"__proto__":{"name":"a"}}'),
+  ],
+]
+
+/** The corpus for decoders of bytes: lengths that are zero, too small, too large, and negative. */
+export const oddBytes: readonly Buffer[] = [
+  ...['', '00', '0000000000', 'ffffffffff', '00ffffffff', '0100000000', '0000000001', '007fffffff', '0080000000'],
+  ...['00000000', '0f000000', '10000000', 'ffffffff', '1000000000010000', '10000000000000000000000000000000'],
+  ...['18000000000102000000000000000000000001000000', '1400000002000000000000000000000000000000', '11000000'],
+].map((hex) => Buffer.from(hex, 'hex'))
 
 /** Something like `good`, of which a few parts are replaced, taken away, or put twice. */
 export function damaged(good: unknown): Arbitrary<unknown> {

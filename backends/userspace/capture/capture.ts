@@ -59,6 +59,8 @@ export interface Capture {
   release(portal: Portal, place: Place): Promise<void>
   /** Makes packets reach exactly the open portals. */
   steer(steering: Steering): Promise<void>
+  /** What of ours somebody else took away as a whole, as a sentence; undefined if nothing. Fast, so that it can be asked often. */
+  missing?(): Promise<string | undefined>
   /** Takes everything of ours away, also what a crashed predecessor left. */
   cleanup(): Promise<void>
 }

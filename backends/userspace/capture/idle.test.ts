@@ -23,14 +23,16 @@ describe.each(['nft', 'iptables'] as const)('an idle proxy with %s portals', (ho
   beforeAll(() => void execFileSync('ip', ['netns', 'add', namespace]))
   afterAll(() => void execFileSync('ip', ['netns', 'del', namespace]))
 
+  const inside: RunProgram = (program, args, input) =>
+    runProgram('ip', ['netns', 'exec', namespace, program, ...args], input)
+  const detectLocal = { mode: 'ClusterCIDR', cidrs: ['10.244.0.0/16', 'fd44::/16'] } as const
+
   // Each look starts a program in the namespace, which takes its time on a busy machine.
   const timeout = 120_000
 
   it('writes nothing, until something changes or somebody else changes its rules', { timeout }, async () => {
     let looks = 0
     const writes: string[] = []
-    const inside: RunProgram = (program, args, input) =>
-      runProgram('ip', ['netns', 'exec', namespace, program, ...args], input)
     const run: RunProgram = async (program, args, input) => {
       if (program.endsWith('-save') || args[1] === 'table') looks++
       if (input !== undefined && args[0] !== '-c') writes.push(input)
@@ -41,7 +43,8 @@ describe.each(['nft', 'iptables'] as const)('an idle proxy with %s portals', (ho
     const backend = userspaceBackend({
       capture,
       syncPeriodMs: 20,
-      detectLocal: { mode: 'ClusterCIDR', cidrs: ['10.244.0.0/16', 'fd44::/16'] },
+      driftCheckIntervalMs: 0,
+      detectLocal,
     })
     /** What was written while it looked several times. */
     const written = async (periods = 3) => {
@@ -99,6 +102,47 @@ describe.each(['nft', 'iptables'] as const)('an idle proxy with %s portals', (ho
       await writtenAgain('fd96::1')
       await written(1)
       expect(await written()).toEqual([])
+    } finally {
+      await backend.close()
+    }
+  })
+
+  it('writes its rules again when they were flushed, long before the next period', { timeout }, async () => {
+    const options = { log: silentLog, run: inside }
+    const capture = how === 'nft' ? nftCapture(options) : iptablesCapture(options)
+    const backend = userspaceBackend({ capture, syncPeriodMs: 0, driftCheckIntervalMs: 20, detectLocal })
+    const cluster = new Cluster(backend)
+    const rules = async () =>
+      how === 'nft'
+        ? inside('nft', ['list', 'ruleset'])
+        : `${await inside('iptables-save', [])}${await inside('ip6tables-save', [])}`
+    const areThere = async () => {
+      const text = await rules()
+      return text.includes('10.96.0.1') && text.includes('fd96::1')
+    }
+    try {
+      await backend.setup({ requestFullSync: () => {} })
+      await cluster.setNode({ addresses: ['10.70.0.1', 'fd70::1'], podCidrs: ['10.244.1.0/24'] })
+      await cluster.set(
+        'web',
+        {
+          ips: { clusterIps: { v4: ['10.96.0.1'], v6: ['fd96::1'] } },
+          ports: [{ name: 'tcp', protocol: TCP, port: 80, targetPort: 80 }],
+        },
+        [endpoint('10.244.1.2'), endpoint('fd44::2')],
+      )
+      expect(await areThere()).toBe(true)
+      const flushes =
+        how === 'nft'
+          ? [['nft', 'flush', 'ruleset']]
+          : [
+              ['iptables', '-t', 'nat', '-F'],
+              ['ip6tables', '-t', 'nat', '-F'],
+            ]
+      for (const [program = '', ...args] of flushes) {
+        await inside(program, args)
+        await until('they are written again', areThere, timeout)
+      }
     } finally {
       await backend.close()
     }

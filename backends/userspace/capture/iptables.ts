@@ -2,7 +2,17 @@ import { type Family, families, KpngError, type Log, messageOf } from '@kpng/api
 import { isMissingProgram } from '@kpng/linux'
 import type { Capture, Steering } from './capture.js'
 import { listRules, removeRules } from './iptables-removal.js'
-import { areRules, chainsOf, jumpsTo, ourLines, type Rules, restoreInput, rulesOf, tables } from './iptables-rules.js'
+import {
+  areRules,
+  chainsOf,
+  type Jump,
+  jumpsTo,
+  ourLines,
+  type Rules,
+  restoreInput,
+  rulesOf,
+  tables,
+} from './iptables-rules.js'
 import { defaultTable, type PortalOptions, portalPlaces } from './portals.js'
 import { type RunProgram, runProgram } from './program.js'
 import { staleFlowRemoval } from './stale-flows.js'
@@ -34,11 +44,21 @@ export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesO
       return false
     }
   }
+  const hasJump = (family: Family, { table, from, to, match }: Jump) =>
+    succeeds(family, ['-t', table, '-C', from, ...match, '-j', to])
+  /** Who flushes a table takes the jumps too, so one jump per table tells. */
+  const missing = async (): Promise<string | undefined> => {
+    const jumps = tables.flatMap((table) => jumpsTo(chains).find((jump) => jump.table === table) ?? [])
+    for (const family of usable)
+      for (const jump of jumps)
+        if (!(await hasJump(family, jump))) return `the jump to ${jump.to} of ${programs[family]} is gone`
+    return undefined
+  }
   const ensureJumps = async (family: Family) => {
-    for (const { table, from, to, first, match } of jumpsTo(chains)) {
-      const rule = [...match, '-j', to]
-      if (await succeeds(family, ['-t', table, '-C', from, ...rule])) continue
-      await run(programs[family], ['-w', '-t', table, first ? '-I' : '-A', from, ...rule])
+    for (const jump of jumpsTo(chains)) {
+      if (await hasJump(family, jump)) continue
+      const { table, from, to, first, match } = jump
+      await run(programs[family], ['-w', '-t', table, first ? '-I' : '-A', from, ...match, '-j', to])
     }
   }
   const write = (family: Family, rules: Rules) =>
@@ -88,6 +108,7 @@ export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesO
       }
     },
     steer,
+    missing,
     async cleanup() {
       for (const family of usable) {
         await removeRules(run, programs[family], portals.table === undefined ? undefined : chains).catch(

@@ -76,6 +76,14 @@ class NftCapture implements Capture {
     await this.#removeStaleFlows(steering)
   }
 
+  async missing(): Promise<string | undefined> {
+    const present = new Set((await listTables(this.#run)).split('\n'))
+    const gone = this.families
+      .map((family) => tableName(this.#layout(family)))
+      .find((it) => !present.has(`table ${it}`))
+    return gone === undefined ? undefined : `the table ${gone} is gone`
+  }
+
   async cleanup(): Promise<void> {
     const present = await listTables(this.#run)
     const found = [...present.matchAll(/^table (ip6? (\S+))$/gm)].filter(([, , name = '']) =>
