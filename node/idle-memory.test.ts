@@ -16,7 +16,7 @@ function makeObjects(): void {
 function releasing({ signal = new AbortController().signal, afterMs = 1 } = {}) {
   const said: string[] = []
   const log: Log = { ...silentLog, detail: (_, message) => void said.push(message) }
-  return { said, synced: releaseMemoryWhenIdle({ log, signal, afterMs, quietMs: 1 }) }
+  return { said, synced: releaseMemoryWhenIdle({ log, signal, afterMs, againAfterMs: 1, quietMs: 1 }) }
 }
 
 const released = 'Unused memory was given back'

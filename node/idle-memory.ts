@@ -6,8 +6,10 @@ export interface IdleMemoryOptions {
   readonly log: Log
   /** Ends the wait. */
   readonly signal: AbortSignal
-  /** How long after a sync memory is given back at the earliest, in milliseconds. Default 15,000. */
+  /** How long after the first sync memory is given back at the earliest, in milliseconds. Default 15,000. */
   readonly afterMs?: number
+  /** The same after a later sync. Long, since memory that changes need all the time would be given back in vain. Default 600,000. */
+  readonly againAfterMs?: number
   /** How long no sync must have happened then, in milliseconds. Default 1000. */
   readonly quietMs?: number
 }
@@ -21,7 +23,7 @@ const worthwhile = 32e6
  * @returns to be called after each sync
  */
 export function releaseMemoryWhenIdle(options: IdleMemoryOptions): () => void {
-  const { log, signal, afterMs = 15_000, quietMs = 1000 } = options
+  const { log, signal, afterMs = 15_000, againAfterMs = 600_000, quietMs = 1000 } = options
   let lastSync = 0
   let timer: NodeJS.Timeout | undefined
   /** The resident set after the last time. */
@@ -42,7 +44,7 @@ export function releaseMemoryWhenIdle(options: IdleMemoryOptions): () => void {
   }
   return () => {
     lastSync = performance.now()
-    if (!signal.aborted) timer ??= setTimeout(look, afterMs).unref()
+    if (!signal.aborted) timer ??= setTimeout(look, level < 0 ? afterMs : againAfterMs).unref()
   }
 }
 
