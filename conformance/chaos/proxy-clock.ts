@@ -5,10 +5,11 @@ import { pathToFileURL } from 'node:url'
 /** Read by the proxy's own process, before its program. Timers and performance.now() stay as they are, as when the clock of a machine is set. */
 const script = `import { readFileSync } from 'node:fs'
 const realNow = Date.now
+const offset = new URL('offset', import.meta.url)
 let offsetMs = 0
 const look = () => {
   try {
-    offsetMs = Number(readFileSync(new URL('offset', import.meta.url), 'utf8'))
+    offsetMs = Number(readFileSync(offset, 'utf8'))
   } catch {}
 }
 look()

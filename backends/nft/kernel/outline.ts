@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { KpngError } from '@kpng/api'
 import {
   acknowledgementIn,
@@ -53,11 +54,14 @@ export interface TableOutline {
 
 /** The content of a table without elements; undefined if there is no such table. */
 export async function readOutline(socket: NetlinkSocket, at: TableAt): Promise<TableOutline | undefined> {
+  let before: TableOutline | undefined
   for (let attempt = 1; attempt <= attempts; attempt++) {
     const generation = await readGeneration(socket)
     const found = await outlineNow(socket, at)
-    // The outline consists of several lists. They are consistent if nobody changed anything between the first and the last.
-    if ((await readGeneration(socket)) === generation) return found
+    // The outline consists of several lists. They are consistent if nobody changed anything between the first and the last, or if they
+    // are the same twice: then others change only other tables, as a proxy with iptables-nft on the same node may do all the time.
+    if ((await readGeneration(socket)) === generation || (attempt > 1 && isDeepStrictEqual(found, before))) return found
+    before = found
   }
   throw new KpngError(
     'unavailable',
