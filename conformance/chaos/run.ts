@@ -17,6 +17,7 @@ import { ChaosApiServer } from './api-server.js'
 import { ChaosCluster } from './cluster.js'
 import { rulesIn, wrongServers } from './end-state.js'
 import { type Fault, faults, type Scene } from './faults.js'
+import { fullConntrack } from './full-conntrack.js'
 import { Random } from './random.js'
 import { SmallDisk } from './small-disk.js'
 import { Traffic } from './traffic.js'
@@ -33,6 +34,8 @@ export interface ChaosOptions {
   readonly seed: number
   /** A process carries the data itself: connections may fail while it is away. Default: rules in the kernel do. */
   readonly isProcess?: boolean
+  /** Faults that all programs of this machine feel happen too: only for a machine that nobody else uses. Default false. */
+  readonly wholeMachine?: boolean
   /** Default: both. */
   readonly families?: readonly Family[]
   readonly agentCommand?: readonly string[]
@@ -63,7 +66,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 }
 
 async function play(options: ChaosOptions, folder: string, closers: (() => unknown)[]): Promise<ChaosReport> {
-  const { seed, durationMs, families = allFamilies, isProcess = false, log, signal } = options
+  const { seed, durationMs, families = allFamilies, isProcess = false, wholeMachine = false, log, signal } = options
   const random = new Random(seed)
   const cluster = new ChaosCluster(random)
   const cgroups = options.proxy.some((part) => part.includes('{cgroup}')) ? new LabCgroups() : undefined
@@ -107,7 +110,10 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
 
   const traffic = new Traffic(lab, pace, cluster, families)
   const scene: Scene = { random, lab, cluster, api, relay, proxiers, traffic, disk, isProcess, feed }
-  const possible = faults.filter(({ kernelOnly = false }) => !(kernelOnly && isProcess))
+  const possible = [
+    ...(wholeMachine ? [fullConntrack] : []),
+    ...faults.filter(({ kernelOnly = false }) => !(kernelOnly && isProcess)),
+  ]
   const violations: string[] = []
   const start = performance.now()
   let count = 0
