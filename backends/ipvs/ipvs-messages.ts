@@ -23,7 +23,6 @@ export const command = {
   deleteDest: 7,
   getDest: 8,
   setConfig: 12,
-  getConfig: 13,
 } as const
 
 export const SERVICE = 1
@@ -200,7 +199,7 @@ export function destinationIn(answer: readonly Attribute[], serverFamily: Family
   }
 }
 
-export function numberIn(attributes: Iterable<Attribute>, type: number): number {
+function numberIn(attributes: Iterable<Attribute>, type: number): number {
   const value = findAttribute(attributes, type)
   return value ? hostOrder.readU32(value, 0) : 0
 }

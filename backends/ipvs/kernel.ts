@@ -6,12 +6,11 @@ import { DummyInterface, errnoText } from '@kpng/linux'
 import type { FailedOperation, KernelDestination, KernelServer, Operation } from './ipvs-messages.js'
 import { Ipvs } from './ipvs-netlink.js'
 import { isOwnTable, markPrefix, type Names } from './names.js'
-import { applyRules, readRules, readTable } from './nft.js'
+import { applyRules, keysInTables, readRules, readTable, tableDrift } from './nft.js'
 import { type KnownServer, knownAfter, operationsFor } from './operations.js'
 import { Retirement } from './retirement.js'
 import { changeText, type Place, tableText } from './rules.js'
 import type { IpvsState, Update } from './state.js'
-import { keysInTables, tableDrift } from './table-content.js'
 import { type ServerAddress, serverKey, type VirtualServer } from './virtual-servers.js'
 
 export interface KernelOptions {
@@ -48,7 +47,7 @@ export class Kernel {
     this.#interface = held
     this.#excluded = new CidrSet(options.excludeCidrs)
     this.#retirement = new Retirement({
-      ...{ limitMs: drainLimitMs, intervalMs: drainCheckIntervalMs, log, keyOf: endpointKey },
+      ...{ limitMs: drainLimitMs, intervalMs: drainCheckIntervalMs, log },
       destinationsOf: (key) => this.#inTurn(() => this.#destinationsOf(key)),
       remove: (retired) => this.#inTurn(() => this.#removeRetired(retired)),
     })
