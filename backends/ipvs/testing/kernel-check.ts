@@ -190,9 +190,9 @@ const checks: Checks = {
     const special = await serving({ name: 'special' }, web({ name: 'other', ips: {}, ports: [] }))
     for (let time = 0; time < 20; time++) {
       const [from, to] = time % 2 === 0 ? [main, special] : [special, main]
-      // Each begins at another moment of what the other one does.
+      // It takes over at another moment of what the other one does, each time.
       const late = async () => {
-        for (let turns = 0; turns < time % 7; turns++) await new Promise((resolve) => setImmediate(resolve))
+        await new Promise((resolve) => setTimeout(resolve, time * 10))
         await to.apply(web())
       }
       await Promise.all([from.apply(undefined), late()])
