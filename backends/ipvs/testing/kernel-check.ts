@@ -188,7 +188,7 @@ const checks: Checks = {
   'a Service that changes hands between two kpngs is always served afterwards': async () => {
     const main = await serving()
     const special = await serving({ name: 'special' }, web({ name: 'other', ips: {}, ports: [] }))
-    for (let time = 0; time < 20; time++) {
+    for (let time = 0; time < 12; time++) {
       const [from, to] = time % 2 === 0 ? [main, special] : [special, main]
       // It takes over at another moment of what the other one does, each time.
       const late = async () => {
