@@ -117,6 +117,7 @@ const usage: readonly Row[] = [
   ['kpng conformance --chaos 1s', /--backend nft/, 'kpng conformance'],
   ['kpng conformance --backend nft --chaos 0s', /--chaos 0s lets nothing go wrong/, 'kpng conformance'],
   ['kpng conformance --backend nft --seed 1', /--seed is for --chaos/, 'kpng conformance'],
+  ['kpng conformance --backend nft --whole-machine', /--whole-machine is for --chaos/, 'kpng conformance'],
   ['kpng conformance --backend nft --chaos 1s --seed x', /--seed takes a whole number/, 'kpng conformance'],
   ['kpng file -i STATE --with-service-labels [ to-api', /key pattern "\["/, 'kpng file to-api'],
   ['kpng file -i STATE to-local to-nft --dry-run --table a/b', /"a\/b" is not a name/, 'kpng file to-local to-nft'],

@@ -9,6 +9,8 @@ export async function proveProxy(flags: Flags, { signal, stop, verbosity }: Cont
   // The lab must be removed, and a run without a verdict has not passed.
   onUnreadOutput(() => stop())
   if (flags.chaos !== undefined) return causeChaos(flags, signal)
+  if (flags.wholeMachine)
+    throw new KpngError('usage', '--whole-machine is for --chaos: give both, such as --chaos 5m --whole-machine.')
   if (flags.seed !== undefined)
     throw new KpngError('usage', '--seed is for --chaos: give both, such as --chaos 5m --seed 1.')
   const { runConformance } = await import('@kpng/conformance')
@@ -61,6 +63,7 @@ async function causeChaos(flags: Flags, signal: AbortSignal): Promise<void> {
     durationMs,
     seed,
     isProcess: backend?.startsWith('userspace') ?? false,
+    wholeMachine: flags.wholeMachine === true,
     ...(families.length > 0 ? { families: families.map(familyOf) } : {}),
     agentCommand: [...selfCommand(), 'conformance-agent'],
     signal,

@@ -238,6 +238,7 @@ function addConformance(program: Command, makeContext: MakeContext): void {
       'instead of the cases: let things go wrong for so long, under traffic that is checked',
     )
     .option('--seed <number>', 'with --chaos: the same number makes the same faults (default: a new one)')
+    .option('--whole-machine', 'with --chaos: also faults that all programs of this machine feel; for a VM of your own')
     .optionsGroup('Report:')
     .option('--titles', "also print the titles of Kubernetes' end-to-end tests, and what the run shows of each")
     .option('--json <path>', 'write the report as JSON to this file')

@@ -15,6 +15,7 @@ import { tableText } from './report/table.js'
 const runs: readonly { backend: string; flags: readonly string[]; only: readonly string[] }[] = [
   { backend: 'nft', flags: [], only: ['sctp', 'sctp-*'] },
   { backend: 'iptables', flags: ['--iptables-flavour', 'nft'], only: ['sctp', 'sctp-local'] },
+  { backend: 'iptables', flags: ['--iptables-flavour', 'legacy'], only: ['sctp-local'] },
   { backend: 'ipvs', flags: [], only: ['cluster-ip', 'external-local', 'endpoint-moved'] },
 ]
 
@@ -97,7 +98,7 @@ describe.skipIf(why !== undefined)('in a VM with SCTP and IPVS', () => {
     for (const program of bundled) rmSync(program, { force: true })
   })
 
-  test.each(runs.map(({ backend }, index) => [backend, index] as const))(
+  test.each(runs.map(({ backend, flags }, index) => [[backend, ...flags].join(' '), index] as const))(
     'the kit finds nothing wrong in %s, and what explain says',
     { timeout: 300_000 },
     async (_, index) => {

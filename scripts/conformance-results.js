@@ -26,18 +26,30 @@ export function resultOf(report, { date, kernel, version }) {
   return { date, kernel, version, summary: report.summary, cases, links }
 }
 
-/** A kept result with the cases of another one in their place. */
+/** A kept result with the cases of another one in their place. These say when and where they were seen. */
 export function merged(kept, added) {
-  const cases = { ...kept.cases, ...added.cases }
+  const { date, kernel, version } = added
+  const cases = { ...kept.cases }
+  for (const [id, found] of Object.entries(added.cases)) cases[id] = { ...found, seen: { date, kernel, version } }
   const statuses = ['right', 'wrong', 'deviates', 'unexpectedly-right', 'skipped']
   const counts = statuses.map((status) => [
     status,
     Object.values(cases).reduce((sum, found) => sum + (found[status] ?? 0), 0),
   ])
   const cells = counts.reduce((sum, [, count]) => sum + count, 0)
-  const kernel = [...new Set([...kept.kernel.split(', '), ...added.kernel.split(', ')])].join(', ')
   const links = { ...kept.links, ...added.links }
-  return { ...added, kernel, summary: { cells, ...Object.fromEntries(counts) }, cases, links }
+  return { ...kept, summary: { cells, ...Object.fromEntries(counts) }, cases, links }
+}
+
+/** The cases that were seen in another run than the rest of their result, as rows. */
+function addedRows(name, { cases }) {
+  const runs = new Map()
+  for (const [id, { seen }] of Object.entries(cases)) {
+    if (!seen) continue
+    const run = [seen.date, seen.kernel, seen.version].join(' | ')
+    runs.set(run, [...(runs.get(run) ?? []), `\`${id}\``])
+  }
+  return [...runs].map(([run, ids]) => `| ${name} | ${ids.join(' ')} | ${run} |`)
 }
 
 /** All that is kept, by name. */
@@ -86,7 +98,12 @@ export function tablesOf(kept) {
   // The page is beside kpng's other documents.
   const more = (reason) => (links[reason] ? ` ([more](${links[reason].replace(/^docs\//, '')}))` : '')
   const notes = [...reasons].map(([reason, number]) => `${number}. ${reason}${more(reason)}`)
-  return `${[...summary, '', ...table, '', 'Why cells deviate or were skipped:', '', ...notes].join('\n')}\n`
+  const added = [...kept].flatMap(([name, result]) => addedRows(name, result))
+  const otherRuns = [
+    ...['Of these, seen in runs of their own, such as those in the VM:', ''],
+    ...[row(['proxy', 'cases', 'seen', 'kernel', 'version']), row(Array(5).fill('---')), ...added, ''],
+  ]
+  return `${[...summary, '', ...(added.length > 0 ? otherRuns : []), ...table, '', 'Why cells deviate or were skipped:', '', ...notes].join('\n')}\n`
 }
 
 /** The page with the tables of what is kept. */

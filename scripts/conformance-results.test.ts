@@ -57,12 +57,22 @@ test('a report of some cases takes their place in a kept result', () => {
     links: { 'it differs': 'https://example.com/1' },
   }
   const added = { ...about, date: '2026-11-17', kernel: '6.1', summary: {}, cases: { sctp: { right: 2 } } }
-  expect(merged(kept, added)).toEqual({
-    ...{ date: '2026-11-17', kernel: '6.18, 6.1', version: '0.1.0' },
+  const both = merged(kept, added)
+  expect(both).toEqual({
+    ...about,
     summary: { cells: 3, right: 3, wrong: 0, deviates: 0, 'unexpectedly-right': 0, skipped: 0 },
-    cases: { a: { right: 1 }, sctp: { right: 2 } },
+    cases: { a: { right: 1 }, sctp: { right: 2, seen: { date: '2026-11-17', kernel: '6.1', version: '0.1.0' } } },
     links: { 'it differs': 'https://example.com/1' },
   })
+  expect(tablesOf(new Map([['nft', both]]))).toContain(`| nft | 3 | 0 | 0 | 0 | 2026-11-16 | 6.18 | 0.1.0 |
+
+Of these, seen in runs of their own, such as those in the VM:
+
+| proxy | cases | seen | kernel | version |
+| --- | --- | --- | --- | --- |
+| nft | \`sctp\` | 2026-11-17 | 6.1 | 0.1.0 |
+
+| case | nft |`)
 })
 
 test.each([

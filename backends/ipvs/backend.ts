@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { hostname, release } from 'node:os'
-import { CidrSet, type Family, families, familyOf, isLoopback, KpngError } from '@kpng/api'
+import { type Family, families, familyOf, isLoopback, KpngError } from '@kpng/api'
 import type {
   BackendFeatures,
   Changes,
@@ -42,7 +42,7 @@ import { type IpvsOptions, type Settings, type SysctlChanges, settingsOf } from 
 import { removeAll } from './removal.js'
 import { type Place, placeOf, tableText } from './rules.js'
 import { Schedulers } from './schedulers.js'
-import { addressesByFamily, IpvsState, type StateInput } from './state.js'
+import { IpvsState, openAddresses, type StateInput } from './state.js'
 import { neededSysctls } from './sysctls.js'
 
 /** Serves one node's view with IPVS. */
@@ -253,10 +253,9 @@ class IpvsBackend implements FrontendBackend {
     this.#places = served.map((family) => placeOf(family, node, this.#settings.dataplane.detectLocal))
     const own = ownAddresses()
     this.#ownAddresses = own.join()
-    const open = new CidrSet(families.flatMap((family) => node.nodePortCidrs[family]))
     const input: StateInput = {
       ownAddresses: new Set(own),
-      nodePortAddresses: addressesByFamily(own.filter((address) => canServe(address) && open.has(address))),
+      nodePortAddresses: openAddresses(node, own.filter(canServe)),
       schedulerOf: (service) => schedulers.of(service),
       hashScheduler,
       serves: ({ family }: Frontend) => served.includes(family),

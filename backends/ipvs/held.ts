@@ -39,12 +39,9 @@ export async function heldIn(
     outside: open('refused-outside', outside),
     otherwise: set('refused-outside').get(key) === 'drop' ? 'drop' : 'refuse',
     ...(hasAffinity ? { sessionAffinity: await rememberedClients(address, port) } : {}),
-    connections: new Set([inside, outside]).size === 1 ? (outside?.server.connections ?? 0) : sum(inside, outside),
+    connections: [...new Set([inside, outside])].reduce((sum, each) => sum + (each?.server.connections ?? 0), 0),
   }
 }
-
-const sum = (...servers: (Awaited<ReturnType<ReadServer>> | undefined)[]): number =>
-  servers.reduce((total, each) => total + (each?.server.connections ?? 0), 0)
 
 /** A node port is the same on all addresses of the node. */
 function nodePortAddress({ protocol, port }: FrontendAddress, sets: ReadTable['sets']): string | undefined {

@@ -23,7 +23,6 @@ export const command = {
   deleteDest: 7,
   getDest: 8,
   setConfig: 12,
-  getConfig: 13,
 } as const
 
 export const SERVICE = 1
@@ -60,9 +59,12 @@ const METHOD_MASQUERADE = 0
 const familyNumber: Readonly<Record<Family, number>> = { IPv4: 2, IPv6: 10 }
 const protocolNumber: Readonly<Record<Protocol, number>> = { tcp: 6, udp: 17, sctp: 132 }
 
+/** What a virtual server is made of, beside its destinations. */
+type ServerSettings = ServerAddress & Pick<VirtualServer, 'scheduler' | 'persistenceSeconds'>
+
 /** A change, in the words of the kernel. */
 export type Operation =
-  | { readonly do: 'newService' | 'setService'; readonly server: VirtualServer }
+  | { readonly do: 'newService' | 'setService'; readonly server: ServerSettings }
   | { readonly do: 'deleteService'; readonly server: ServerAddress }
   | {
       readonly do: 'newDest' | 'setDest'
@@ -123,7 +125,7 @@ export function writeServerKey(message: MessageBuffer, { family, protocol, addre
   message.raw(service.port, portBytes(port))
 }
 
-function writeServer(message: MessageBuffer, { family, scheduler, persistenceSeconds }: VirtualServer): void {
+function writeServer(message: MessageBuffer, { family, scheduler, persistenceSeconds }: ServerSettings): void {
   message.text(service.scheduler, scheduler)
   const flags = Buffer.alloc(8)
   hostOrder.writeU32(flags, persistenceSeconds > 0 ? FLAG_PERSISTENT : 0, 0)
@@ -200,7 +202,7 @@ export function destinationIn(answer: readonly Attribute[], serverFamily: Family
   }
 }
 
-export function numberIn(attributes: Iterable<Attribute>, type: number): number {
+function numberIn(attributes: Iterable<Attribute>, type: number): number {
   const value = findAttribute(attributes, type)
   return value ? hostOrder.readU32(value, 0) : 0
 }

@@ -6,7 +6,6 @@ import {
   type FailedOperation,
   type KernelDestination,
   type KernelServer,
-  numberIn,
   type Operation,
   requestOf,
   SERVICE,
@@ -68,12 +67,6 @@ export class Ipvs {
     }
     const [refused] = await this.#netlink.send([{ command: command.setConfig, write }])
     if (refused) throw new KpngError('refused', `The kernel refused timeouts of IPVS: ${errnoText(refused.errno)}.`)
-  }
-
-  async timeouts(): Promise<Timeouts> {
-    const [attributes = []] = await this.#netlink.read({ command: command.getConfig }, 'timeouts of IPVS')
-    const number = (type: number) => numberIn(attributes, type)
-    return { tcp: number(TIMEOUTS.tcp), tcpFin: number(TIMEOUTS.tcpFin), udp: number(TIMEOUTS.udp) }
   }
 
   close(): void {

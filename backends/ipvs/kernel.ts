@@ -6,12 +6,11 @@ import { DummyInterface, errnoText } from '@kpng/linux'
 import type { FailedOperation, KernelDestination, KernelServer, Operation } from './ipvs-messages.js'
 import { Ipvs } from './ipvs-netlink.js'
 import { isOwnTable, markPrefix, type Names } from './names.js'
-import { applyRules, readRules, readTable } from './nft.js'
-import { type KnownServer, knownAfter, operationsFor } from './operations.js'
+import { applyRules, keysInTables, readRules, readTable, tableDrift } from './nft.js'
+import { type KnownServer, knownAfter, operationsFor, operationsToMake } from './operations.js'
 import { Retirement } from './retirement.js'
 import { changeText, type Place, tableText } from './rules.js'
 import type { IpvsState, Update } from './state.js'
-import { keysInTables, tableDrift } from './table-content.js'
 import { type ServerAddress, serverKey, type VirtualServer } from './virtual-servers.js'
 
 export interface KernelOptions {
@@ -48,7 +47,7 @@ export class Kernel {
     this.#interface = held
     this.#excluded = new CidrSet(options.excludeCidrs)
     this.#retirement = new Retirement({
-      ...{ limitMs: drainLimitMs, intervalMs: drainCheckIntervalMs, log, keyOf: endpointKey },
+      ...{ limitMs: drainLimitMs, intervalMs: drainCheckIntervalMs, log },
       destinationsOf: (key) => this.#inTurn(() => this.#destinationsOf(key)),
       remove: (retired) => this.#inTurn(() => this.#removeRetired(retired)),
     })
@@ -117,7 +116,7 @@ export class Kernel {
   /** Writes what changed. */
   apply({ servers, elements, addresses }: Update, served: readonly Family[], steps?: SyncStep[]): Promise<void> {
     return this.#inTurn(async () => {
-      await this.#write(
+      const shared = await this.#write(
         servers.flatMap(({ after }) => after ?? []),
         steps,
       )
@@ -126,6 +125,8 @@ export class Kernel {
         .map((family) => changeText(family, tableName, elements[family].add, elements[family].remove))
         .join('')
       if (text !== '') await asStep(steps, 'nft', { 'kpng.bytes': text.length }, () => applyRules(text))
+      // Only now our table says that they are ours. Until then the kpng that had them may have deleted them.
+      await this.#writeAgain(shared, steps)
       await this.#interface.change(addresses.add, addresses.remove)
       const gone = servers.flatMap(({ key, after }) => (after ? [] : (this.#known.get(key)?.server ?? [])))
       await this.#delete(gone)
@@ -178,22 +179,26 @@ export class Kernel {
     return result
   }
 
-  async #write(servers: readonly VirtualServer[], steps: SyncStep[] | undefined): Promise<void> {
+  /** Resolves with those that are not what we took them for: another kpng, or somebody else, has made or changed them meanwhile. */
+  async #write(servers: readonly VirtualServer[], steps: SyncStep[] | undefined): Promise<VirtualServer[]> {
     const refused = await this.#writeOnce(servers, steps)
-    if (refused.length === 0) return
-    // Another kpng, or somebody else, has changed these virtual servers meanwhile: they are not what we took them for.
     const keys = new Set(refused.map(({ operation }) => serverKey(operation.server)))
+    const shared = servers.filter(({ key }) => keys.has(key))
+    await this.#writeAgain(shared, steps)
+    return shared
+  }
+
+  /** Makes virtual servers as they should be, whatever others have done to them. */
+  async #writeAgain(servers: readonly VirtualServer[], steps: SyncStep[] | undefined): Promise<void> {
+    if (servers.length === 0) return
     const there = new Map((await this.#ipvs.servers()).map((server) => [server.key, server]))
-    for (const key of keys) {
+    for (const { key } of servers) {
       const server = there.get(key)
       if (server) this.#known.set(key, await this.#readKnown(server))
       else this.#known.delete(key)
     }
-    const again = await this.#writeOnce(
-      servers.filter(({ key }) => keys.has(key)),
-      steps,
-    )
-    if (again.length > 0) throw operationsFailed(again)
+    const refused = await this.#writeOnce(servers, steps)
+    if (refused.length > 0) throw operationsFailed(refused)
   }
 
   async #writeOnce(servers: readonly VirtualServer[], steps: SyncStep[] | undefined): Promise<FailedOperation[]> {
@@ -214,9 +219,16 @@ export class Kernel {
   /** Deletes virtual servers, unless another kpng of this node has taken them over: a Service may change hands. */
   async #delete(servers: readonly ServerAddress[]): Promise<void> {
     if (servers.length === 0) return
-    const others = await keysInTables((name) => isOwnTable(name) && name !== this.#options.names.tableName)
-    const own = servers.filter((server) => !others.has(serverKey(server)))
+    const ofOthers = () => keysInTables((name) => isOwnTable(name) && name !== this.#options.names.tableName)
+    const taken = await ofOthers()
+    const own = servers.filter((server) => !taken.has(serverKey(server)))
     await this.#ipvs.change(own.map((server) => ({ do: 'deleteService', server })))
+    // Taken over a moment before they were deleted: given back. What the other one has made again meanwhile is refused, and stays.
+    const takenSince = own.length > 0 ? await ofOthers() : new Set()
+    for (const server of own.filter((each) => takenSince.has(serverKey(each)))) {
+      const known = this.#known.get(serverKey(server))
+      if (known) await this.#ipvs.change(operationsToMake(known))
+    }
     for (const server of servers) {
       this.#known.delete(serverKey(server))
       this.#retirement.forget(serverKey(server))

@@ -4,11 +4,10 @@ import { enterNewNamespace, whySkipped } from '@kpng/linux/testing'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { change, fullSync } from '../../dataplane/testing/objects.js'
 import { addresses, options as labOptions, labView } from '../nft/testing/cases.js'
-import { applyRules, readRules, readTable, tableIn, tableNames } from './nft.js'
+import { applyRules, readRules, readTable, recordedKeys, tableDrift, tableIn, tableNames } from './nft.js'
 import { settingsOf } from './options.js'
 import { changeText, placeOf, tableText } from './rules.js'
 import { addressesByFamily, IpvsState } from './state.js'
-import { recordedKeys, tableDrift } from './table-content.js'
 
 // The rules on a real kernel, without IPVS: that the kernel takes them, and that what is read back is what was written.
 

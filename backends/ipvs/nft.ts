@@ -1,6 +1,8 @@
 import { type Family, families, KpngError } from '@kpng/api'
 import { hasCapability, outputOf, rightsAdvice, runProgram } from '@kpng/linux'
 import { tableFamily } from './names.js'
+import type { IpvsState } from './state.js'
+import { type ServerAddress, serverKey } from './virtual-servers.js'
 
 // Our nftables tables, by the nft program.
 
@@ -9,27 +11,26 @@ const limitMsFor = (input: string): number => 30_000 + input.length / 100
 
 /** Runs a text as one transaction. */
 export async function applyRules(text: string): Promise<void> {
-  const { code, errors } = await runProgram('nft', ['-f', '-'], { input: text, limitMs: limitMsFor(text) })
-  if (code === 0) return
-  const reason = reasonIn(errors) || `exit code ${code}`
+  const why = await refusal(['-f', '-'], text)
+  if (why === undefined) return
   const advice = hasCapability('CAP_NET_ADMIN') === false ? ` ${rightsAdvice('CAP_NET_ADMIN')}` : ''
-  throw new KpngError('refused', `nft refused a transaction: ${reason}. Nothing was changed.${advice}`)
+  throw new KpngError('refused', `nft refused a transaction: ${why}. Nothing was changed.${advice}`)
 }
 
 /** Rejects if nft or the kernel would refuse a text. Changes nothing. */
 export async function checkRules(text: string): Promise<void> {
-  const { code, errors } = await runProgram('nft', ['-c', '-f', '-'], { input: text, limitMs: limitMsFor(text) })
-  if (code === 0) return
-  const advice = /not permitted/.test(errors) ? rightsAdvice('CAP_NET_ADMIN') : 'Update nft, or use another backend.'
-  throw new KpngError(
-    'unsupported',
-    `The kernel, or nft, does not accept kpng's rules: ${reasonIn(errors) || `exit code ${code}`}. ${advice}`,
-  )
+  const why = await refusal(['-c', '-f', '-'], text)
+  if (why === undefined) return
+  const advice = /not permitted/.test(why) ? rightsAdvice('CAP_NET_ADMIN') : 'Update nft, or use another backend.'
+  throw new KpngError('unsupported', `The kernel, or nft, does not accept kpng's rules: ${why}. ${advice}`)
 }
 
-const reasonIn = (errors: string): string => {
+async function refusal(args: readonly string[], input: string): Promise<string | undefined> {
+  const { code, errors } = await runProgram('nft', args, { input, limitMs: limitMsFor(input) })
+  if (code === 0) return undefined
   const lines = errors.split('\n')
-  return (lines.find((line) => line.includes('Error')) ?? lines[0] ?? '').replace(/^.*?Error:\s*/, '').slice(0, 300)
+  const line = lines.find((each) => each.includes('Error')) ?? lines[0] ?? ''
+  return line.replace(/^.*?Error:\s*/, '').slice(0, 300) || `exit code ${code}`
 }
 
 /** A table as it is in the kernel. */
@@ -105,4 +106,48 @@ function valueText(value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(value)
   const [verb = '', target] = Object.entries(value)[0] ?? []
   return target ? `${verb} ${String((target as Json).target)}` : verb
+}
+
+// What our tables say: which virtual servers are kpng's, and whether somebody changed the tables.
+
+/** The virtual servers of the tables with some names. */
+export async function keysInTables(isWanted: (name: string) => boolean): Promise<Set<string>> {
+  const keys = new Set<string>()
+  for (const { family, name } of await tableNames()) {
+    if (!isWanted(name)) continue
+    for (const key of recordedKeys(await readTable(family, name), family)) keys.add(key)
+  }
+  return keys
+}
+
+/** The virtual servers that a table was written for. */
+export function* recordedKeys(table: ReadTable | undefined, family: Family): Iterable<string> {
+  for (const key of table?.sets.get('servers')?.keys() ?? []) {
+    const [address = '', protocol = '', port = ''] = key.split(' . ')
+    yield serverKey({ family, address, protocol: protocol as ServerAddress['protocol'], port: Number(port), mark: 0 })
+  }
+  for (const prefix of ['', 'whole-'])
+    for (const name of ['marks-inside', 'marks-outside'])
+      for (const mark of table?.sets.get(`${prefix}${name}`)?.values() ?? []) yield `${family} mark ${mark}`
+}
+
+/** What differs in a table, as a part of a sentence. */
+export function tableDrift(
+  table: ReadTable | undefined,
+  rules: string | undefined,
+  state: IpvsState,
+  family: Family,
+): string | undefined {
+  if (!table || table.sets.size === 0) return 'everything is gone'
+  if (table.rules !== rules) return 'there are other rules'
+  const counts = new Map<string, number>()
+  for (const { set, key } of state.elements(family)) {
+    counts.set(set, (counts.get(set) ?? 0) + 1)
+    // nft may print ranges in another way.
+    if (!set.endsWith('allowed') && !table.sets.get(set)?.has(key)) return `the set ${set} lacks ${key}`
+  }
+  for (const [set, elements] of table.sets) {
+    if (elements.size !== (counts.get(set) ?? 0)) return `the set ${set} has other elements`
+  }
+  return undefined
 }

@@ -65,3 +65,14 @@ export function knownAfter(
   const { scheduler, persistenceSeconds } = wanted
   return { server: wanted, scheduler, persistenceSeconds, destinations }
 }
+
+/** What makes a virtual server again as it was. */
+export function operationsToMake({ server, scheduler, persistenceSeconds, destinations }: KnownServer): Operation[] {
+  return [
+    { do: 'newService', server: { ...server, scheduler, persistenceSeconds } },
+    ...[...destinations.values()].map((destination) => ({
+      ...{ do: 'newDest' as const, server, destination },
+      weight: destination.weight,
+    })),
+  ]
+}

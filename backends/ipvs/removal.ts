@@ -2,8 +2,7 @@ import { type Cidr, CidrSet, type Log } from '@kpng/api'
 import { removeDummyInterface } from '@kpng/linux'
 import { Ipvs } from './ipvs-netlink.js'
 import { isOwnTable, mainName, type Names, namesOf, tableFamily } from './names.js'
-import { applyRules, tableNames } from './nft.js'
-import { keysInTables } from './table-content.js'
+import { applyRules, keysInTables, tableNames } from './nft.js'
 
 export interface RemovalOptions {
   /** Whose; undefined: of every kpng. */

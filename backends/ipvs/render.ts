@@ -1,9 +1,9 @@
-import { CidrSet, families } from '@kpng/api'
+import { families } from '@kpng/api'
 import type { NodeView } from '@kpng/client'
 import { FrontendTable } from '@kpng/dataplane'
 import { type IpvsOptions, schedulerAnnotation, settingsOf } from './options.js'
 import { placeOf, tableText } from './rules.js'
-import { addressesByFamily, IpvsState } from './state.js'
+import { IpvsState, openAddresses } from './state.js'
 
 /**
  * Virtual servers in the words of ipvsadm, addresses, and the rules for nft: for people (`--dry-run`) and for tests. Node ports are shown
@@ -18,9 +18,7 @@ export function renderState(view: NodeView, options: IpvsOptions = {}): string {
   const state = new IpvsState(table)
   state.rebuild({
     ownAddresses: new Set(table.node.addresses),
-    nodePortAddresses: addressesByFamily(
-      table.node.addresses.filter((address) => served.some((family) => isOpen(table, family, address))),
-    ),
+    nodePortAddresses: openAddresses(table.node, table.node.addresses),
     schedulerOf: (service) => services.get(service)?.service.annotations[schedulerAnnotation] ?? settings.scheduler,
     serves: () => true,
   })
@@ -40,6 +38,3 @@ export function renderState(view: NodeView, options: IpvsOptions = {}): string {
   )
   return `${lines.join('\n')}\n${tables.join('')}`
 }
-
-const isOpen = ({ node }: FrontendTable, family: (typeof families)[number], address: string): boolean =>
-  new CidrSet(node.nodePortCidrs[family]).has(address)

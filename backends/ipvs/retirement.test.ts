@@ -1,5 +1,4 @@
 import { silentLog } from '@kpng/api'
-import { endpointKey } from '@kpng/dataplane'
 import { expect, test } from 'vitest'
 import { Retirement } from './retirement.js'
 
@@ -9,7 +8,7 @@ function retiring(there: ReturnType<typeof at>[] | undefined) {
   const removed: string[] = []
   let now = 0
   const retirement = new Retirement({
-    ...{ limitMs: 900, intervalMs: 1_000_000, log: silentLog, keyOf: endpointKey, now: () => now },
+    ...{ limitMs: 900, intervalMs: 1_000_000, log: silentLog, now: () => now },
     destinationsOf: async () => there,
     remove: async (list) => {
       for (const { key, serverKey } of list) {

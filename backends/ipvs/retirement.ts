@@ -1,6 +1,6 @@
 import { type Log, messageOf } from '@kpng/api'
+import { endpointKey } from '@kpng/dataplane'
 import type { KernelDestination } from './ipvs-messages.js'
-import type { Destination } from './virtual-servers.js'
 
 export interface RetirementOptions {
   readonly limitMs: number
@@ -8,7 +8,6 @@ export interface RetirementOptions {
   /** What a virtual server has; undefined if it is gone. */
   readonly destinationsOf: (serverKey: string) => Promise<readonly KernelDestination[] | undefined>
   readonly remove: (retired: readonly { readonly serverKey: string; readonly key: string }[]) => Promise<void>
-  readonly keyOf: (destination: Destination) => string
   readonly log: Log
   /** Milliseconds of a clock that never goes back. */
   readonly now?: () => number
@@ -57,7 +56,7 @@ export class Retirement {
 
   /** Looks at all of them once. */
   async look(): Promise<void> {
-    const { destinationsOf, remove, keyOf, limitMs } = this.#options
+    const { destinationsOf, remove, limitMs } = this.#options
     const done: { serverKey: string; key: string }[] = []
     for (const [serverKey, known] of this.#since) {
       const there = await destinationsOf(serverKey)
@@ -65,7 +64,7 @@ export class Retirement {
         this.#since.delete(serverKey)
         continue
       }
-      const byKey = new Map(there.map((destination) => [keyOf(destination), destination]))
+      const byKey = new Map(there.map((destination) => [endpointKey(destination), destination]))
       for (const [key, since] of known) {
         const destination = byKey.get(key)
         const isIdle = destination ? destination.active + destination.inactive === 0 : true

@@ -1,5 +1,5 @@
-import { type Family, familyOf } from '@kpng/api'
-import { type Frontend, type FrontendTable, frontendId } from '@kpng/dataplane'
+import { CidrSet, type Family, familyOf } from '@kpng/api'
+import { type Frontend, type FrontendTable, frontendId, type NodeFacts } from '@kpng/dataplane'
 import { Marks } from './names.js'
 import { type Element, elementsOf } from './rule-elements.js'
 import { markNames, type VirtualServer, virtualServers } from './virtual-servers.js'
@@ -226,4 +226,10 @@ export const addressesByFamily = (addresses: Iterable<string>): Record<Family, s
   const found: Record<Family, string[]> = { IPv4: [], IPv6: [] }
   for (const address of addresses) found[familyOf(address)].push(address)
   return found
+}
+
+/** Those of some addresses at which node ports are open. */
+export function openAddresses({ nodePortCidrs }: NodeFacts, addresses: readonly string[]): Record<Family, string[]> {
+  const open = new CidrSet(Object.values(nodePortCidrs).flat())
+  return addressesByFamily(addresses.filter((address) => open.has(address)))
 }

@@ -1,13 +1,11 @@
-/** Since this version a reused port does not make IPVS lose a connection (kubernetes #93297). */
-const fixedReuse = [5, 9]
-
 /**
  * What IPVS needs to serve as kube-proxy does.
  * @param kernel as uname prints it, such as `6.1.0-54-cloud-amd64`
  */
 export function neededSysctls(strictArp: boolean, kernel: string): [name: string, value: number][] {
   const [major = 0, minor = 0] = kernel.split('.').map((part) => Number.parseInt(part, 10))
-  const isOld = major < (fixedReuse[0] ?? 0) || (major === fixedReuse[0] && minor < (fixedReuse[1] ?? 0))
+  // Since 5.9 a reused port does not make IPVS lose a connection (kubernetes #93297).
+  const isOld = major < 5 || (major === 5 && minor < 9)
   return [
     // Without it, its connections cannot be masqueraded.
     ['net.ipv4.vs.conntrack', 1],

@@ -39,7 +39,7 @@ export interface Fault {
 }
 
 /** Changes with pauses between them, all of them chosen before the first pause. */
-async function changeAWhile({ random, cluster, feed }: Scene, count: number, longestMs: number): Promise<void> {
+export async function changeAWhile({ random, cluster, feed }: Scene, count: number, longestMs: number): Promise<void> {
   for (let i = 0; i < count; i++) {
     const pauseMs = random.between(0, longestMs)
     cluster.change()

@@ -18,6 +18,7 @@ import { ChaosCluster, VisibleTime } from './cluster.js'
 import { CpuWait } from './cpu-wait.js'
 import { rulesIn, wrongServers } from './end-state.js'
 import { type Fault, faults, type Scene } from './faults.js'
+import { fullConntrack } from './full-conntrack.js'
 import { ProxyClock } from './proxy-clock.js'
 import { Random } from './random.js'
 import { SmallDisk } from './small-disk.js'
@@ -35,6 +36,8 @@ export interface ChaosOptions {
   readonly seed: number
   /** A process carries the data itself: connections may fail while it is away. Default: rules in the kernel do. */
   readonly isProcess?: boolean
+  /** Faults that all programs of this machine feel happen too: only for a machine that nobody else uses. Default false. */
+  readonly wholeMachine?: boolean
   /** Default: both. */
   readonly families?: readonly Family[]
   readonly agentCommand?: readonly string[]
@@ -68,7 +71,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 }
 
 async function play(options: ChaosOptions, folder: string, closers: (() => unknown)[]): Promise<ChaosReport> {
-  const { seed, durationMs, families = allFamilies, isProcess = false, log, signal } = options
+  const { seed, durationMs, families = allFamilies, isProcess = false, wholeMachine = false, log, signal } = options
   const random = new Random(seed)
   const cgroups = options.proxy.some((part) => part.includes('{cgroup}')) ? new LabCgroups() : undefined
   if (cgroups) closers.push(() => cgroups.remove())
@@ -124,9 +127,9 @@ async function play(options: ChaosOptions, folder: string, closers: (() => unkno
 
   const traffic = new Traffic({ lab, pace, cluster, families, cpuWait })
   const scene: Scene = { random, lab, cluster, api, relay, proxiers, traffic, disk, clock, isProcess, feed }
-  const possible = faults.filter(
-    ({ kernelOnly = false, isLong = false }) => !(kernelOnly && isProcess) && !(isLong && durationMs < longRunMs),
-  )
+  const isPossible = ({ kernelOnly = false, isLong = false }: Fault) =>
+    !(kernelOnly && isProcess) && !(isLong && durationMs < longRunMs)
+  const possible = [...(wholeMachine ? [fullConntrack] : []), ...faults.filter(isPossible)]
   const violations: string[] = []
   const start = performance.now()
   let count = 0

@@ -75,7 +75,10 @@ export async function predictor(
   const tables = [await tableOf(objects, '', backend), await tableOf(objects, serviceProxyName, backend)]
   return async (cell) => {
     const explanations = await Promise.all(tables.map((table) => explained(table, cell, backend)))
-    const explanation = explanations.find(({ frontends }) => frontends.length > 0) ?? (explanations[0] as Explanation)
+    const explanation =
+      explanations.find(({ frontends }) => frontends.length > 0) ??
+      explanations.find(({ outcome = 'passed' }) => outcome !== 'passed') ??
+      (explanations[0] as Explanation)
     const hasSessionAffinity = explanation.frontends.some(({ notes }) =>
       notes.some((note) => note.startsWith('Session')),
     )

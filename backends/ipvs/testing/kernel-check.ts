@@ -53,7 +53,7 @@ async function serving(given: IpvsOptions = {}, service = web()) {
     state,
     reasons,
     warnings,
-    apply: (after: TestService) => backend.sync(state, change(state, 'web', after)),
+    apply: (after: TestService | undefined) => backend.sync(state, change(state, 'web', after)),
   }
 }
 
@@ -183,6 +183,24 @@ const checks: Checks = {
     assert.ok(await call('10.96.0.1', 80))
     assert.ok((await readTable('IPv4', 'kpng-ipvs'))?.sets.get('addresses')?.has('10.96.0.1'))
     await backend.close()
+  },
+
+  'a Service that changes hands between two kpngs is always served afterwards': async () => {
+    const main = await serving()
+    const special = await serving({ name: 'special' }, web({ name: 'other', ips: {}, ports: [] }))
+    for (let time = 0; time < 12; time++) {
+      const [from, to] = time % 2 === 0 ? [main, special] : [special, main]
+      // It takes over at another moment of what the other one does, each time.
+      const late = async () => {
+        await new Promise((resolve) => setTimeout(resolve, time * 10))
+        await to.apply(web())
+      }
+      await Promise.all([from.apply(undefined), late()])
+      assert.deepEqual(await destinationsAt('10.96.0.1'), ['10.244.1.1:8080 1', '10.244.1.2:8080 1'], `time ${time}`)
+      assert.ok(await call('10.96.0.1', 80))
+    }
+    await special.backend.cleanup()
+    await main.backend.close()
   },
 
   'clean-up removes what is ours, and leaves what is not': async () => {
