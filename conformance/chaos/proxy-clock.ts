@@ -3,13 +3,12 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 /** Read by the proxy's own process, before its program. Timers and performance.now() stay as they are, as when the clock of a machine is set. */
-const script = `import { readFileSync } from 'node:fs'
+const script = (offset: string) => `import { readFileSync } from 'node:fs'
 const realNow = Date.now
-const offset = new URL('offset', import.meta.url)
 let offsetMs = 0
 const look = () => {
   try {
-    offsetMs = Number(readFileSync(offset, 'utf8'))
+    offsetMs = Number(readFileSync(${JSON.stringify(offset)}, 'utf8'))
   } catch {}
 }
 look()
@@ -31,7 +30,7 @@ export class ProxyClock {
   constructor(folder: string) {
     this.#offset = join(folder, 'offset')
     const path = join(folder, 'clock.mjs')
-    writeFileSync(path, script)
+    writeFileSync(path, script(this.#offset))
     this.jumpTo(0)
     this.env = { NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --import "${pathToFileURL(path)}"`.trim() }
   }
