@@ -188,11 +188,11 @@ const checks: Checks = {
   'a Service that changes hands between two kpngs is always served afterwards': async () => {
     const main = await serving()
     const special = await serving({ name: 'special' }, web({ name: 'other', ips: {}, ports: [] }))
-    for (let time = 0; time < 12; time++) {
+    for (let time = 0; time < 6; time++) {
       const [from, to] = time % 2 === 0 ? [main, special] : [special, main]
       // It takes over at another moment of what the other one does, each time.
       const late = async () => {
-        await new Promise((resolve) => setTimeout(resolve, time * 10))
+        await new Promise((resolve) => setTimeout(resolve, time * 20))
         await to.apply(web())
       }
       await Promise.all([from.apply(undefined), late()])
