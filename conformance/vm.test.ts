@@ -13,9 +13,9 @@ import { tableText } from './report/table.js'
 
 /** The kit, one backend after the other. A backend that needs this kernel is one line more. */
 const runs: readonly { backend: string; flags: readonly string[]; only: readonly string[] }[] = [
-  { backend: 'nft', flags: [], only: ['sctp', 'sctp-*'] },
-  { backend: 'iptables', flags: ['--iptables-flavour', 'nft'], only: ['sctp', 'sctp-local'] },
-  { backend: 'ipvs', flags: [], only: ['cluster-ip', 'external-local', 'endpoint-moved'] },
+  { backend: 'nft', flags: [], only: ['sctp', 'sctp-local'] },
+  { backend: 'iptables', flags: ['--iptables-flavour', 'nft'], only: ['sctp-local'] },
+  { backend: 'ipvs', flags: [], only: ['external-local', 'endpoint-moved'] },
 ]
 
 /**
