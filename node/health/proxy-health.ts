@@ -10,7 +10,7 @@ export interface ProxyHealthOptions {
   readonly source?: () => SourceReport | undefined
   /** Unix time in milliseconds, for what is reported. Default Date.now. */
   readonly now?: () => number
-  /** Milliseconds that nobody sets, by which changes get late. Default performance.now. */
+  /** Monotonic time in milliseconds: what waits too long is late by it. Default performance.now. */
   readonly monotonicNow?: () => number
 }
 
@@ -52,7 +52,7 @@ export class ProxyHealth {
     this.#lastUpdated = this.#now()
   }
 
-  /** There is something to sync, since so many milliseconds. Only the oldest counts. */
+  /** Something has waited for a sync for this many milliseconds. Only the longest wait counts. */
   queued(agoMs = 0): void {
     this.#oldestQueued ??= this.#monotonicNow() - agoMs
   }
