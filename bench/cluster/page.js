@@ -23,7 +23,7 @@ const table = (header, rows) =>
 function tables({ size, cores, load, node, seconds, rows }) {
   const servers = rows.filter(({ what }) => what === 'one core' || what.endsWith('relays'))
   const formula = sizing(rows.filter(({ what }) => what === 'one core'))
-  const busy = load > 1 ? ' The machine was busy with other work: compare CPU times, not wall times.' : ''
+  const busy = load > 1 ? ' Programs that ran before, or beside it, count in this: compare CPU times rather than wall times.' : ''
   return `
 ${thousands(size.services)} Services × ${size.endpoints} endpoints, ${cores} CPUs, Node ${node.slice(1)}, ${seconds} s in all. Load average before the run: ${load}.${busy}
 All nodes are real connections over loopback. The servers share the CPUs with the simulated nodes, whose CPU time is given beside that of the servers.
@@ -54,7 +54,7 @@ ${table(
 More changes:
 
 ${table(
-  ['what happens', 'nodes', 'result', 'CPU of the core', 'longest pause', 'of which own work'],
+  ['what happens', 'nodes', 'result', 'CPU of the core', 'longest pause', 'longest own work'],
   rows.flatMap((row) => (events[row.what] ? [events[row.what](row)] : [])),
 )}
 
@@ -68,7 +68,7 @@ ${table(
     'CPU of the core',
     'CPU of all nodes',
     'longest pause',
-    'of which own work',
+    'longest own work',
     'most bytes of one node',
   ],
   rows
