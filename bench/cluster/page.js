@@ -23,7 +23,8 @@ const table = (header, rows) =>
 function tables({ size, cores, load, node, seconds, rows }) {
   const servers = rows.filter(({ what }) => what === 'one core' || what.endsWith('relays'))
   const formula = sizing(rows.filter(({ what }) => what === 'one core'))
-  const busy = load > 1 ? ' Programs that ran before, or beside it, count in this: compare CPU times rather than wall times.' : ''
+  const busy =
+    load > 1 ? ' Programs that ran before, or beside it, count in this: compare CPU times rather than wall times.' : ''
   return `
 ${thousands(size.services)} Services × ${size.endpoints} endpoints, ${cores} CPUs, Node ${node.slice(1)}, ${seconds} s in all. Load average before the run: ${load}.${busy}
 All nodes are real connections over loopback. The servers share the CPUs with the simulated nodes, whose CPU time is given beside that of the servers.
