@@ -144,6 +144,16 @@ describe.skipIf(!hasBrowser)('in a browser', { timeout: 300_000 }, () => {
     await until(() => hashOf(page)).toBe('#/changes')
   })
 
+  test('Escape leaves a page that was opened just before', async () => {
+    const { page } = await open({ services: 3 })
+    await page.locator('.service-row').first().waitFor()
+    await page.evaluate((opened) => {
+      location.hash = opened
+      dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }))
+    }, `#/service/${example}`)
+    await until(() => hashOf(page)).toBe('#/')
+  })
+
   describe('a Service', () => {
     const hash = `#/service/${example}`
 

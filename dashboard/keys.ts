@@ -1,6 +1,6 @@
 import { showAll } from './data/shown.js'
 import { enterList } from './parts/virtual-list.js'
-import { goTo, route } from './route.js'
+import { currentRoute, goTo } from './route.js'
 
 // Keys that work everywhere: / searches, j and k enter the list, Esc goes back, and two keys change the page.
 
@@ -15,7 +15,7 @@ export function listenForKeys(): void {
       last = ''
       return
     }
-    const { page } = route.peek()
+    const { page } = currentRoute()
     const target = last === 'g' ? pages[event.key] : undefined
     last = event.key
     if (target !== undefined) goTo(target)
@@ -28,7 +28,7 @@ export function listenForKeys(): void {
 }
 
 function goBack(): void {
-  const { page, rest } = route.peek()
+  const { page, rest } = currentRoute()
   if (page === 'changes' && rest.length > 0) goTo('#/changes')
   else if (page !== '') goTo('#/')
   else showAll()

@@ -3,14 +3,21 @@ import { computed, signal } from '@preact/signals'
 // The page that is shown: `#/`, `#/service/<namespace>/<name>`, `#/changes[/<number>]`, `#/connections`, `#/nodes`.
 
 const hash = signal(location.hash)
-addEventListener('hashchange', () => {
+const follow = (): void => {
   hash.value = location.hash
-})
+}
+addEventListener('hashchange', follow)
 
 export const route = computed(() => {
   const [page = '', ...rest] = hash.value.replace(/^#\/?/, '').split('/').map(decoded)
   return { page, rest }
 })
+
+/** The route by the address of the page. The address changes before the browser reports it, and a key may be pressed in between. */
+export function currentRoute(): { readonly page: string; readonly rest: readonly string[] } {
+  follow()
+  return route.peek()
+}
 
 /** The node of a core whose view is shown: `?node=NAME`. Empty: none. */
 export const nodeName = new URLSearchParams(location.search).get('node') ?? ''
