@@ -1,3 +1,4 @@
+import { isIP, isIPv6 } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -44,6 +45,41 @@ describe('parseIp', () => {
     'refuses %j',
     (text) => expect(parseIp(text)).toBeUndefined(),
   )
+
+  it('accepts the texts that Node accepts, without zones, and reads what URL parsers read', () => {
+    const piece = fc.constantFrom(
+      ':',
+      ':',
+      ':',
+      '::',
+      '0',
+      '1',
+      'fF0',
+      'abcd',
+      '12345',
+      'g',
+      '1.2.3.4',
+      '1.2.3',
+      '.',
+      '%1',
+    )
+    const groups = fc.array(fc.constantFrom('0', '1', 'aBc', '9999', '1.2.3.4', ''), { minLength: 2, maxLength: 9 })
+    const text = fc.oneof(
+      fc.array(piece, { maxLength: 17 }).map((pieces) => pieces.join('')),
+      groups.map((all) => all.join(':')),
+    )
+    fc.assert(
+      fc.property(text, (written) => {
+        const bytes = bytesOfIp(written)
+        expect(bytes !== undefined).toBe(isIP(written) > 0 && !written.includes('%'))
+        if (bytes && isIPv6(written)) {
+          const read = bytes.length === 4 ? `::ffff:${ipOfBytes(bytes)}` : ipOfBytes(bytes)
+          expect(new URL(`http://[${read}]`).hostname).toBe(new URL(`http://[${written}]`).hostname)
+        }
+      }),
+      { numRuns: 2000 },
+    )
+  })
 
   it('writes any IPv6 address so that it reads as itself, in the form that URL parsers use', () => {
     const group = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 0xffff }))

@@ -1,4 +1,3 @@
-import { isIPv6 } from 'node:net'
 import type { IPSet } from './gen/localv1/api_pb.js'
 
 // The only reader of IP addresses and CIDRs in kpng. It is strict on purpose: programs disagree about `010.1.1.1` (8.1.1.1 to
@@ -150,7 +149,7 @@ export function unsafeKindOf(ip: string): UnsafeKind | undefined {
   if (number !== undefined) return unsafeIpv4(number)
   const bytes = bytesOfIp(ip)
   if (bytes?.length === 4) return unsafeKindOf(ipOfBytes(bytes))
-  return bytes && unsafeIpv6.find(({ network, bits }) => startsWith(bytes, network, bits))?.kind
+  return bytes && unsafeIpv6(bytes)
 }
 
 function unsafeIpv4(number: number): UnsafeKind | undefined {
@@ -159,6 +158,14 @@ function unsafeIpv4(number: number): UnsafeKind | undefined {
   if (first === 127) return 'loopback'
   if (number >>> 16 === 0xa9fe) return 'link-local'
   return (first >= 224 && first < 240) || number === 0xffff_ffff ? 'multicast' : undefined
+}
+
+function unsafeIpv6(bytes: Uint8Array): UnsafeKind | undefined {
+  const [first = 0, second = 0] = bytes
+  if (first === 0xff) return 'multicast'
+  if (first === 0xfe && second >> 6 === 0b10) return 'link-local'
+  if (bytes.subarray(0, 15).some((byte) => byte !== 0)) return undefined
+  return bytes[15] === 0 ? 'unspecified' : bytes[15] === 1 ? 'loopback' : undefined
 }
 
 export const isLoopback = (ip: string): boolean => unsafeKindOf(ip) === 'loopback'
@@ -220,24 +227,35 @@ function ipv4Bytes(text: string): Uint8Array | undefined {
   return value === undefined ? undefined : Uint8Array.of(value >>> 24, value >>> 16, value >>> 8, value)
 }
 
-/** 16 bytes, also for an IPv4 address that is written as `::ffff:a.b.c.d`. */
+/**
+ * 16 bytes, also for an IPv4 address that is written as `::ffff:a.b.c.d`. A zone id (`%eth0`) is refused, because it is meaningful on one
+ * machine only.
+ */
 function ipv6Bytes(text: string): Uint8Array | undefined {
-  // A zone id is meaningful on one machine only.
-  if (!isIPv6(text) || text.includes('%')) return undefined
-  const [head = '', tail] = text.split('::')
-  const before = groupsIn(head)
-  const after = tail === undefined ? [] : groupsIn(tail)
-  const groups = [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after]
+  const [head = '', tail, ...more] = text.split('::')
+  const before = groupsIn(head, tail === undefined)
+  const after = groupsIn(tail ?? '', true)
+  if (!before || !after || more.length > 0) return undefined
+  const missing = 8 - before.length - after.length
+  if (tail === undefined ? missing !== 0 : missing < 1) return undefined
+  const groups = [...before, ...new Array<number>(missing).fill(0), ...after]
   return Uint8Array.from(groups.flatMap((group) => [group >> 8, group & 0xff]))
 }
 
-function groupsIn(text: string): number[] {
+const hexGroup = /^[\da-f]{1,4}$/i
+
+/**
+ * Groups of 16 bits. Returns undefined if the text consists of something else.
+ * @param isEnd the last 32 bits of an address may be written as IPv4
+ */
+function groupsIn(text: string, isEnd: boolean): number[] | undefined {
   if (text === '') return []
-  return text.split(':').flatMap((part) => {
-    const [a, b, c, d] = ipv4Bytes(part) ?? []
-    if (a === undefined || b === undefined || c === undefined || d === undefined) return [Number.parseInt(part, 16)]
-    return [a * 256 + b, c * 256 + d]
-  })
+  const parts = text.split(':')
+  const ipv4 = isEnd ? ipv4Number(parts.at(-1) ?? '') : undefined
+  if (ipv4 !== undefined) parts.pop()
+  if (!parts.every((part) => hexGroup.test(part))) return undefined
+  const groups = parts.map((part) => Number.parseInt(part, 16))
+  return ipv4 === undefined ? groups : [...groups, ipv4 >>> 16, ipv4 & 0xffff]
 }
 
 /** The 4 bytes of an IPv4 address that is written as IPv6; other addresses as they are. */
@@ -270,12 +288,3 @@ function formatIpv6(bytes: Uint8Array): string {
   if (start < 0) return hex.join(':')
   return `${hex.slice(0, start).join(':')}::${hex.slice(start + length).join(':')}`
 }
-
-const unsafeIpv6 = (
-  [
-    ['loopback', '::1', 128],
-    ['link-local', 'fe80::', 10],
-    ['unspecified', '::', 128],
-    ['multicast', 'ff00::', 8],
-  ] as const
-).map(([kind, address, bits]) => ({ kind, bits, network: bytesOfIp(address) ?? new Uint8Array() }))

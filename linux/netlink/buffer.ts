@@ -75,6 +75,17 @@ export class MessageBuffer {
     writeU32(this.#bytes, this.#at - this.#messageAt, this.#messageAt)
   }
 
+  /** Writes the message that was ended last once more. */
+  repeat(): void {
+    const from = this.#messageAt
+    const length = this.messageLength
+    this.#need(length)
+    this.#messageAt = this.#at
+    this.#bytes.copyWithin(this.#at, from, from + length)
+    writeU32(this.#bytes, this.#sequence++, this.#at + 8)
+    this.#at += length
+  }
+
   addFlags(flags: number): void {
     const at = this.#messageAt + 6
     writeU16(this.#bytes, readU16(this.#bytes, at) | flags, at)

@@ -74,6 +74,23 @@ function message(type: number, sequence: number, content: string | number, flags
   return bytes
 }
 
+test('a message that is repeated equals one that is written again', () => {
+  const write = (again: (buffer: MessageBuffer, write: () => void) => void): Buffer => {
+    // So small that it grows while the message is repeated.
+    const buffer = new MessageBuffer(7, 40)
+    const rule = () => {
+      buffer.beginNetfilter(1, 2, 3)
+      buffer.text(4, 'draw')
+      buffer.end()
+    }
+    rule()
+    again(buffer, rule)
+    buffer.addFlags(NLM_F_DUMP)
+    return buffer.bytes
+  }
+  expect(write((buffer) => buffer.repeat())).toEqual(write((_, rule) => rule()))
+})
+
 describe('a dump', () => {
   async function dumped(datagrams: Buffer[], onFailure?: (errno: number) => void) {
     const taken: string[] = []

@@ -47,7 +47,13 @@ export function writeSkeleton(buffer: MessageBuffer, at: TableAt, settings: Rule
   const chains = chainsOf(at.family, settings)
   writeMarker(buffer, at, skeletonVersion(at.family, settings, chains))
   for (const { name, hook } of chains) writeChain(buffer, at, name, hook)
-  for (const { name, rules } of chains) for (const { expressions } of rules) writeRule(buffer, at, name, expressions)
+  for (const { name, rules } of chains) {
+    for (const [index, rule] of rules.entries()) {
+      // Most rules of a chain that draws an endpoint are the one before them once more.
+      if (rule === rules[index - 1]) buffer.repeat()
+      else writeRule(buffer, at, name, rule.expressions)
+    }
+  }
 }
 
 /** Makes a table if it does not exist. */

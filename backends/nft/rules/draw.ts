@@ -14,10 +14,11 @@ const exactUpTo = 16
 /** With four draws per step, at most one packet in two hundred reaches a step that is smaller than its list. */
 const drawsPerStep = 4
 
-/** The numbers below which the chain for lists of `size` endpoints draws, one after the other. */
-export function drawsOf({ sizes }: Pick<ListKind, 'sizes'>, size: number): number[] {
+/** Below which numbers the chain for lists of `size` endpoints draws, one after the other, and how many times each. */
+export function drawsOf({ sizes }: Pick<ListKind, 'sizes'>, size: number): { below: number; times: number }[] {
   const smaller = sizes[sizes.indexOf(size) - 1] ?? 0
-  if (size <= exactUpTo) return Array.from({ length: size - smaller }, (_, index) => size - index)
-  const steps = [size, (size * 3) / 4, size / 2].flatMap((step) => Array<number>(drawsPerStep).fill(step))
-  return [...steps, smaller + 1]
+  if (size <= exactUpTo)
+    return Array.from({ length: size - smaller }, (_, index) => ({ below: size - index, times: 1 }))
+  const steps = [size, (size * 3) / 4, size / 2].map((below) => ({ below, times: drawsPerStep }))
+  return [...steps, { below: smaller + 1, times: 1 }]
 }

@@ -3,6 +3,7 @@ import type { TableFamily } from './family.js'
 import { shapesIn, shapesWith } from './names.js'
 import { markerDefinition, setAttributes, setDefinition } from './set-definition.js'
 import { type Chain, chainsOf, type RuleSettings } from './skeleton.js'
+import type { Statement } from './statement.js'
 
 // The skeleton for people, and what tells one version of it from another.
 
@@ -32,6 +33,9 @@ export function skeletonVersion(
   chains: readonly Chain[] = chainsOf(family, settings),
 ): string {
   const sets = shapesIn(family, shapesWith(settings)).map(([name, shape]) => [name, setAttributes(family, shape)])
-  const all = JSON.stringify([sets, chains])
+  // Equal rules follow one another in most chains: each is put into words once.
+  const ruleOnce = (rule: Statement, index: number, rules: readonly Statement[]) =>
+    rule === rules[index - 1] ? 'again' : rule
+  const all = JSON.stringify([sets, chains.map((chain) => ({ ...chain, rules: chain.rules.map(ruleOnce) }))])
   return `skeleton-${createHash('sha256').update(all).digest('hex').slice(0, 12)}`
 }

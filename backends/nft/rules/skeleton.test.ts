@@ -249,7 +249,7 @@ test('draws end with one that cannot miss', () => {
   const { sizes } = listKinds.services
   for (const [index, size] of sizes.entries()) {
     const draws = drawsOf(listKinds.services, size)
-    expect(draws[0]).toBe(size)
-    expect(draws.at(-1)).toBe((sizes[index - 1] ?? 0) + 1)
+    expect(draws[0]?.below).toBe(size)
+    expect(draws.at(-1)?.below).toBe((sizes[index - 1] ?? 0) + 1)
   }
 })

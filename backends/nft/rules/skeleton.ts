@@ -208,6 +208,7 @@ function drawChains(family: TableFamily, kind: ListKind): Chain[] {
   const key = keyOf(family, kind)
   const hasAffinity = kind.key.length > 1
   const value = kind.key.length > 1 ? 'endpoint' : 'address'
+  const draw = (below: number) => dnatToValue(family, [...key, random(below)], kind.endpoints, value)
   return kind.sizes.map((size, index) => {
     const larger = kind.sizes[index + 1]
     return {
@@ -218,7 +219,7 @@ function drawChains(family: TableFamily, kind: ListKind): Chain[] {
           ? [dnatToValue(family, [saddr(family), ...serviceKey(family)], names.affinity)]
           : []),
         ...(larger === undefined ? [] : [rule(isIn(key, overName(kind, size)), goto(drawChain(kind, larger)))]),
-        ...drawsOf(kind, size).map((below) => dnatToValue(family, [...key, random(below)], kind.endpoints, value)),
+        ...drawsOf(kind, size).flatMap(({ below, times }) => Array<Statement>(times).fill(draw(below))),
       ],
     }
   })
