@@ -25,6 +25,7 @@ export {
 } from './agent.js'
 export { changeSentence, type ServiceDifference } from './change-sentence.js'
 export { bucketCountFor, Digest, digestBytes, itemHash, placeOf } from './digest.js'
+export { endpointBytes } from './endpoint-bytes.js'
 export { KpngError, type KpngErrorCode, messageOf } from './error.js'
 export * as globalv1 from './gen/globalv1/api_pb.js'
 export * as health from './gen/grpc/health/v1/health_pb.js'

@@ -24,6 +24,9 @@ export class NodeState implements NodeView {
   readonly serviceCidrs = new Map<string, localv1.ServiceCIDR>()
   node: globalv1.Node | undefined
   #slots = new Map<string, Slot>()
+  /** The Service of the last endpoint, with the slash after it: the endpoints of a Service come one after the other. */
+  #lastPrefix = ''
+  #lastSlot: Slot | undefined
 
   constructor(nodeName: string) {
     this.nodeName = nodeName
@@ -32,6 +35,7 @@ export class NodeState implements NodeView {
   /** Applies a change set. What is the same as before, as most is after a reconnect, is not a change. */
   apply(changeSet: ChangeSet): Changes {
     const touched = new Set<string>()
+    this.#lastSlot = undefined
     const before = { node: this.node, serviceCidrs: new Map(this.serviceCidrs) }
     if (changeSet.reset) {
       for (const path of this.#slots.keys()) touched.add(path)
@@ -59,15 +63,9 @@ export class NodeState implements NodeView {
         this.#slot(item.path).service = item.message
         touched.add(item.path)
         break
-      case localv1.Set.ENDPOINTS: {
-        const service = serviceOfEndpointPath(item.path)
-        if (service === undefined) break
-        const slot = this.#slot(service)
-        // The endpoints of a Service come one after the other.
-        if (slot.changed.size === 0) touched.add(service)
-        slot.changed.set(item.path, item.message)
+      case localv1.Set.ENDPOINTS:
+        this.#slotOfEndpoint(item.path, touched)?.changed.set(item.path, item.message)
         break
-      }
       case localv1.Set.SERVICE_CIDRS:
         this.serviceCidrs.set(item.path, item.message)
         break
@@ -86,6 +84,16 @@ export class NodeState implements NodeView {
     if (set === localv1.Set.SERVICES) slot.service = undefined
     else slot.changed.set(path, undefined)
     touched.add(service)
+  }
+
+  #slotOfEndpoint(path: string, touched: Set<string>): Slot | undefined {
+    if (this.#lastSlot && path.startsWith(this.#lastPrefix)) return this.#lastSlot
+    const service = serviceOfEndpointPath(path)
+    if (service === undefined) return undefined
+    touched.add(service)
+    this.#lastPrefix = `${service}/`
+    this.#lastSlot = this.#slot(service)
+    return this.#lastSlot
   }
 
   #slot(path: string): Slot {
@@ -118,6 +126,10 @@ const noEndpoints: Endpoints = { paths: [], messages: [] }
 
 /** New lists, since the old ones were given out. Only what changed is looked for and sorted: a service may have ten thousand endpoints. */
 function withChanges(known: Endpoints, changed: ReadonlyMap<string, localv1.Endpoint | undefined>): Endpoints {
+  if (known.paths.length === 0) {
+    const paths = [...changed.keys()].filter((path) => changed.get(path)).sort()
+    return { paths, messages: paths.map((path) => changed.get(path) as localv1.Endpoint) }
+  }
   const paths: string[] = []
   const messages: localv1.Endpoint[] = []
   let done = 0
@@ -152,21 +164,25 @@ function placeOf(path: string, paths: readonly string[], from: number): number {
 
 /** Two changes, one after the other, as one. */
 export function mergeChanges(first: Changes, second: Changes): Changes {
-  const services = new Map(first.services)
-  for (const [path, { before, after }] of second.services) {
-    const earlier = services.get(path)
-    const change = { before: earlier ? earlier.before : before, after }
-    if (isDeepStrictEqual(change.before, change.after)) services.delete(path)
-    else services.set(path, change)
-  }
   return {
     full: first.full || second.full,
-    services,
+    services: first.services.size === 0 ? second.services : mergeServices(first.services, second.services),
     node: first.node || second.node,
     serviceCidrs: first.serviceCidrs || second.serviceCidrs,
     triggers: mergeTriggers(first.triggers, second.triggers),
     ...timelineOf(first, second),
   }
+}
+
+function mergeServices(first: Changes['services'], second: Changes['services']): Changes['services'] {
+  const services = new Map(first)
+  for (const [path, { before, after }] of second) {
+    const earlier = services.get(path)
+    const change = { before: earlier ? earlier.before : before, after }
+    if (isDeepStrictEqual(change.before, change.after)) services.delete(path)
+    else services.set(path, change)
+  }
+  return services
 }
 
 /** One per Service, the earliest: while syncs fail, a busy Service would add one more with each change. */

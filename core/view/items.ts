@@ -1,8 +1,7 @@
 import { type Message, toBinary } from '@bufbuild/protobuf'
 import type { GenMessage } from '@bufbuild/protobuf/codegenv2'
-import { globalv1, localv1 } from '@kpng/api'
+import { endpointBytes, globalv1, localv1 } from '@kpng/api'
 import { type EndpointPort, type EndpointRecord, none } from '../store/index.js'
-import { endpointBytes } from './endpoint-bytes.js'
 import { type Availability, Scope, type SelectedEndpoint } from './selection.js'
 
 /** A thing that a change set adds or changes. Items are shared by all watchers that get the same thing. */

@@ -2,8 +2,8 @@ import { createHash, type Hash } from 'node:crypto'
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { type DescMessage, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
-import { globalv1, KpngError, localv1, messageOf, servicePath } from '@kpng/api'
+import { fromBinary, toBinary } from '@bufbuild/protobuf'
+import { endpointBytes, globalv1, KpngError, localv1, messageOf, servicePath } from '@kpng/api'
 import type { ChangeSet, NodeView, SetItem } from '@kpng/client'
 
 // The file: a line of JSON that says whose state it is, then one record per message (4 bytes length, 1 byte set, the encoded
@@ -107,16 +107,15 @@ function* encoded(
   serviceCidrs: readonly localv1.ServiceCIDR[],
   services: readonly { readonly service: localv1.Service; readonly endpoints: readonly localv1.Endpoint[] }[],
 ): Generator<Buffer> {
-  for (const node of nodes) yield record(localv1.Set.NODES, globalv1.NodeSchema, node)
-  for (const cidr of serviceCidrs) yield record(localv1.Set.SERVICE_CIDRS, localv1.ServiceCIDRSchema, cidr)
+  for (const node of nodes) yield record(localv1.Set.NODES, toBinary(globalv1.NodeSchema, node))
+  for (const cidr of serviceCidrs) yield record(localv1.Set.SERVICE_CIDRS, toBinary(localv1.ServiceCIDRSchema, cidr))
   for (const { service, endpoints } of services) {
-    yield record(localv1.Set.SERVICES, localv1.ServiceSchema, service)
-    for (const endpoint of endpoints) yield record(localv1.Set.ENDPOINTS, localv1.EndpointSchema, endpoint)
+    yield record(localv1.Set.SERVICES, toBinary(localv1.ServiceSchema, service))
+    for (const endpoint of endpoints) yield record(localv1.Set.ENDPOINTS, endpointBytes(endpoint))
   }
 }
 
-function record(set: localv1.Set, schema: DescMessage, message: Message): Buffer {
-  const bytes = toBinary(schema, message)
+function record(set: localv1.Set, bytes: Uint8Array): Buffer {
   const head = Buffer.alloc(recordHead)
   head.writeUInt32BE(bytes.length)
   head.writeUInt8(set, 4)

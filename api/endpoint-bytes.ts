@@ -1,5 +1,5 @@
 import { toBinary } from '@bufbuild/protobuf'
-import { localv1 } from '@kpng/api'
+import { type Endpoint, EndpointSchema } from './gen/localv1/api_pb.js'
 
 /** Large enough for every plain endpoint. */
 const scratch = Buffer.allocUnsafe(1024)
@@ -9,11 +9,11 @@ const maxAddresses = 2
 const maxPorts = 8
 
 /**
- * The bytes of an endpoint's message, the same as those of `toBinary`. Written by hand, because this is done for every endpoint when a core starts, and once
- * more for the node that runs it: `toBinary`, which looks up each field, takes ten times as long. What is not plain is left to `toBinary`.
+ * The bytes of an endpoint's message, the same as those of `toBinary`. Written by hand, because this is done for every endpoint when a core starts, and
+ * when a node writes its state cache: `toBinary`, which looks up each field, takes ten times as long. What is not plain is left to `toBinary`.
  */
-export function endpointBytes(message: localv1.Endpoint): Uint8Array {
-  if (!isPlain(message)) return toBinary(localv1.EndpointSchema, message)
+export function endpointBytes(message: Endpoint): Uint8Array {
+  if (!isPlain(message)) return toBinary(EndpointSchema, message)
   const { hostname, ips, local, portOverrides, scopes, conditions } = message
   let at = hostname === '' ? 0 : text(0, 1, hostname)
   if (ips) {
@@ -43,7 +43,7 @@ export function endpointBytes(message: localv1.Endpoint): Uint8Array {
 }
 
 /** Whether all texts are short ASCII and all numbers small: then no length needs more than one byte, and everything fits. */
-function isPlain({ hostname, ips, portOverrides }: localv1.Endpoint): boolean {
+function isPlain({ hostname, ips, portOverrides }: Endpoint): boolean {
   if (!isShort(hostname) || portOverrides.length > maxPorts) return false
   if (ips && (ips.v4.length + ips.v6.length > maxAddresses || !ips.v4.every(isShort) || !ips.v6.every(isShort)))
     return false

@@ -1,8 +1,8 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { localv1 } from '@kpng/api'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { endpointBytes } from './endpoint-bytes.js'
+import * as localv1 from './gen/localv1/api_pb.js'
 
 const text = fc.oneof(
   fc.constantFrom('', 'http', '10.0.0.1', 'fd00::1', 'web-1', 'é', 'a'.repeat(60), 'a'.repeat(61), 'a'.repeat(200)),
