@@ -49,4 +49,5 @@ export {
   type ProgramResult,
   runProgram,
 } from './program.js'
+export { releaseProgramPages } from './program-pages.js'
 export { type ApplyOptions, applySetting, type KernelSetting, type SettingOutcome, sysctlPath } from './sysctls.js'

@@ -20,6 +20,8 @@ export interface Libc {
   unshare(flags: number): number
   /** Moves this thread to the namespace of an open file. */
   setns(fd: number, type: number): number
+  /** Says how memory of this process will be used. Addresses are numbers. */
+  madvise(address: number, length: number, advice: number): number
   /** Gives free memory of the C library back to the kernel. Only glibc has it. */
   mallocTrim?(keptBytes: number): number
   /** Of the last call on this thread. */
@@ -73,6 +75,7 @@ async function load(): Promise<Libc> {
       close: library.func('int close(int)'),
       unshare: library.func('int unshare(int)'),
       setns: library.func('int setns(int, int)'),
+      madvise: library.func('int madvise(uintptr_t, size_t, int)'),
       ...ifThere(() => ({ mallocTrim: library.func('int malloc_trim(size_t)') })),
       errno: koffi.errno,
     }

@@ -1,5 +1,5 @@
 import { type Log, messageOf } from '@kpng/api'
-import { loadLibc } from '@kpng/linux'
+import { loadLibc, releaseProgramPages } from '@kpng/linux'
 import { residentBytes } from './resident-memory.js'
 
 export interface IdleMemoryOptions {
@@ -48,7 +48,10 @@ export function releaseMemoryWhenIdle(options: IdleMemoryOptions): () => void {
   }
 }
 
-/** Collects everything, and shrinks the heap. Then the C library gives back what it has free: strings and buffers were there too. */
+/**
+ * Collects everything, and shrinks the heap. Then the C library gives back what it has free: strings and buffers were there too. At last,
+ * pages of Node's program are released that only the start, or the collection, needed.
+ */
 async function collect(): Promise<void> {
   const { Session } = await import('node:inspector')
   const session = new Session()
@@ -59,7 +62,10 @@ async function collect(): Promise<void> {
   session.disconnect()
   if (error) throw error
   await loadLibc().then(
-    ({ mallocTrim }) => mallocTrim?.(0),
+    async ({ mallocTrim }) => {
+      mallocTrim?.(0)
+      await releaseProgramPages()
+    },
     // Not Linux, or without koffi.
     () => {},
   )

@@ -49,6 +49,7 @@ function scriptedKernel(datagrams: Buffer[], fails: Partial<Record<keyof Libc, n
     close: (fd) => closed.push(fd),
     unshare: call('unshare', 0),
     setns: call('setns', 0),
+    madvise: call('madvise', 0),
     errno: () => errno,
   }
   return { libc, closed }
