@@ -40,7 +40,7 @@ import { Kernel } from './kernel.js'
 import { checkRules, readTable } from './nft.js'
 import { type IpvsOptions, type Settings, type SysctlChanges, settingsOf } from './options.js'
 import { removeAll } from './removal.js'
-import { type Place, placeOf, tableText } from './rules.js'
+import { placeOf, tableText } from './rules.js'
 import { Schedulers } from './schedulers.js'
 import { IpvsState, openAddresses, type StateInput } from './state.js'
 import { neededSysctls } from './sysctls.js'
@@ -72,7 +72,6 @@ class IpvsBackend implements FrontendBackend {
   readonly #state: IpvsState
   #started: Started | undefined
   #lock: NameLock | undefined
-  #places: readonly Place[] = []
   #ownAddresses = ''
   #inStep = false
   #syncing = false
@@ -116,7 +115,7 @@ class IpvsBackend implements FrontendBackend {
       const drift = new DriftWatch({
         ...{ log, intervalMs: this.#settings.driftCheckIntervalMs },
         lastSync: () => (this.#inStep && !this.#syncing ? this.#syncs : undefined),
-        look: () => this.#lookForDrift(kernel),
+        look: () => this.#lookForDrift(kernel, served),
         onDrift: (reason) => runner.requestFullSync(reason),
       })
       const hashScheduler = await schedulers.hashScheduler()
@@ -250,7 +249,7 @@ class IpvsBackend implements FrontendBackend {
     steps: SyncStep[] | undefined,
   ): Promise<void> {
     const { node } = this.frontends
-    this.#places = served.map((family) => placeOf(family, node, this.#settings.dataplane.detectLocal))
+    const places = served.map((family) => placeOf(family, node, this.#settings.dataplane.detectLocal))
     const own = ownAddresses()
     this.#ownAddresses = own.join()
     const input: StateInput = {
@@ -261,12 +260,12 @@ class IpvsBackend implements FrontendBackend {
       serves: ({ family }: Frontend) => served.includes(family),
     }
     this.#state.rebuild(input)
-    await kernel.replace(this.#state, this.#places, steps)
+    await kernel.replace(this.#state, places, steps)
   }
 
-  async #lookForDrift(kernel: Kernel): Promise<string | undefined> {
+  async #lookForDrift(kernel: Kernel, served: readonly Family[]): Promise<string | undefined> {
     if (ownAddresses().join() !== this.#ownAddresses) return "the addresses of this node's interfaces changed"
-    return await kernel.driftOf(this.#state, this.#places)
+    return await kernel.driftOf(this.#state, served)
   }
 }
 

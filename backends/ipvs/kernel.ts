@@ -6,11 +6,12 @@ import { DummyInterface, errnoText } from '@kpng/linux'
 import type { FailedOperation, KernelDestination, KernelServer, Operation } from './ipvs-messages.js'
 import { Ipvs } from './ipvs-netlink.js'
 import { isOwnTable, markPrefix, type Names } from './names.js'
-import { applyRules, keysInTables, readRules, readTable, tableDrift } from './nft.js'
+import { keysInTables } from './nft.js'
 import { type KnownServer, knownAfter, operationsFor, operationsToMake } from './operations.js'
 import { Retirement } from './retirement.js'
-import { changeText, type Place, tableText } from './rules.js'
+import type { Place } from './rules.js'
 import type { IpvsState, Update } from './state.js'
+import { Tables } from './tables.js'
 import { type ServerAddress, serverKey, type VirtualServer } from './virtual-servers.js'
 
 export interface KernelOptions {
@@ -35,16 +36,16 @@ export class Kernel {
   readonly #interface: DummyInterface
   readonly #retirement: Retirement
   readonly #excluded: CidrSet
+  readonly #tables: Tables
   readonly #known = new Map<string, KnownServer>()
-  /** The rules as nft lists them, by family, right after they were written. */
-  readonly #rules = new Map<Family, string>()
   #turn: Promise<unknown> = Promise.resolve()
 
-  private constructor(options: KernelOptions, ipvs: Ipvs, held: DummyInterface) {
+  private constructor(options: KernelOptions, ipvs: Ipvs, held: DummyInterface, tables: Tables) {
     const { drainLimitMs, drainCheckIntervalMs, log } = options
     this.#options = options
     this.#ipvs = ipvs
     this.#interface = held
+    this.#tables = tables
     this.#excluded = new CidrSet(options.excludeCidrs)
     this.#retirement = new Retirement({
       ...{ limitMs: drainLimitMs, intervalMs: drainCheckIntervalMs, log },
@@ -54,10 +55,14 @@ export class Kernel {
   }
 
   static async open(options: KernelOptions): Promise<Kernel> {
+    const { names, masqueradeBit } = options
     const ipvs = await Ipvs.open()
+    let held: DummyInterface | undefined
     try {
-      return new Kernel(options, ipvs, await DummyInterface.open(options.names.interfaceName))
+      held = await DummyInterface.open(names.interfaceName)
+      return new Kernel(options, ipvs, held, await Tables.open({ tableName: names.tableName, masqueradeBit }))
     } catch (error) {
+      held?.close()
       ipvs.close()
       throw error
     }
@@ -97,7 +102,7 @@ export class Kernel {
         if (++read % listsAtOnce === 0) await setImmediate()
       }
       await this.#write([...state.servers.values()], steps)
-      await this.#replaceTables(state, places, steps)
+      await this.#tables.replace(state, places, steps)
       const wanted = new Set(state.addresses)
       const extra = [...held].filter((address) => !wanted.has(address) && !this.#excluded.has(address))
       await this.#interface.change(
@@ -120,11 +125,7 @@ export class Kernel {
         servers.flatMap(({ after }) => after ?? []),
         steps,
       )
-      const { tableName } = this.#options.names
-      const text = served
-        .map((family) => changeText(family, tableName, elements[family].add, elements[family].remove))
-        .join('')
-      if (text !== '') await asStep(steps, 'nft', { 'kpng.bytes': text.length }, () => applyRules(text))
+      await this.#tables.change(elements, served, steps)
       // Only now our table says that they are ours. Until then the kpng that had them may have deleted them.
       await this.#writeAgain(shared, steps)
       await this.#interface.change(addresses.add, addresses.remove)
@@ -134,8 +135,7 @@ export class Kernel {
   }
 
   /** What somebody else changed, as a sentence; undefined if nothing. */
-  async driftOf(state: IpvsState, places: readonly Place[]): Promise<string | undefined> {
-    const { names } = this.#options
+  async driftOf(state: IpvsState, served: readonly Family[]): Promise<string | undefined> {
     const there = new Map((await this.#inTurn(() => this.#ipvs.servers())).map((server) => [server.key, server]))
     let compared = 0
     for (const [key, known] of this.#known) {
@@ -149,12 +149,8 @@ export class Kernel {
     }
     const held = await this.#inTurn(() => this.#interface.addresses())
     const missing = [...state.addresses].find((address) => !held.has(address))
-    if (missing !== undefined) return `the interface ${names.interfaceName} no longer has the address ${missing}`
-    for (const { family } of places) {
-      const reason = tableDrift(await readTable(family, names.tableName), this.#rules.get(family), state, family)
-      if (reason !== undefined) return `${reason} in the table ${names.tableName} (${family})`
-    }
-    return undefined
+    if (missing !== undefined) return `the interface ${this.#interface.name} no longer has the address ${missing}`
+    return await this.#tables.drift(state, served)
   }
 
   /** Reads back. */
@@ -169,6 +165,7 @@ export class Kernel {
   async close(): Promise<void> {
     await this.#retirement.close()
     await this.#turn.catch(() => {})
+    this.#tables.close()
     this.#interface.close()
     this.#ipvs.close()
   }
@@ -232,16 +229,6 @@ export class Kernel {
     for (const server of servers) {
       this.#known.delete(serverKey(server))
       this.#retirement.forget(serverKey(server))
-    }
-  }
-
-  async #replaceTables(state: IpvsState, places: readonly Place[], steps: SyncStep[] | undefined): Promise<void> {
-    const { names, masqueradeBit } = this.#options
-    const settings = { tableName: names.tableName, masqueradeBit }
-    const text = places.map((place) => tableText(place, state.elements(place.family), settings)).join('')
-    await asStep(steps, 'nft', { 'kpng.bytes': text.length }, () => applyRules(text))
-    for (const { family } of places) {
-      this.#rules.set(family, (await readRules(family, names.tableName)) ?? '')
     }
   }
 
