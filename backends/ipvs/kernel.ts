@@ -5,9 +5,10 @@ import { endpointKey } from '@kpng/dataplane'
 import { DummyInterface, errnoText } from '@kpng/linux'
 import type { FailedOperation, KernelDestination, KernelServer, Operation } from './ipvs-messages.js'
 import { Ipvs } from './ipvs-netlink.js'
+import { allDestinations } from './listing.js'
 import { isOwnTable, markPrefix, type Names } from './names.js'
 import { keysInTables } from './nft.js'
-import { type KnownServer, knownAfter, operationsFor, operationsToMake } from './operations.js'
+import { type KnownDestination, type KnownServer, knownAfter, operationsFor, operationsToMake } from './operations.js'
 import { Retirement } from './retirement.js'
 import type { Place } from './rules.js'
 import type { IpvsState, Update } from './state.js'
@@ -26,8 +27,8 @@ export interface KernelOptions {
 /** A mark that `Marks` never gives: bit 14 is set. */
 const probeMark = markPrefix | 0x4000
 
-/** The destinations of a virtual server are a list of their own, and the event loop gets a turn after this many. */
-const listsAtOnce = 50
+/** Comparing all virtual servers of a large cluster takes long; syncs must not wait for it. */
+const serversAtOnce = 500
 
 /** What kpng has in the kernel: virtual servers, tables of rules, an interface. One call at a time; others wait. */
 export class Kernel {
@@ -89,17 +90,18 @@ export class Kernel {
   replace(state: IpvsState, places: readonly Place[], steps?: SyncStep[]): Promise<void> {
     return this.#inTurn(async () => {
       const there = new Map((await this.#ipvs.servers()).map((server) => [server.key, server]))
-      // What the tables of an earlier run say about its virtual servers.
-      const recorded = await keysInTables((name) => name === this.#options.names.tableName)
+      const unwanted = [...there.values()].filter(({ key }) => !state.servers.has(key))
+      // What the tables of an earlier run say about its virtual servers. Reading them takes long.
+      const recorded =
+        unwanted.length > 0 ? await keysInTables((name) => name === this.#options.names.tableName) : new Set()
       await this.#interface.ensure()
       const held = await this.#interface.addresses()
+      const destinations = await allDestinations()
       const before = new Set(this.#known.keys())
       this.#known.clear()
-      let read = 0
       for (const key of state.servers.keys()) {
         const server = there.get(key)
-        if (server) this.#known.set(key, await this.#readKnown(server))
-        if (++read % listsAtOnce === 0) await setImmediate()
+        if (server) this.#known.set(key, knownOf(server, destinations.get(key) ?? []))
       }
       await this.#write([...state.servers.values()], steps)
       await this.#tables.replace(state, places, steps)
@@ -110,11 +112,9 @@ export class Kernel {
         extra,
       )
       const isOurs = ({ key, address }: KernelServer) => recorded.has(key) || before.has(key) || held.has(address)
-      const stale = [...there.values()].filter(
-        (server) =>
-          !state.servers.has(server.key) && isOurs(server) && !(server.address && this.#excluded.has(server.address)),
+      await this.#delete(
+        unwanted.filter((server) => isOurs(server) && !(server.address && this.#excluded.has(server.address))),
       )
-      await this.#delete(stale)
     })
   }
 
@@ -137,15 +137,15 @@ export class Kernel {
   /** What somebody else changed, as a sentence; undefined if nothing. */
   async driftOf(state: IpvsState, served: readonly Family[]): Promise<string | undefined> {
     const there = new Map((await this.#inTurn(() => this.#ipvs.servers())).map((server) => [server.key, server]))
+    const destinations = await allDestinations()
     let compared = 0
     for (const [key, known] of this.#known) {
-      if (++compared % listsAtOnce === 0) await setImmediate()
+      if (++compared % serversAtOnce === 0) await setImmediate()
       const server = there.get(key)
       if (!server) return `the virtual server ${key} is gone`
       if (server.scheduler !== known.scheduler || server.persistenceSeconds !== known.persistenceSeconds)
         return `the virtual server ${key} has other settings`
-      const isSame = async () => sameWeights(known, await this.#ipvs.destinations(known.server))
-      if (!(await this.#inTurn(isSame))) return `the virtual server ${key} has other destinations`
+      if (!sameWeights(known, destinations.get(key) ?? [])) return `the virtual server ${key} has other destinations`
     }
     const held = await this.#inTurn(() => this.#interface.addresses())
     const missing = [...state.addresses].find((address) => !held.has(address))
@@ -191,7 +191,7 @@ export class Kernel {
     const there = new Map((await this.#ipvs.servers()).map((server) => [server.key, server]))
     for (const { key } of servers) {
       const server = there.get(key)
-      if (server) this.#known.set(key, await this.#readKnown(server))
+      if (server) this.#known.set(key, knownOf(server, await this.#ipvs.destinations(server)))
       else this.#known.delete(key)
     }
     const refused = await this.#writeOnce(servers, steps)
@@ -232,13 +232,6 @@ export class Kernel {
     }
   }
 
-  async #readKnown(server: KernelServer): Promise<KnownServer> {
-    const { scheduler, persistenceSeconds } = server
-    const there = await this.#ipvs.destinations(server)
-    const destinations = new Map(there.map(({ ip, port, weight }) => [endpointKey({ ip, port }), { ip, port, weight }]))
-    return { server, scheduler, persistenceSeconds, destinations }
-  }
-
   async #destinationsOf(key: string): Promise<readonly KernelDestination[] | undefined> {
     const known = this.#known.get(key)
     return known && (await this.#ipvs.destinations(known.server))
@@ -259,9 +252,21 @@ export class Kernel {
   }
 }
 
-const sameWeights = ({ destinations }: KnownServer, there: readonly KernelDestination[]): boolean =>
-  there.length === destinations.size &&
-  there.every((destination) => destinations.get(endpointKey(destination))?.weight === destination.weight)
+function knownOf(server: KernelServer, there: readonly KernelDestination[]): KnownServer {
+  const { scheduler, persistenceSeconds } = server
+  const destinations = new Map(there.map(({ ip, port, weight }) => [endpointKey({ ip, port }), { ip, port, weight }]))
+  return { server, scheduler, persistenceSeconds, destinations }
+}
+
+/** Those of weight 0 do not count: they may have been removed meanwhile, because their connections have ended. */
+const sameWeights = ({ destinations }: KnownServer, there: readonly KernelDestination[]): boolean => {
+  const serving = (all: Iterable<KnownDestination>) => [...all].filter(({ weight }) => weight > 0)
+  const found = serving(there)
+  return (
+    found.length === serving(destinations.values()).length &&
+    found.every((destination) => destinations.get(endpointKey(destination))?.weight === destination.weight)
+  )
+}
 
 function operationsFailed(failed: readonly FailedOperation[]): KpngError {
   const [first] = failed as [FailedOperation]
