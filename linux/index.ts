@@ -1,7 +1,8 @@
-export { type Capability, hasCapability, rightsAdvice } from './capabilities.js'
+export { type Capability, checkNetworkRights, hasCapability, rightsAdvice } from './capabilities.js'
 export { deleteFlows, type Flow, type FlowProtocol, type FlowSelection, listFlows } from './conntrack.js'
 export { DummyInterface, removeDummyInterface } from './dummy-interface.js'
 export {
+  hasIpv6,
   type InterfaceAddress,
   interfaceAddresses,
   isLinkLocal,

@@ -1,4 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs'
 import { hostname, release } from 'node:os'
 import { type Family, families, familyOf, isLoopback, KpngError } from '@kpng/api'
 import type {
@@ -23,15 +22,15 @@ import {
 } from '@kpng/dataplane'
 import {
   applySetting,
+  checkNetworkRights,
   deleteFlows,
   errnoText,
-  hasCapability,
+  hasIpv6,
   interfaceAddresses,
   isLinkLocal,
   lockName,
   type NameLock,
   reachableAddresses,
-  rightsAdvice,
   sysctlPath,
 } from '@kpng/linux'
 import { asRedirected } from './flows.js'
@@ -92,15 +91,7 @@ class IpvsBackend implements FrontendBackend {
 
   async setup(runner: Runner): Promise<void> {
     const { names, name, log, scheduler, timeouts, masqueradeBit } = this.#settings
-    if (process.platform !== 'linux') {
-      throw new KpngError(
-        'unsupported',
-        `IPVS is a part of Linux, and this is ${process.platform}. Use the userspace backend here.`,
-      )
-    }
-    if (hasCapability('CAP_NET_ADMIN') === false) {
-      throw new KpngError('unsupported', `kpng may not change the network here. ${rightsAdvice('CAP_NET_ADMIN')}`)
-    }
+    checkNetworkRights('IPVS')
     this.#lock = await lockName(`IPVS of ${names.interfaceName}`, `kpng (pid ${process.pid}) on ${hostname()}`)
     const kernel = await Kernel.open(this.#settings)
     try {
@@ -218,7 +209,7 @@ class IpvsBackend implements FrontendBackend {
       )
     }
     if (ipv6 === false) return ['IPv4']
-    const why = !hostHasIpv6()
+    const why = !hasIpv6()
       ? 'this host has no IPv6'
       : (await kernel.probe(scheduler, 'IPv6'))
         ? 'its IPVS has no IPv6'
@@ -271,11 +262,6 @@ class IpvsBackend implements FrontendBackend {
 
 /** Each address once: several interfaces may have it. */
 const ownAddresses = (): string[] => [...new Set(interfaceAddresses().map(({ ip }) => ip))]
-
-const hostHasIpv6 = (): boolean => {
-  const switchFile = '/proc/sys/net/ipv6/conf/all/disable_ipv6'
-  return existsSync('/proc/net/if_inet6') && existsSync(switchFile) && readFileSync(switchFile, 'utf8').trim() === '0'
-}
 
 /** IPVS does not take packets to loopback addresses. An IPv6 link-local address is of no use without its interface. */
 const canServe = (address: string): boolean =>
