@@ -75,9 +75,8 @@ export class Kernel {
 
   /** Why the kernel cannot use a scheduler in a family; 0 if it can. Loads its module, if that is allowed. */
   probe(scheduler: string, family: Family): Promise<number> {
-    const where: ServerAddress = { family, protocol: 'tcp', address: '', port: 0, mark: probeMark }
-    const none = { destinations: new Map(), mayKeepClients: new Set<string>() }
-    const server = { ...where, ...none, key: serverKey(where), scheduler, persistenceSeconds: 0 }
+    const where = { family, protocol: 'tcp', address: '', port: 0, mark: probeMark } as const
+    const server = { ...where, scheduler, persistenceSeconds: 0 }
     return this.#inTurn(async () => {
       await this.#ipvs.change([{ do: 'deleteService', server }])
       const [failed] = await this.#ipvs.change([{ do: 'newService', server }])
