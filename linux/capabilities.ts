@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { KpngError } from '@kpng/api'
 
 /** The capabilities that kpng uses, as bit numbers (linux/capability.h). */
 const bits = {
@@ -26,6 +27,23 @@ export function hasCapability(capability: Capability, status = ownStatus()): boo
 export function rightsAdvice(capability: Capability, status = ownStatus()): string {
   if (!hasCapability(capability, status)) return `Run kpng as root, or give it the capability ${capability}.`
   return `kpng has the capability ${capability}, so something else forbids it: a user namespace, seccomp, or a security module.`
+}
+
+/**
+ * Throws if this process may not change the network here; the message says why. If the capabilities are unknown, the kernel will
+ * refuse the first request.
+ * @param what it wants to change, such as `nftables`
+ */
+export function checkNetworkRights(what: string): void {
+  if (process.platform !== 'linux') {
+    throw new KpngError(
+      'unsupported',
+      `${what} is a part of Linux, and this is ${process.platform}. Use the userspace backend here.`,
+    )
+  }
+  if (hasCapability('CAP_NET_ADMIN') === false) {
+    throw new KpngError('unsupported', `kpng may not change the network here. ${rightsAdvice('CAP_NET_ADMIN')}`)
+  }
 }
 
 function ownStatus(): string {

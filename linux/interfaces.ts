@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { type Family, KpngError, messageOf, parseIp } from '@kpng/api'
 
@@ -47,5 +48,15 @@ function readOrThrow(read: typeof networkInterfaces): ReturnType<typeof networkI
     throw new KpngError('unavailable', `The addresses of this machine cannot be read: ${messageOf(error)}.`, {
       cause: error,
     })
+  }
+}
+
+/** Whether this network namespace has IPv6. */
+export function hasIpv6(): boolean {
+  try {
+    readFileSync('/proc/net/if_inet6')
+    return readFileSync('/proc/sys/net/ipv6/conf/all/disable_ipv6', 'utf8').trim() === '0'
+  } catch {
+    return false
   }
 }

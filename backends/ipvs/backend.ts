@@ -1,4 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs'
 import { hostname, release } from 'node:os'
 import { type Family, families, familyOf, isLoopback, KpngError } from '@kpng/api'
 import type {
@@ -23,15 +22,15 @@ import {
 } from '@kpng/dataplane'
 import {
   applySetting,
+  checkNetworkRights,
   deleteFlows,
   errnoText,
-  hasCapability,
+  hasIpv6,
   interfaceAddresses,
   isLinkLocal,
   lockName,
   type NameLock,
   reachableAddresses,
-  rightsAdvice,
   sysctlPath,
 } from '@kpng/linux'
 import { asRedirected } from './flows.js'
@@ -40,7 +39,7 @@ import { Kernel } from './kernel.js'
 import { checkRules, readTable } from './nft.js'
 import { type IpvsOptions, type Settings, type SysctlChanges, settingsOf } from './options.js'
 import { removeAll } from './removal.js'
-import { type Place, placeOf, tableText } from './rules.js'
+import { placeOf, tableText } from './rules.js'
 import { Schedulers } from './schedulers.js'
 import { IpvsState, openAddresses, type StateInput } from './state.js'
 import { neededSysctls } from './sysctls.js'
@@ -72,7 +71,6 @@ class IpvsBackend implements FrontendBackend {
   readonly #state: IpvsState
   #started: Started | undefined
   #lock: NameLock | undefined
-  #places: readonly Place[] = []
   #ownAddresses = ''
   #inStep = false
   #syncing = false
@@ -93,15 +91,7 @@ class IpvsBackend implements FrontendBackend {
 
   async setup(runner: Runner): Promise<void> {
     const { names, name, log, scheduler, timeouts, masqueradeBit } = this.#settings
-    if (process.platform !== 'linux') {
-      throw new KpngError(
-        'unsupported',
-        `IPVS is a part of Linux, and this is ${process.platform}. Use the userspace backend here.`,
-      )
-    }
-    if (hasCapability('CAP_NET_ADMIN') === false) {
-      throw new KpngError('unsupported', `kpng may not change the network here. ${rightsAdvice('CAP_NET_ADMIN')}`)
-    }
+    checkNetworkRights('IPVS')
     this.#lock = await lockName(`IPVS of ${names.interfaceName}`, `kpng (pid ${process.pid}) on ${hostname()}`)
     const kernel = await Kernel.open(this.#settings)
     try {
@@ -116,7 +106,7 @@ class IpvsBackend implements FrontendBackend {
       const drift = new DriftWatch({
         ...{ log, intervalMs: this.#settings.driftCheckIntervalMs },
         lastSync: () => (this.#inStep && !this.#syncing ? this.#syncs : undefined),
-        look: () => this.#lookForDrift(kernel),
+        look: () => this.#lookForDrift(kernel, served),
         onDrift: (reason) => runner.requestFullSync(reason),
       })
       const hashScheduler = await schedulers.hashScheduler()
@@ -219,7 +209,7 @@ class IpvsBackend implements FrontendBackend {
       )
     }
     if (ipv6 === false) return ['IPv4']
-    const why = !hostHasIpv6()
+    const why = !hasIpv6()
       ? 'this host has no IPv6'
       : (await kernel.probe(scheduler, 'IPv6'))
         ? 'its IPVS has no IPv6'
@@ -250,7 +240,7 @@ class IpvsBackend implements FrontendBackend {
     steps: SyncStep[] | undefined,
   ): Promise<void> {
     const { node } = this.frontends
-    this.#places = served.map((family) => placeOf(family, node, this.#settings.dataplane.detectLocal))
+    const places = served.map((family) => placeOf(family, node, this.#settings.dataplane.detectLocal))
     const own = ownAddresses()
     this.#ownAddresses = own.join()
     const input: StateInput = {
@@ -261,22 +251,17 @@ class IpvsBackend implements FrontendBackend {
       serves: ({ family }: Frontend) => served.includes(family),
     }
     this.#state.rebuild(input)
-    await kernel.replace(this.#state, this.#places, steps)
+    await kernel.replace(this.#state, places, steps)
   }
 
-  async #lookForDrift(kernel: Kernel): Promise<string | undefined> {
+  async #lookForDrift(kernel: Kernel, served: readonly Family[]): Promise<string | undefined> {
     if (ownAddresses().join() !== this.#ownAddresses) return "the addresses of this node's interfaces changed"
-    return await kernel.driftOf(this.#state, this.#places)
+    return await kernel.driftOf(this.#state, served)
   }
 }
 
 /** Each address once: several interfaces may have it. */
 const ownAddresses = (): string[] => [...new Set(interfaceAddresses().map(({ ip }) => ip))]
-
-const hostHasIpv6 = (): boolean => {
-  const switchFile = '/proc/sys/net/ipv6/conf/all/disable_ipv6'
-  return existsSync('/proc/net/if_inet6') && existsSync(switchFile) && readFileSync(switchFile, 'utf8').trim() === '0'
-}
 
 /** IPVS does not take packets to loopback addresses. An IPv6 link-local address is of no use without its interface. */
 const canServe = (address: string): boolean =>

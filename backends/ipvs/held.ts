@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
-import { ipOfBytes, parseIp } from '@kpng/api'
 import type { FrontendAddress, HeldFrontend } from '@kpng/client'
 import { endpointKey } from '@kpng/dataplane'
 import type { KernelDestination, KernelServer } from './ipvs-messages.js'
+import { addressOf } from './listing.js'
 import type { ReadTable } from './nft.js'
 import { serverKey } from './virtual-servers.js'
 
@@ -67,7 +67,3 @@ async function rememberedClients(address: string, port: number): Promise<{ clien
         : [],
   )
 }
-
-/** `0A600001`, or an IPv6 address with all its digits, perhaps in brackets. */
-const addressOf = (text: string): string =>
-  /^[0-9A-F]{8}$/.test(text) ? ipOfBytes(Buffer.from(text, 'hex')) : (parseIp(text.replace(/[[\]]/g, ''))?.text ?? text)

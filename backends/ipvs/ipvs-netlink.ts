@@ -47,18 +47,17 @@ export class Ipvs {
   }
 
   /** All virtual servers, also those of others. */
-  async servers(): Promise<KernelServer[]> {
-    const found = await this.#netlink.list({ command: command.getService }, 'virtual servers')
-    return found.flatMap((attributes) => serverIn(attributes) ?? [])
+  servers(): Promise<KernelServer[]> {
+    return this.#netlink.list({ command: command.getService }, 'virtual servers', serverIn)
   }
 
-  async destinations(server: ServerAddress): Promise<KernelDestination[]> {
+  destinations(server: ServerAddress): Promise<KernelDestination[]> {
     const write = (message: MessageBuffer) => message.nested(SERVICE, () => writeServerKey(message, server))
-    const found = await this.#netlink.list(
+    return this.#netlink.list(
       { command: command.getDest, write },
       `the virtual server ${serverKey(server)}`,
+      (attributes) => destinationIn(attributes, server.family),
     )
-    return found.flatMap((attributes) => destinationIn(attributes, server.family) ?? [])
   }
 
   async setTimeouts(timeouts: Timeouts): Promise<void> {

@@ -5,12 +5,14 @@ import { endpointKey } from '@kpng/dataplane'
 import { DummyInterface, errnoText } from '@kpng/linux'
 import type { FailedOperation, KernelDestination, KernelServer, Operation } from './ipvs-messages.js'
 import { Ipvs } from './ipvs-netlink.js'
+import { allDestinations } from './listing.js'
 import { isOwnTable, markPrefix, type Names } from './names.js'
-import { applyRules, keysInTables, readRules, readTable, tableDrift } from './nft.js'
-import { type KnownServer, knownAfter, operationsFor, operationsToMake } from './operations.js'
+import { keysInTables } from './nft.js'
+import { type KnownDestination, type KnownServer, knownAfter, operationsFor, operationsToMake } from './operations.js'
 import { Retirement } from './retirement.js'
-import { changeText, type Place, tableText } from './rules.js'
+import type { Place } from './rules.js'
 import type { IpvsState, Update } from './state.js'
+import { Tables } from './tables.js'
 import { type ServerAddress, serverKey, type VirtualServer } from './virtual-servers.js'
 
 export interface KernelOptions {
@@ -25,8 +27,8 @@ export interface KernelOptions {
 /** A mark that `Marks` never gives: bit 14 is set. */
 const probeMark = markPrefix | 0x4000
 
-/** The destinations of a virtual server are a list of their own, and the event loop gets a turn after this many. */
-const listsAtOnce = 50
+/** Comparing all virtual servers of a large cluster takes long; syncs must not wait for it. */
+const serversAtOnce = 500
 
 /** What kpng has in the kernel: virtual servers, tables of rules, an interface. One call at a time; others wait. */
 export class Kernel {
@@ -35,16 +37,16 @@ export class Kernel {
   readonly #interface: DummyInterface
   readonly #retirement: Retirement
   readonly #excluded: CidrSet
+  readonly #tables: Tables
   readonly #known = new Map<string, KnownServer>()
-  /** The rules as nft lists them, by family, right after they were written. */
-  readonly #rules = new Map<Family, string>()
   #turn: Promise<unknown> = Promise.resolve()
 
-  private constructor(options: KernelOptions, ipvs: Ipvs, held: DummyInterface) {
+  private constructor(options: KernelOptions, ipvs: Ipvs, held: DummyInterface, tables: Tables) {
     const { drainLimitMs, drainCheckIntervalMs, log } = options
     this.#options = options
     this.#ipvs = ipvs
     this.#interface = held
+    this.#tables = tables
     this.#excluded = new CidrSet(options.excludeCidrs)
     this.#retirement = new Retirement({
       ...{ limitMs: drainLimitMs, intervalMs: drainCheckIntervalMs, log },
@@ -54,10 +56,14 @@ export class Kernel {
   }
 
   static async open(options: KernelOptions): Promise<Kernel> {
+    const { names, masqueradeBit } = options
     const ipvs = await Ipvs.open()
+    let held: DummyInterface | undefined
     try {
-      return new Kernel(options, ipvs, await DummyInterface.open(options.names.interfaceName))
+      held = await DummyInterface.open(names.interfaceName)
+      return new Kernel(options, ipvs, held, await Tables.open({ tableName: names.tableName, masqueradeBit }))
     } catch (error) {
+      held?.close()
       ipvs.close()
       throw error
     }
@@ -69,9 +75,8 @@ export class Kernel {
 
   /** Why the kernel cannot use a scheduler in a family; 0 if it can. Loads its module, if that is allowed. */
   probe(scheduler: string, family: Family): Promise<number> {
-    const where: ServerAddress = { family, protocol: 'tcp', address: '', port: 0, mark: probeMark }
-    const none = { destinations: new Map(), mayKeepClients: new Set<string>() }
-    const server = { ...where, ...none, key: serverKey(where), scheduler, persistenceSeconds: 0 }
+    const where = { family, protocol: 'tcp', address: '', port: 0, mark: probeMark } as const
+    const server = { ...where, scheduler, persistenceSeconds: 0 }
     return this.#inTurn(async () => {
       await this.#ipvs.change([{ do: 'deleteService', server }])
       const [failed] = await this.#ipvs.change([{ do: 'newService', server }])
@@ -84,20 +89,21 @@ export class Kernel {
   replace(state: IpvsState, places: readonly Place[], steps?: SyncStep[]): Promise<void> {
     return this.#inTurn(async () => {
       const there = new Map((await this.#ipvs.servers()).map((server) => [server.key, server]))
-      // What the tables of an earlier run say about its virtual servers.
-      const recorded = await keysInTables((name) => name === this.#options.names.tableName)
+      const unwanted = [...there.values()].filter(({ key }) => !state.servers.has(key))
+      // What the tables of an earlier run say about its virtual servers. Reading them takes long.
+      const recorded =
+        unwanted.length > 0 ? await keysInTables((name) => name === this.#options.names.tableName) : new Set()
       await this.#interface.ensure()
       const held = await this.#interface.addresses()
+      const destinations = await allDestinations()
       const before = new Set(this.#known.keys())
       this.#known.clear()
-      let read = 0
       for (const key of state.servers.keys()) {
         const server = there.get(key)
-        if (server) this.#known.set(key, await this.#readKnown(server))
-        if (++read % listsAtOnce === 0) await setImmediate()
+        if (server) this.#known.set(key, knownOf(server, destinations.get(key) ?? []))
       }
       await this.#write([...state.servers.values()], steps)
-      await this.#replaceTables(state, places, steps)
+      await this.#tables.replace(state, places, steps)
       const wanted = new Set(state.addresses)
       const extra = [...held].filter((address) => !wanted.has(address) && !this.#excluded.has(address))
       await this.#interface.change(
@@ -105,11 +111,9 @@ export class Kernel {
         extra,
       )
       const isOurs = ({ key, address }: KernelServer) => recorded.has(key) || before.has(key) || held.has(address)
-      const stale = [...there.values()].filter(
-        (server) =>
-          !state.servers.has(server.key) && isOurs(server) && !(server.address && this.#excluded.has(server.address)),
+      await this.#delete(
+        unwanted.filter((server) => isOurs(server) && !(server.address && this.#excluded.has(server.address))),
       )
-      await this.#delete(stale)
     })
   }
 
@@ -120,11 +124,7 @@ export class Kernel {
         servers.flatMap(({ after }) => after ?? []),
         steps,
       )
-      const { tableName } = this.#options.names
-      const text = served
-        .map((family) => changeText(family, tableName, elements[family].add, elements[family].remove))
-        .join('')
-      if (text !== '') await asStep(steps, 'nft', { 'kpng.bytes': text.length }, () => applyRules(text))
+      await this.#tables.change(elements, served, steps)
       // Only now our table says that they are ours. Until then the kpng that had them may have deleted them.
       await this.#writeAgain(shared, steps)
       await this.#interface.change(addresses.add, addresses.remove)
@@ -134,27 +134,22 @@ export class Kernel {
   }
 
   /** What somebody else changed, as a sentence; undefined if nothing. */
-  async driftOf(state: IpvsState, places: readonly Place[]): Promise<string | undefined> {
-    const { names } = this.#options
+  async driftOf(state: IpvsState, served: readonly Family[]): Promise<string | undefined> {
     const there = new Map((await this.#inTurn(() => this.#ipvs.servers())).map((server) => [server.key, server]))
+    const destinations = await allDestinations()
     let compared = 0
     for (const [key, known] of this.#known) {
-      if (++compared % listsAtOnce === 0) await setImmediate()
+      if (++compared % serversAtOnce === 0) await setImmediate()
       const server = there.get(key)
       if (!server) return `the virtual server ${key} is gone`
       if (server.scheduler !== known.scheduler || server.persistenceSeconds !== known.persistenceSeconds)
         return `the virtual server ${key} has other settings`
-      const isSame = async () => sameWeights(known, await this.#ipvs.destinations(known.server))
-      if (!(await this.#inTurn(isSame))) return `the virtual server ${key} has other destinations`
+      if (!sameWeights(known, destinations.get(key) ?? [])) return `the virtual server ${key} has other destinations`
     }
     const held = await this.#inTurn(() => this.#interface.addresses())
     const missing = [...state.addresses].find((address) => !held.has(address))
-    if (missing !== undefined) return `the interface ${names.interfaceName} no longer has the address ${missing}`
-    for (const { family } of places) {
-      const reason = tableDrift(await readTable(family, names.tableName), this.#rules.get(family), state, family)
-      if (reason !== undefined) return `${reason} in the table ${names.tableName} (${family})`
-    }
-    return undefined
+    if (missing !== undefined) return `the interface ${this.#interface.name} no longer has the address ${missing}`
+    return await this.#tables.drift(state, served)
   }
 
   /** Reads back. */
@@ -169,6 +164,7 @@ export class Kernel {
   async close(): Promise<void> {
     await this.#retirement.close()
     await this.#turn.catch(() => {})
+    this.#tables.close()
     this.#interface.close()
     this.#ipvs.close()
   }
@@ -194,7 +190,7 @@ export class Kernel {
     const there = new Map((await this.#ipvs.servers()).map((server) => [server.key, server]))
     for (const { key } of servers) {
       const server = there.get(key)
-      if (server) this.#known.set(key, await this.#readKnown(server))
+      if (server) this.#known.set(key, knownOf(server, await this.#ipvs.destinations(server)))
       else this.#known.delete(key)
     }
     const refused = await this.#writeOnce(servers, steps)
@@ -235,23 +231,6 @@ export class Kernel {
     }
   }
 
-  async #replaceTables(state: IpvsState, places: readonly Place[], steps: SyncStep[] | undefined): Promise<void> {
-    const { names, masqueradeBit } = this.#options
-    const settings = { tableName: names.tableName, masqueradeBit }
-    const text = places.map((place) => tableText(place, state.elements(place.family), settings)).join('')
-    await asStep(steps, 'nft', { 'kpng.bytes': text.length }, () => applyRules(text))
-    for (const { family } of places) {
-      this.#rules.set(family, (await readRules(family, names.tableName)) ?? '')
-    }
-  }
-
-  async #readKnown(server: KernelServer): Promise<KnownServer> {
-    const { scheduler, persistenceSeconds } = server
-    const there = await this.#ipvs.destinations(server)
-    const destinations = new Map(there.map(({ ip, port, weight }) => [endpointKey({ ip, port }), { ip, port, weight }]))
-    return { server, scheduler, persistenceSeconds, destinations }
-  }
-
   async #destinationsOf(key: string): Promise<readonly KernelDestination[] | undefined> {
     const known = this.#known.get(key)
     return known && (await this.#ipvs.destinations(known.server))
@@ -272,9 +251,21 @@ export class Kernel {
   }
 }
 
-const sameWeights = ({ destinations }: KnownServer, there: readonly KernelDestination[]): boolean =>
-  there.length === destinations.size &&
-  there.every((destination) => destinations.get(endpointKey(destination))?.weight === destination.weight)
+function knownOf(server: KernelServer, there: readonly KernelDestination[]): KnownServer {
+  const { scheduler, persistenceSeconds } = server
+  const destinations = new Map(there.map(({ ip, port, weight }) => [endpointKey({ ip, port }), { ip, port, weight }]))
+  return { server, scheduler, persistenceSeconds, destinations }
+}
+
+/** Those of weight 0 do not count: they may have been removed meanwhile, because their connections have ended. */
+const sameWeights = ({ destinations }: KnownServer, there: readonly KernelDestination[]): boolean => {
+  const serving = (all: Iterable<KnownDestination>) => [...all].filter(({ weight }) => weight > 0)
+  const found = serving(there)
+  return (
+    found.length === serving(destinations.values()).length &&
+    found.every((destination) => destinations.get(endpointKey(destination))?.weight === destination.weight)
+  )
+}
 
 function operationsFailed(failed: readonly FailedOperation[]): KpngError {
   const [first] = failed as [FailedOperation]

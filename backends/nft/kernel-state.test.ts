@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import type { SyncStep } from '@kpng/client'
 import { endpointKey, FrontendTable } from '@kpng/dataplane'
-import { loadLibc, NETLINK_NETFILTER, NetlinkSocket } from '@kpng/linux'
+import { loadLibc, NETLINK_NETFILTER, NetlinkSocket, readNftGeneration } from '@kpng/linux'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import {
   change,
@@ -17,7 +17,6 @@ import { nftBackend } from './backend.js'
 import type { Elements } from './elements/element.js'
 import { ElementState } from './elements/element-state.js'
 import { elementLines } from './elements/element-text.js'
-import { readGeneration } from './kernel/generation.js'
 import { NetlinkWriter } from './kernel/netlink-writer.js'
 import { type NftOptions, settingsOf } from './options.js'
 import { tableFamilies } from './rules/family.js'
@@ -139,9 +138,9 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
   test('a restart adopts what is there and writes nothing (81)', async () => {
     const view = labView()
     await (await start()).sync(view, fullSync)
-    const generation = await readGeneration(socket)
+    const generation = await readNftGeneration(socket)
     await (await start()).sync(view, fullSync)
-    expect(await readGeneration(socket)).toBe(generation)
+    expect(await readNftGeneration(socket)).toBe(generation)
   })
 
   test('a restart writes only what changed meanwhile (81)', async () => {

@@ -1,7 +1,6 @@
-import { loadLibc, NETLINK_NETFILTER, NetlinkSocket } from '@kpng/linux'
+import { loadLibc, NETLINK_NETFILTER, NetlinkSocket, readNftGeneration } from '@kpng/linux'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { fullSync } from '../../dataplane/testing/objects.js'
-import { readGeneration } from './kernel/generation.js'
 import { labView } from './testing/cases.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
 import { nft, RunningBackends } from './testing/running.js'
@@ -69,9 +68,9 @@ describe.skipIf(whyNoKernel() !== undefined)('somebody changes the rules', () =>
     const view = labView()
     await (await backends.start({ counters: true })).sync(view, fullSync)
     const socket = new NetlinkSocket(await loadLibc(), NETLINK_NETFILTER)
-    const generation = await readGeneration(socket)
+    const generation = await readNftGeneration(socket)
     await (await backends.start({ counters: true })).sync(view, fullSync)
-    expect(await readGeneration(socket)).toBe(generation)
+    expect(await readNftGeneration(socket)).toBe(generation)
     socket.close()
   })
 })

@@ -1,6 +1,9 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { readDocument } from '../../scripts/testing/documents.js'
+import { cellId } from '../cases/case.js'
+import { cases } from '../cases/index.js'
+import { matchesAny } from '../evaluation/glob.js'
 import { backendNames, deviationsOf } from './index.js'
 
 const root = join(import.meta.dirname, '..', '..')
@@ -18,4 +21,12 @@ it.each(backendNames)('each deviation of %s has a reason and leads to more about
     expect(reason).not.toBe('')
     expect([reason, link, wrongWith(link)]).toEqual([reason, link, undefined])
   }
+})
+
+it.each(backendNames)('each pattern of %s names a cell', (backend) => {
+  const ids = cases.flatMap((one) =>
+    one.steps.flatMap(({ cells }, step) => cells.map((cell) => cellId(one, step, cell))),
+  )
+  const patterns = deviationsOf(backend).flatMap(({ cells, except = [] }) => [...cells, ...except])
+  expect(patterns.filter((pattern) => !ids.some((id) => matchesAny([pattern], id)))).toEqual([])
 })

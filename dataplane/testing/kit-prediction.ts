@@ -177,13 +177,14 @@ export async function mispredicted({ backend = '', results }: ConformanceReport)
   const measured = new Map(results.flatMap(({ id, status, got }) => (status === 'skipped' ? [] : [[id, got]])))
   const wrong: string[] = []
   for (const round of roundsOf(cases)) {
+    const placed = round.cells.filter((each) => isNewConnection(each) && measured.has(each.id))
+    if (placed.length === 0) continue
     const predict = await predictor(round, kitBackends[backend] as KitBackend)
-    for (const placed of round.cells.filter(isNewConnection)) {
-      const got = measured.get(placed.id)
-      if (got === undefined) continue
-      const prediction = await predict(placed.cell)
-      if (wasMeasured(got, placed.cell.client, prediction)) continue
-      wrong.push(`${placed.id}: measured ${got}, predicted ${JSON.stringify(prediction.as)}`)
+    for (const { id, cell } of placed) {
+      const got = measured.get(id) ?? ''
+      const prediction = await predict(cell)
+      if (wasMeasured(got, cell.client, prediction)) continue
+      wrong.push(`${id}: measured ${got}, predicted ${JSON.stringify(prediction.as)}`)
     }
   }
   return wrong

@@ -19,8 +19,7 @@ test.skipIf(why !== undefined)('finds a family by name; a family that is not the
 
 test.skipIf(why !== undefined)('lists objects, and reads one', async () => {
   const control = (await GenericNetlink.open('nlctrl', 2)) as GenericNetlink
-  const families = await control.list({ command: CTRL_CMD_GETFAMILY }, 'families')
-  const names = families.map((attributes) =>
+  const names = await control.list({ command: CTRL_CMD_GETFAMILY }, 'families', (attributes) =>
     textOf(findAttribute(attributes, CTRL_ATTR_FAMILY_NAME) ?? Buffer.alloc(0)),
   )
   expect(names).toContain('nlctrl')

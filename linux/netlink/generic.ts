@@ -108,14 +108,22 @@ export class GenericNetlink {
     return answers
   }
 
-  /** The attributes of each object of a list. */
-  async list(request: GenericRequest, what: string): Promise<Attribute[][]> {
+  /**
+   * The objects of a list.
+   * @param read makes an object of its attributes, which are valid only during the call. Undefined: it is left out
+   */
+  async list<Value>(
+    request: GenericRequest,
+    what: string,
+    read: (attributes: readonly Attribute[]) => Value | undefined,
+  ): Promise<Value[]> {
     const message = this.#single(request, NLM_F_DUMP)
-    const found: Attribute[][] = []
+    const found: Value[] = []
     await dump(this.#socket, message.bytes, (each) => {
       const errno = acknowledgementIn(each)?.errno
       if (errno) throw new GenericNetlinkError(what, errno)
-      found.push(copied(attributesOf(each, genericHeaderLength)))
+      const value = read([...attributesOf(each, genericHeaderLength)])
+      if (value !== undefined) found.push(value)
     })
     return found
   }

@@ -205,8 +205,7 @@ const checks: Checks = {
 
   'clean-up removes what is ours, and leaves what is not': async () => {
     const foreign = { family: 'IPv4', protocol: 'tcp', address: '10.9.9.9', port: 99, mark: 0 } as const
-    const none = { destinations: new Map(), mayKeepClients: new Set<string>() }
-    const server = { ...foreign, ...none, key: '', scheduler: 'rr', persistenceSeconds: 0 }
+    const server = { ...foreign, scheduler: 'rr', persistenceSeconds: 0 }
     await ipvs.change([{ do: 'newService', server }])
     const { backend } = await serving()
     assert.ok((await ipvs.servers()).length > 1)

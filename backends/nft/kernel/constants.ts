@@ -18,5 +18,4 @@ export const nftMessage = {
   GETSETELEM: 13,
   DELSETELEM: 14,
   NEWGEN: 15,
-  GETGEN: 16,
 } as const

@@ -6,10 +6,10 @@ import {
   type Message,
   NETLINK_NETFILTER,
   NetlinkSocket,
+  readNftGeneration,
   textOf,
 } from '@kpng/linux'
 import { NFNL_SUBSYS_NFTABLES, NFNLGRP_NFTABLES, nftMessage } from './constants.js'
-import { readGeneration } from './generation.js'
 
 /** The notifications of a transaction with more elements than this would overflow the socket that listens. */
 const unheardFrom = 1000
@@ -136,7 +136,7 @@ class DriftWatch {
   /** Grows by one with each transaction, of any program and in any table. */
   generation(): Promise<number> {
     this.#asking ??= new NetlinkSocket(this.#libc, NETLINK_NETFILTER)
-    return readGeneration(this.#asking)
+    return readNftGeneration(this.#asking)
   }
 
   /** Why our tables may differ from what we wrote, or undefined. Reads the notifications since the last call. */

@@ -1,6 +1,6 @@
 import { messageOf } from '@kpng/api'
 import { asStep, type SyncStep } from '@kpng/client'
-import { type Libc, loadLibc } from '@kpng/linux'
+import { checkNetworkRights, type Libc, loadLibc } from '@kpng/linux'
 import {
   type ChainPath,
   chainsNeeded,
@@ -15,7 +15,7 @@ import type { TableFamily } from '../rules/family.js'
 import { names, type SetPath, sealSet, setPath, splitSetPath } from '../rules/names.js'
 import { Drift } from './drift.js'
 import { NetlinkWriter, type TimedElements } from './netlink-writer.js'
-import { checkRequirements, checkRights, usableFamilies } from './requirements.js'
+import { checkRequirements, usableFamilies } from './requirements.js'
 import { inspectTables } from './tables.js'
 
 /** Our tables in this machine's kernel. */
@@ -49,7 +49,7 @@ export class Kernel {
    * error says what is missing.
    */
   static async open(settings: Settings): Promise<Kernel> {
-    checkRights()
+    checkNetworkRights('nftables')
     const families = usableFamilies(settings, settings.log)
     const libc = await loadLibc()
     const kernel = new Kernel(libc, families, settings)

@@ -9,13 +9,13 @@ import {
   MessageBuffer,
   type NetlinkSocket,
   NLM_F_DUMP,
+  readNftGeneration,
   textOf,
 } from '@kpng/linux'
 import type { TableFamily } from '../rules/family.js'
 import { isSealSet, rememberedSeconds } from '../rules/names.js'
 import { nftMessage } from './constants.js'
 import { saysAllOf } from './expressions.js'
-import { readGeneration } from './generation.js'
 import { rememberExpressions } from './remember-chain.js'
 import { nftType, protocolFamily } from './set-elements.js'
 import type { TableAt } from './skeleton-messages.js'
@@ -56,11 +56,12 @@ export interface TableOutline {
 export async function readOutline(socket: NetlinkSocket, at: TableAt): Promise<TableOutline | undefined> {
   let before: TableOutline | undefined
   for (let attempt = 1; attempt <= attempts; attempt++) {
-    const generation = await readGeneration(socket)
+    const generation = await readNftGeneration(socket)
     const found = await outlineNow(socket, at)
     // The outline consists of several lists. They are consistent if nobody changed anything between the first and the last, or if they
     // are the same twice: then others change only other tables, as a proxy with iptables-nft on the same node may do all the time.
-    if ((await readGeneration(socket)) === generation || (attempt > 1 && isDeepStrictEqual(found, before))) return found
+    if ((await readNftGeneration(socket)) === generation || (attempt > 1 && isDeepStrictEqual(found, before)))
+      return found
     before = found
   }
   throw new KpngError(

@@ -1,6 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs'
 import { KpngError, type Log, messageOf, silentLog } from '@kpng/api'
-import { hasCapability, type Libc, loadLibc, rightsAdvice } from '@kpng/linux'
+import { checkNetworkRights, hasIpv6, type Libc, loadLibc } from '@kpng/linux'
 import { type Settings, settingsOf } from '../options.js'
 import type { Expression } from '../rules/expression.js'
 import type { TableFamily } from '../rules/family.js'
@@ -10,27 +9,13 @@ import { isInvalid, isLocal, isProtocol, masquerade, reject, reset, rule } from 
 import { NftSocket } from './netlink-writer.js'
 import { type TableAt, writeChain, writeRule, writeSkeleton, writeTable } from './skeleton-messages.js'
 
-/** Throws if this process may not change nftables here; the message says why. */
-export function checkRights(): void {
-  if (process.platform !== 'linux') {
-    throw new KpngError(
-      'unsupported',
-      `nftables is a part of Linux, and this is ${process.platform}. Use the userspace backend here.`,
-    )
-  }
-  // If the capabilities are unknown, the kernel will refuse the first request.
-  if (hasCapability('CAP_NET_ADMIN') === false) {
-    throw new KpngError('unsupported', `kpng may not change the network here. ${rightsAdvice('CAP_NET_ADMIN')}`)
-  }
-}
-
 /** Throws if this machine lacks something; the message says what. Changes nothing. */
 export async function checkRequirements(
   libc: Libc,
   families: readonly TableFamily[],
   settings: RuleSettings,
 ): Promise<void> {
-  checkRights()
+  checkNetworkRights('nftables')
   const socket = new NftSocket(libc)
   try {
     for (const family of families) {
@@ -46,7 +31,7 @@ export async function checkRequirements(
 export async function whyUnusable(): Promise<string | undefined> {
   const settings = settingsOf()
   try {
-    checkRights()
+    checkNetworkRights('nftables')
     await checkRequirements(await loadLibc(), usableFamilies(settings, silentLog), settings)
     return undefined
   } catch (error) {
@@ -118,16 +103,4 @@ export function usableFamilies({ ipv6 }: Settings, log: Log, hostHasIpv6 = hasIp
   }
   log.info('This host has no IPv6; only IPv4 is served')
   return ['ip']
-}
-
-function hasIpv6(): boolean {
-  return existsSync('/proc/net/if_inet6') && readOr('/proc/sys/net/ipv6/conf/all/disable_ipv6', '1').trim() === '0'
-}
-
-function readOr(path: string, otherwise: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return otherwise
-  }
 }
