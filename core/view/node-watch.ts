@@ -2,12 +2,21 @@ import { type globalv1, localv1, zoneLabel } from '@kpng/api'
 import { type Bookmark, type Changed, type ChangeRange, none, type ServiceEntry, type Store } from '../store/index.js'
 import type { ChangeSet, Trigger, WholeState } from './change-set.js'
 import { collect, diffOfAll, isEmpty, type ServiceDiff, ServiceDiffs, ServiceStep } from './diff.js'
-import { batchOf, type DeleteItem, inOneBatch, type NodeItem, nodeItem, serviceCidrItem, without } from './items.js'
+import {
+  type Batch,
+  batchOf,
+  type DeleteItem,
+  inOneBatch,
+  type NodeItem,
+  nodeItem,
+  serviceCidrItem,
+  without,
+} from './items.js'
 import { NodeSnapshot } from './node-snapshot.js'
 import type { NodeTopology } from './selection.js'
 import { ServiceViews } from './service-view.js'
 import { type Turns, Watch } from './watch.js'
-import { shared, type Work } from './work.js'
+import { SharedWork, type Work } from './work.js'
 
 export interface NodeWatchOptions {
   readonly nodeName: string
@@ -28,30 +37,30 @@ export class NodeViews {
   readonly services = new ServiceViews()
   readonly #diffs = new ServiceDiffs()
   /** Kept as long as the range, which is until the store changes again. */
-  readonly #changes = new WeakMap<ChangeRange, () => Work<NodeChanges>>()
+  readonly #changes = new WeakMap<ChangeRange, SharedWork<NodeChanges>>()
   /** Kept as long as somebody starts from it. */
   #snapshot:
-    | WeakRef<{ readonly entries: readonly ServiceEntry[]; readonly make: () => Work<NodeSnapshot> }>
+    | WeakRef<{ readonly entries: readonly ServiceEntry[]; readonly making: SharedWork<NodeSnapshot> }>
     | undefined;
 
   /** All services of one revision. Many watchers start at once after a restart: it is worked out once for them. */
   *snapshot(entries: readonly ServiceEntry[]): Work<NodeSnapshot> {
     let known = this.#snapshot?.deref()
     if (known?.entries !== entries) {
-      known = { entries, make: shared(NodeSnapshot.make(entries, this.services)) }
+      known = { entries, making: new SharedWork(NodeSnapshot.make(entries, this.services)) }
       this.#snapshot = new WeakRef(known)
     }
-    return yield* known.make()
+    return yield* known.making.finish()
   }
 
   /** What changed, for all watchers that are told of this range. */
-  *changes(range: ChangeRange): Work<NodeChanges> {
+  changes(range: ChangeRange): SharedWork<NodeChanges> {
     let making = this.#changes.get(range)
     if (!making) {
-      making = shared(this.#make(range))
+      making = new SharedWork(this.#make(range))
       this.#changes.set(range, making)
     }
-    return yield* making()
+    return making
   }
 
   step(path: string, change: Changed<ServiceEntry>): Work<ServiceStep> {
@@ -88,7 +97,7 @@ class NodeChanges {
   /** The steps that a node may see in its own way. */
   readonly #ownSteps: ReadonlyMap<string, ReadonlySet<ServiceStep>>
   readonly #dependsOnZone: boolean
-  readonly #common = new Map<string, () => Work<CommonChanges>>()
+  readonly #common = new Map<string, SharedWork<CommonChanges>>()
 
   constructor(steps: readonly ServiceStep[], ownSteps: ReadonlyMap<string, ReadonlySet<ServiceStep>>) {
     this.steps = steps
@@ -101,10 +110,10 @@ class NodeChanges {
     const zone = this.#dependsOnZone ? node.zone : ''
     let making = this.#common.get(zone)
     if (!making) {
-      making = shared(commonChanges(this.steps, zone))
+      making = new SharedWork(commonChanges(this.steps, zone))
       this.#common.set(zone, making)
     }
-    const common = yield* making()
+    const common = making.result ?? (yield* making.finish())
     const ownSteps = this.#ownSteps.get(node.name)
     if (!ownSteps) return common
     const own: Diffs = new Map()
@@ -120,12 +129,19 @@ type Diffs = Map<ServiceStep, ServiceDiff>
 
 /** What a node is told of services and endpoints. */
 interface ServiceChanges {
-  readonly all: ServiceDiff
+  readonly sets: readonly Batch<NodeItem>[]
+  readonly deletes: readonly Batch<DeleteItem>[]
   readonly triggers: readonly Trigger[]
 }
 
+const toldOf = ({ services, endpoints, deletedEndpoints, deletedServices }: ServiceDiff) => ({
+  sets: [...services, ...endpoints],
+  deletes: [...deletedEndpoints, ...deletedServices],
+})
+
 interface CommonChanges extends ServiceChanges {
   readonly diffs: Diffs
+  readonly all: ServiceDiff
 }
 
 /** What the nodes of a zone are told that see every step as the others do. */
@@ -139,7 +155,7 @@ function* commonChanges(steps: readonly ServiceStep[], zone: string): Work<Commo
     deletedEndpoints: inOneBatch(deletedEndpoints),
     deletedServices: inOneBatch(deletedServices),
   }
-  return { diffs, all, triggers: triggersOf(diffs) }
+  return { diffs, all, ...toldOf(all), triggers: triggersOf(diffs) }
 }
 
 /** What a node is told that sees some steps in its own way. The services themselves are the same to all nodes: only endpoints differ. */
@@ -148,11 +164,11 @@ function withOwn({ diffs, all, triggers }: CommonChanges, own: Diffs): ServiceCh
   const { endpoints, deletedEndpoints } = diffOfAll([...own.values()])
   const isToldTheSame = [...own].every(([step, diff]) => isEmpty(diff) === isEmpty(diffs.get(step) as ServiceDiff))
   return {
-    all: {
+    ...toldOf({
       ...all,
       endpoints: [...without(all.endpoints, others.endpoints), ...endpoints],
       deletedEndpoints: [...without(all.deletedEndpoints, others.deletedEndpoints), ...deletedEndpoints],
-    },
+    }),
     triggers: isToldTheSame ? triggers : triggersOf(new Map([...diffs, ...own])),
   }
 }
@@ -190,7 +206,8 @@ export class NodeWatch extends Watch<NodeItem> {
     const then = own ? topologyOf(this.#nodeName, own.before) : now
     // The store may move on while this is worked out in turns.
     const entries = then.zone === now.zone ? none : this.store.entries()
-    const changes = yield* this.#views.changes(range)
+    const making = this.#views.changes(range)
+    const changes = making.result ?? (yield* making.finish())
     if (then.zone === now.zone) return this.#assemble(range, yield* changes.of(now))
     const steps = [...changes.steps]
     for (const entry of entries) {
@@ -203,18 +220,19 @@ export class NodeWatch extends Watch<NodeItem> {
       diffs.set(step, step.diff(then, now))
       yield
     }
-    return this.#assemble(range, { all: diffOfAll([...diffs.values()]), triggers: triggersOf(diffs) })
+    return this.#assemble(range, { ...toldOf(diffOfAll([...diffs.values()])), triggers: triggersOf(diffs) })
   }
 
   /** Nodes and CIDRs stand alone: they come before everything that is set and go after everything that is deleted. */
-  #assemble(range: ChangeRange, { all, triggers }: ServiceChanges): ChangeSet<NodeItem> | undefined {
+  #assemble(range: ChangeRange, { sets, deletes, triggers }: ServiceChanges): ChangeSet<NodeItem> | undefined {
+    const node = this.#withNode && range.nodes.get(this.#nodeName)
+    const hasCidrs = this.#withServiceCidrs && range.serviceCidrs.size > 0
+    // Most are told the same, and what is made of these lists can be shared.
+    if (!node && !hasCidrs) return this.changeSet(range, sets, deletes, triggers)
     const head: NodeItem[] = []
     const tail: DeleteItem[] = []
-    const node = range.nodes.get(this.#nodeName)
-    if (this.#withNode && node) collect([[this.#nodeName, node]], localv1.Set.NODES, nodeItem, head, tail)
-    if (this.#withServiceCidrs) collect(range.serviceCidrs, localv1.Set.SERVICE_CIDRS, serviceCidrItem, head, tail)
-    const sets = [...batchOf(head), ...all.services, ...all.endpoints]
-    const deletes = [...all.deletedEndpoints, ...all.deletedServices, ...batchOf(tail)]
-    return this.changeSet(range, sets, deletes, triggers)
+    if (node) collect([[this.#nodeName, node]], localv1.Set.NODES, nodeItem, head, tail)
+    if (hasCidrs) collect(range.serviceCidrs, localv1.Set.SERVICE_CIDRS, serviceCidrItem, head, tail)
+    return this.changeSet(range, [...batchOf(head), ...sets], [...deletes, ...batchOf(tail)], triggers)
   }
 }

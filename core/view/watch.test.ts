@@ -66,6 +66,21 @@ test('a node that changes its zone is told of one revision, though the store mov
   expect([pathsOf(last.sets), pathsOf(last.deletes)]).toEqual([['default/a/third'], ['default/a/second']])
 })
 
+test('a watcher waits for its turn once, however many changes come before it', async () => {
+  const store = syncedStore()
+  const turns = new Turns()
+  const watch = new View(store, turns).watchNode({ nodeName: 'node-a' })
+  await watch.next()
+  const next = watch.next()
+  const enter = vi.spyOn(turns, 'enter')
+  for (const name of ['a', 'b', 'c']) {
+    store.update((tx) => tx.setService(service(name)))
+    await Promise.resolve()
+  }
+  expect(pathsOf((await next).sets)).toEqual(['default/a', 'default/b', 'default/c'])
+  expect(enter).toHaveBeenCalledTimes(1)
+})
+
 test('a node is told when the changes began that matter to it', () => {
   const store = syncedStore()
   const serve = (last: number, trigger?: number) => (tx: Transaction) => {
