@@ -16,27 +16,33 @@ export class NodeSnapshot {
   readonly #dependsOnZone: boolean
   readonly #common = new Map<string, SharedWork<Common>>()
 
-  constructor(views: readonly ServiceView[], ownOf: ReadonlyMap<string, readonly ServiceView[]>) {
+  constructor(
+    views: readonly ServiceView[],
+    ownOf: ReadonlyMap<string, readonly ServiceView[]>,
+    dependsOnZone: boolean,
+  ) {
     this.#views = views
     this.#ownOf = ownOf
-    this.#dependsOnZone = views.some((view) => view.dependsOnZone)
+    this.#dependsOnZone = dependsOnZone
   }
 
   static *make(entries: readonly ServiceEntry[], services: ServiceViews): Work<NodeSnapshot> {
     const views: ServiceView[] = []
     const ownOf = new Map<string, ServiceView[]>()
+    let dependsOnZone = false
     for (const entry of entries) {
       const view = yield* services.make(entry)
       yield
       if (!view) continue
       views.push(view)
+      dependsOnZone ||= view.dependsOnZone
       for (const node of view.nodes()) {
         const own = ownOf.get(node)
         if (!own) ownOf.set(node, [view])
         else if (own.at(-1) !== view) own.push(view)
       }
     }
-    return new NodeSnapshot(views, ownOf)
+    return new NodeSnapshot(views, ownOf, dependsOnZone)
   }
 
   /** @param head what the node is told beside services and endpoints */
