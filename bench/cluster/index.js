@@ -4,7 +4,7 @@ import { cpus, loadavg } from 'node:os'
 import { fail, parsedArgs } from '../core/arguments.js'
 import { message, sleep } from '../core/process.js'
 import { writePage } from './page.js'
-import { change, come, leave, makeNodes, report, startServer, stopAll } from './tree.js'
+import { change, come, leave, makeNodes, report, startBare, startServer, stopAll } from './tree.js'
 
 const { values, numbers } = parsedArgs({
   services: { type: 'string', default: '5000' },
@@ -64,6 +64,16 @@ async function oneCore(count) {
   const measured = await changes(server, [group])
   const { rssMb } = await report(server, 'memory')
   return { group, row: say({ what: 'one core', nodes: count, ...measured, rssMb: rounded(rssMb, 0) }) }
+}
+
+/** As many bytes to as many plain sockets: no core can be faster on this machine. */
+async function bareSockets(count) {
+  const group = await startBare(count)
+  await come(group)
+  const row = say({ what: 'plain sockets', nodes: count, ...(await changes(group.server, [group])) })
+  group.server.child.kill()
+  group.swarm.kill()
+  return row
 }
 
 /** All nodes of a group come at once. */
@@ -158,7 +168,7 @@ async function measure() {
     const { group, row } = await oneCore(count)
     rows.push(row)
     if (count === most) rows.push(await rolling(group))
-    // Each node is told of a third of all endpoints: with the most nodes that alone would take a minute.
+    // Each node is told of a third of all endpoints: with the most nodes that alone would take long.
     if (count === sizes.at(-2) || sizes.length === 1) rows.push(await zoneLost(group))
     // A hundred nodes come back so fast that there is nothing to see.
     if (count === most || count >= 1000) rows.push(...(await herd(group)))
@@ -166,6 +176,7 @@ async function measure() {
     group.swarm.kill()
   }
   rows.push(await relays())
+  rows.push(await bareSockets(most))
   return rows
 }
 

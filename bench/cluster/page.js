@@ -21,7 +21,7 @@ const table = (header, rows) =>
   [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 
 function tables({ size, cores, load, node, seconds, rows }) {
-  const servers = rows.filter(({ what }) => what === 'one core' || what.endsWith('relays'))
+  const servers = rows.filter(({ what }) => what in serverNames || what.endsWith('relays'))
   const formula = sizing(rows.filter(({ what }) => what === 'one core'))
   const busy =
     load > 1 ? ' Programs that ran before, or beside it, count in this: compare CPU times rather than wall times.' : ''
@@ -42,7 +42,7 @@ ${table(
     'memory of the core',
   ],
   servers.map((row) => [
-    row.what === 'one core' ? 'one core' : `core and ${row.what}`,
+    serverNames[row.what] ?? `core and ${row.what}`,
     thousands(row.nodes),
     `${row.p50Ms} ms`,
     `${row.maxMs} ms`,
@@ -88,6 +88,8 @@ ${table(
 
 From these figures: memory ≈ ${formula.baseMb} MB + ${formula.kbPerNode} kB per connected node; CPU per change ≈ ${formula.baseMs} ms + ${formula.usPerNode} µs per node.`
 }
+
+const serverNames = { 'one core': 'one core', 'plain sockets': 'plain sockets, for comparison' }
 
 const secondsOf = (ms) => `${(ms / 1000).toFixed(2)} s`
 

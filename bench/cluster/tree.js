@@ -32,6 +32,15 @@ export async function makeNodes(size, { first, count }) {
   return swarm
 }
 
+/** Plain sockets instead of a core and its nodes: what the kernel and Node cost. */
+export async function startBare(count) {
+  const [child, swarm] = [start('bare.js', 'server'), start('bare.js', 'nodes')]
+  const [{ address }] = await Promise.all([message(child, 'address'), message(swarm, 'ready')])
+  swarm.send({ make: count })
+  await message(swarm, 'made')
+  return { server: { child, address }, swarm, count }
+}
+
 /** All nodes of a group connect to its server, and have what they need. */
 export async function come({ server, swarm }, withPosition = false) {
   const all = message(swarm, 'all')

@@ -67,10 +67,9 @@ export class Candidates {
     return this.#byNode.get(node)
   }
 
-  /** The nodes of the endpoints that only one of both has: they are there, or meant for them. Undefined where that is most of them. */
-  nodesOfDifference(other: Candidates): ReadonlySet<string> | undefined {
+  /** The nodes of the endpoints that only one of both has: they are there, or meant for them. */
+  nodesOfDifference(other: Candidates): ReadonlySet<string> {
     const [start, end] = sameEnds(this.list, other.list.length, (index) => other.list[index]?.endpoint)
-    if (isMostOf(other.list.length, this.list.length, start + end)) return undefined
     const middle = (list: readonly Candidate[]) => list.slice(start, list.length - end).map(({ endpoint }) => endpoint)
     const gone = new Set(middle(this.list))
     const differing = middle(other.list).filter((endpoint) => !gone.delete(endpoint))

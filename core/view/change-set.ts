@@ -1,4 +1,5 @@
 import type { Timeline, Trigger } from '@kpng/client'
+import { none } from '../store/index.js'
 import type { Batch, DeleteItem, SetItem } from './items.js'
 
 export type { Timeline, Trigger } from '@kpng/client'
@@ -62,7 +63,7 @@ export class ChangeSet<Item extends SetItem = SetItem> implements Told<Item> {
 
   /** For a watcher that knows the state of this revision. */
   static nothing(revision: number): ChangeSet<never> {
-    return new ChangeSet({ revision, reset: false, setBatches: [], deleteBatches: [], triggers: [] })
+    return new ChangeSet({ revision, reset: false, setBatches: none, deleteBatches: none, triggers: none })
   }
 
   /** New and changed things, one by one. */

@@ -1,5 +1,6 @@
 import { localv1 } from '@kpng/api'
-import { type Changed, none, sameMessage } from '../store/index.js'
+import { type Changed, none, type ServiceEntry, sameMessage } from '../store/index.js'
+import type { Trigger } from './change-set.js'
 import {
   type Batch,
   type DeleteItem,
@@ -10,7 +11,9 @@ import {
   sayTheSame,
   sharedBatchOf,
 } from './items.js'
-import { type NodeServiceView, SharedEndpoints } from './service-view.js'
+import type { NodeTopology } from './selection.js'
+import { type NodeServiceView, type ServiceView, type ServiceViews, SharedEndpoints } from './service-view.js'
+import type { Work } from './work.js'
 
 /** What those must be told who have one list of items and shall have another. */
 export interface ItemDiff<Item extends SetItem> {
@@ -68,6 +71,14 @@ export interface ServiceDiff {
 
 export const isEmpty = ({ services, endpoints, deletedEndpoints, deletedServices }: ServiceDiff): boolean =>
   services.length + endpoints.length + deletedEndpoints.length + deletedServices.length === 0
+
+/** What a node must be told about several services. */
+export const diffOfAll = (diffs: readonly ServiceDiff[]): ServiceDiff => ({
+  services: diffs.flatMap(({ services }) => services),
+  endpoints: diffs.flatMap(({ endpoints }) => endpoints),
+  deletedEndpoints: diffs.flatMap(({ deletedEndpoints }) => deletedEndpoints),
+  deletedServices: diffs.flatMap(({ deletedServices }) => deletedServices),
+})
 
 /** What nodes that see a service alike are told. */
 interface SharedDiff extends ItemDiff<EndpointItem> {
@@ -131,4 +142,68 @@ function diffShared(before: NodeServiceView | undefined, after: NodeServiceView 
       before && !after ? sharedBatchOf([{ set: localv1.Set.SERVICES, path: before.service.path }]) : none,
   }
   return { sets, deletes, forAll }
+}
+
+/** The change of one service, or of the zone from which it is seen. */
+export class ServiceStep {
+  readonly trigger: Trigger | undefined
+  readonly #before: ServiceView | undefined
+  readonly #after: ServiceView | undefined
+  readonly #diffs: ServiceDiffs
+
+  constructor(
+    trigger: Trigger | undefined,
+    before: ServiceView | undefined,
+    after: ServiceView | undefined,
+    diffs: ServiceDiffs,
+  ) {
+    this.trigger = trigger
+    this.#before = before
+    this.#after = after
+    this.#diffs = diffs
+  }
+
+  static *make(
+    path: string,
+    { before, after, triggerUnixMs }: Changed<ServiceEntry>,
+    views: ServiceViews,
+    diffs: ServiceDiffs,
+  ): Work<ServiceStep> {
+    const trigger = triggerUnixMs === undefined ? undefined : { service: path, unixMs: triggerUnixMs }
+    const viewBefore = yield* views.make(before)
+    const viewAfter = yield* views.make(after, viewBefore)
+    yield
+    return new ServiceStep(trigger, viewBefore, viewAfter, diffs)
+  }
+
+  get dependsOnZone(): boolean {
+    return (this.#before?.dependsOnZone || this.#after?.dependsOnZone) ?? false
+  }
+
+  /** The nodes that may be told something else than all others of their zone. Some more than once. */
+  *ownNodes(): Generator<string> {
+    const isByNode = this.#before?.hasNodeHints || this.#after?.hasNodeHints
+    const changed = isByNode ? undefined : this.#after?.nodesChangedSince(this.#before)
+    if (changed) yield* changed
+    else {
+      yield* this.#before?.nodes() ?? none
+      yield* this.#after?.nodes() ?? none
+    }
+  }
+
+  /** What a node is told, which may have changed its zone. */
+  diff(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
+    const before = this.#before?.of(nodeBefore)
+    return this.#diffs.between(before, this.#after?.of(nodeAfter, before?.shared))
+  }
+
+  /** What the nodes of a zone are told that are not in `ownNodes`. */
+  *common(zone: string): Work<ServiceDiff> {
+    const nobody = { name: '', zone }
+    const before = this.#before?.withoutOwn(nobody)
+    yield
+    const after = this.#after?.withoutOwn(nobody, before?.shared)
+    yield
+    return this.#diffs.between(before, after)
+  }
 }

@@ -15,4 +15,4 @@ export {
 export { serviceFacts } from './service-facts.js'
 export { View } from './view.js'
 export type { Turns, Watch } from './watch.js'
-export { shared, type Work } from './work.js'
+export { SharedWork, type Work } from './work.js'

@@ -48,6 +48,20 @@ export function mixedBatches<T extends { readonly path: string }>(
   return left === 0 ? batchOf(own) : [{ items: shared, isShared: true, except: paths }, ...batchOf(own)]
 }
 
+/** The same in one batch, of which all frames are shared. The batches have no exceptions. */
+export const inOneBatch = <T>(batches: readonly Batch<T>[]): readonly Batch<T>[] =>
+  batches.length < 2 ? batches : sharedBatchOf(batches.flatMap(({ items }) => items))
+
+/** One batch without what is in some others that were put into it. */
+export function without<T extends { readonly path: string }>(
+  batches: readonly Batch<T>[],
+  others: readonly Batch<T>[],
+): readonly Batch<T>[] {
+  const except = new Set(others.flatMap(({ items }) => items.map(({ path }) => path)))
+  if (except.size === 0) return batches
+  return batches.flatMap((batch) => (batch.items.length === except.size ? none : { ...batch, except }))
+}
+
 /** An item that has its message, or makes it when asked for: a sender can then leave out an item that cannot be made. */
 export class MessageItem<T extends Message, S extends localv1.Set = localv1.Set> implements SetItem {
   readonly set: S

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { EndpointRecord } from '../store/index.js'
 import { heapMb } from '../testing/heap.js'
 import { type LargeServiceOptions, largeService } from '../testing/large-service.js'
-import { countingLooks, service, syncedStore } from '../testing/objects.js'
+import { countingLooks, endpoint, service, syncedStore } from '../testing/objects.js'
 import { View } from './view.js'
 import { Turns } from './watch.js'
 
@@ -109,6 +109,36 @@ test('watchers that lag by other numbers of revisions share what they all missed
   expect(told.map((deletes) => deletes.length)).toEqual([3, 2, 1])
   const deletedLast = told.map((deletes) => deletes.find(({ path }) => path === 'default/c'))
   expect(new Set(deletedLast).size).toBe(1)
+})
+
+test('what a large update is to most nodes is one list, which they share; other nodes are told their own part instead', () => {
+  const store = syncedStore()
+  const services = ['a', 'b', 'c', 'd']
+  const serve = (ready: boolean) =>
+    store.update((tx) => {
+      for (const [index, name] of services.entries()) {
+        tx.setService(service(name))
+        const endpoints = [0, 1].map((pod) =>
+          endpoint(`10.0.${index}.${pod + 1}`, {
+            podName: `pod-${pod}`,
+            node: `node-${index}`,
+            ready: ready || pod > 0,
+          }),
+        )
+        tx.setEndpoints({ namespace: 'default', name, service: name, endpoints })
+      }
+    })
+  serve(false)
+  const view = new View(store)
+  const watches = ['elsewhere', 'also-elsewhere', 'node-1'].map((nodeName) => view.watchNode({ nodeName }))
+  for (const watch of watches) watch.poll()
+  serve(true)
+  const [first, second, own] = watches.map((watch) => [...(watch.poll()?.setBatches ?? [])])
+  expect(first?.map(({ items }) => items.length)).toEqual([4])
+  expect(second?.[0]?.items).toBe(first?.[0]?.items)
+  expect(own?.[0]?.items).toBe(first?.[0]?.items)
+  expect(own?.[0]?.except).toEqual(new Set(['default/b/pod-0']))
+  expect(own?.slice(1).map(({ items }) => items.map(({ path }) => path))).toEqual([['default/b/pod-0']])
 })
 
 test('a large service is worked out in many small steps, whether it is new or most of it changes', async () => {

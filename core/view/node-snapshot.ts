@@ -3,7 +3,7 @@ import type { CommonState, WholeState } from './change-set.js'
 import { type Batch, batchOf, type NodeItem } from './items.js'
 import type { NodeTopology } from './selection.js'
 import type { ServiceView, ServiceViews } from './service-view.js'
-import { shared, type Work } from './work.js'
+import { SharedWork, type Work } from './work.js'
 
 /**
  * All services at one revision as the nodes see them, for watchers that start. Most of what two nodes see is the same: it is put together once for all
@@ -14,29 +14,35 @@ export class NodeSnapshot {
   /** The services that a node sees in its own way: it runs endpoints of them, or some are meant for it. */
   readonly #ownOf: ReadonlyMap<string, readonly ServiceView[]>
   readonly #dependsOnZone: boolean
-  readonly #common = new Map<string, () => Work<Common>>()
+  readonly #common = new Map<string, SharedWork<Common>>()
 
-  constructor(views: readonly ServiceView[], ownOf: ReadonlyMap<string, readonly ServiceView[]>) {
+  constructor(
+    views: readonly ServiceView[],
+    ownOf: ReadonlyMap<string, readonly ServiceView[]>,
+    dependsOnZone: boolean,
+  ) {
     this.#views = views
     this.#ownOf = ownOf
-    this.#dependsOnZone = views.some((view) => view.dependsOnZone)
+    this.#dependsOnZone = dependsOnZone
   }
 
   static *make(entries: readonly ServiceEntry[], services: ServiceViews): Work<NodeSnapshot> {
     const views: ServiceView[] = []
     const ownOf = new Map<string, ServiceView[]>()
+    let dependsOnZone = false
     for (const entry of entries) {
       const view = yield* services.make(entry)
       yield
       if (!view) continue
       views.push(view)
+      dependsOnZone ||= view.dependsOnZone
       for (const node of view.nodes()) {
         const own = ownOf.get(node)
         if (!own) ownOf.set(node, [view])
         else if (own.at(-1) !== view) own.push(view)
       }
     }
-    return new NodeSnapshot(views, ownOf)
+    return new NodeSnapshot(views, ownOf, dependsOnZone)
   }
 
   /** @param head what the node is told beside services and endpoints */
@@ -44,10 +50,10 @@ export class NodeSnapshot {
     const zone = this.#dependsOnZone ? node.zone : ''
     let making = this.#common.get(zone)
     if (!making) {
-      making = shared(commonOf(this.#views, { name: '', zone }))
+      making = new SharedWork(commonOf(this.#views, { name: '', zone }))
       this.#common.set(zone, making)
     }
-    const common = yield* making()
+    const common = yield* making.finish()
     const without: Batch<NodeItem>[] = []
     const own: Batch<NodeItem>[] = []
     for (const view of this.#ownOf.get(node.name) ?? []) {

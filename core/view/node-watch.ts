@@ -1,13 +1,22 @@
 import { type globalv1, localv1, zoneLabel } from '@kpng/api'
 import { type Bookmark, type Changed, type ChangeRange, none, type ServiceEntry, type Store } from '../store/index.js'
 import type { ChangeSet, Trigger, WholeState } from './change-set.js'
-import { collect, isEmpty, type ServiceDiff, ServiceDiffs } from './diff.js'
-import { type Batch, batchOf, type DeleteItem, type NodeItem, nodeItem, serviceCidrItem } from './items.js'
+import { collect, diffOfAll, isEmpty, type ServiceDiff, ServiceDiffs, ServiceStep } from './diff.js'
+import {
+  type Batch,
+  batchOf,
+  type DeleteItem,
+  inOneBatch,
+  type NodeItem,
+  nodeItem,
+  serviceCidrItem,
+  without,
+} from './items.js'
 import { NodeSnapshot } from './node-snapshot.js'
 import type { NodeTopology } from './selection.js'
-import { bitOf, type ServiceView, ServiceViews } from './service-view.js'
+import { ServiceViews } from './service-view.js'
 import { type Turns, Watch } from './watch.js'
-import { shared, type Work } from './work.js'
+import { SharedWork, type Work } from './work.js'
 
 export interface NodeWatchOptions {
   readonly nodeName: string
@@ -28,96 +37,144 @@ export class NodeViews {
   readonly services = new ServiceViews()
   readonly #diffs = new ServiceDiffs()
   /** Kept as long as the range, which is until the store changes again. */
-  readonly #steps = new WeakMap<ChangeRange, readonly ServiceStep[]>()
+  readonly #changes = new WeakMap<ChangeRange, SharedWork<NodeChanges>>()
   /** Kept as long as somebody starts from it. */
   #snapshot:
-    | WeakRef<{ readonly entries: readonly ServiceEntry[]; readonly make: () => Work<NodeSnapshot> }>
+    | WeakRef<{ readonly entries: readonly ServiceEntry[]; readonly making: SharedWork<NodeSnapshot> }>
     | undefined;
 
   /** All services of one revision. Many watchers start at once after a restart: it is worked out once for them. */
   *snapshot(entries: readonly ServiceEntry[]): Work<NodeSnapshot> {
     let known = this.#snapshot?.deref()
     if (known?.entries !== entries) {
-      known = { entries, make: shared(NodeSnapshot.make(entries, this.services)) }
+      known = { entries, making: new SharedWork(NodeSnapshot.make(entries, this.services)) }
       this.#snapshot = new WeakRef(known)
     }
-    return yield* known.make()
+    return yield* known.making.finish()
   }
 
-  /** The services that changed, prepared for all watchers that are told of this range. */
-  stepsOf(range: ChangeRange): readonly ServiceStep[] {
-    let steps = this.#steps.get(range)
-    if (!steps) {
-      steps = [...range.services].map(([path, change]) => this.step(path, change))
-      this.#steps.set(range, steps)
+  /** What changed, for all watchers that are told of this range. */
+  changes(range: ChangeRange): SharedWork<NodeChanges> {
+    let making = this.#changes.get(range)
+    if (!making) {
+      making = new SharedWork(this.#make(range))
+      this.#changes.set(range, making)
     }
-    return steps
+    return making
   }
 
-  step(path: string, change: Changed<ServiceEntry>): ServiceStep {
-    return new ServiceStep(path, change, this.services, this.#diffs)
+  step(path: string, change: Changed<ServiceEntry>): Work<ServiceStep> {
+    return ServiceStep.make(path, change, this.services, this.#diffs)
+  }
+
+  *#make({ services }: ChangeRange): Work<NodeChanges> {
+    const steps: ServiceStep[] = []
+    for (const [path, change] of services) steps.push(yield* this.step(path, change))
+    const ownSteps = new Map<string, Set<ServiceStep>>()
+    for (const step of steps) {
+      let count = 0
+      for (const node of step.ownNodes()) {
+        const own = ownSteps.get(node)
+        if (own) own.add(step)
+        else ownSteps.set(node, new Set([step]))
+        if (++count % nodesAtOnce === 0) yield
+      }
+      yield
+    }
+    return new NodeChanges(steps, ownSteps)
   }
 }
 
-/** The change of one service, or of the zone from which it is seen. What it is to most nodes is worked out once. */
-class ServiceStep {
-  readonly trigger: Trigger | undefined
-  readonly #change: Changed<ServiceEntry>
-  readonly #views: ServiceViews
-  readonly #diffs: ServiceDiffs
-  #before: ServiceView | undefined
-  #after: ServiceView | undefined
-  /** What nodes are told whose own endpoints did not change, if there are no hints. */
-  #common: ServiceDiff | undefined
-  /** The nodes whose own endpoints changed; the bits of those that have any where that is not known. */
-  #changedNodes: ReadonlySet<string> | undefined
-  #nodeBits = 0
-  isPrepared = false
+/** How many nodes are looked at before others may come in between. */
+const nodesAtOnce = 256
 
-  constructor(path: string, change: Changed<ServiceEntry>, views: ServiceViews, diffs: ServiceDiffs) {
-    const { triggerUnixMs } = change
-    this.trigger = triggerUnixMs === undefined ? undefined : { service: path, unixMs: triggerUnixMs }
-    this.#change = change
-    this.#views = views
-    this.#diffs = diffs
+/**
+ * The services that changed, as the nodes see them. Most of what two nodes are told is the same: it is put together once for all nodes of a zone, and each
+ * node is told what is its own instead of the part that is not.
+ */
+class NodeChanges {
+  readonly steps: readonly ServiceStep[]
+  /** The steps that a node may see in its own way. */
+  readonly #ownSteps: ReadonlyMap<string, ReadonlySet<ServiceStep>>
+  readonly #dependsOnZone: boolean
+  readonly #common = new Map<string, SharedWork<CommonChanges>>()
+
+  constructor(steps: readonly ServiceStep[], ownSteps: ReadonlyMap<string, ReadonlySet<ServiceStep>>) {
+    this.steps = steps
+    this.#ownSteps = ownSteps
+    this.#dependsOnZone = steps.some((step) => step.dependsOnZone)
   }
 
-  /** What a node is told, which may have changed its zone. Call `prepare` first. */
-  diff(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
-    const { name } = nodeAfter
-    if (this.#changedNodes ? this.#changedNodes.has(name) : !this.#common || this.#nodeBits & bitOf(name)) {
-      const before = this.#before?.of(nodeBefore)
-      return this.#diffs.between(before, this.#after?.of(nodeAfter, before?.shared))
+  /** What a node is told that stays in its zone. */
+  *of(node: NodeTopology): Work<ServiceChanges> {
+    const zone = this.#dependsOnZone ? node.zone : ''
+    let making = this.#common.get(zone)
+    if (!making) {
+      making = new SharedWork(commonChanges(this.steps, zone))
+      this.#common.set(zone, making)
     }
-    return this.#common ?? this.#diffWithoutOwn(nodeBefore, nodeAfter)
-  }
-
-  /** Works out what it is to most nodes. A watcher that needs it meanwhile continues from what is done. */
-  *prepare(): Work<void> {
-    this.#before = yield* this.#views.make(this.#change.before)
-    this.#after = yield* this.#views.make(this.#change.after, this.#before)
-    yield
-    this.#nodeBits = (this.#before?.nodeBits ?? 0) | (this.#after?.nodeBits ?? 0)
-    if (!this.#before?.hasHints && !this.#after?.hasHints) {
-      // The views keep what they are asked for.
-      const before = this.#before?.withoutOwn(nobody)
+    const common = making.result ?? (yield* making.finish())
+    const ownSteps = this.#ownSteps.get(node.name)
+    if (!ownSteps) return common
+    const own: Diffs = new Map()
+    for (const step of ownSteps) {
+      own.set(step, step.diff(node, node))
       yield
-      this.#after?.withoutOwn(nobody, before?.shared)
-      yield
-      this.#common = this.#diffWithoutOwn(nobody, nobody)
     }
-    yield
-    this.#changedNodes = this.#after?.nodesChangedSince(this.#before)
-    this.isPrepared = true
-  }
-
-  #diffWithoutOwn(nodeBefore: NodeTopology, nodeAfter: NodeTopology): ServiceDiff {
-    const before = this.#before?.withoutOwn(nodeBefore)
-    return this.#diffs.between(before, this.#after?.withoutOwn(nodeAfter, before?.shared))
+    return withOwn(common, own)
   }
 }
 
-const nobody: NodeTopology = { name: '', zone: '' }
+type Diffs = Map<ServiceStep, ServiceDiff>
+
+/** What a node is told of services and endpoints. */
+interface ServiceChanges {
+  readonly sets: readonly Batch<NodeItem>[]
+  readonly deletes: readonly Batch<DeleteItem>[]
+  readonly triggers: readonly Trigger[]
+}
+
+const toldOf = ({ services, endpoints, deletedEndpoints, deletedServices }: ServiceDiff) => ({
+  sets: [...services, ...endpoints],
+  deletes: [...deletedEndpoints, ...deletedServices],
+})
+
+interface CommonChanges extends ServiceChanges {
+  readonly diffs: Diffs
+  readonly all: ServiceDiff
+}
+
+/** What the nodes of a zone are told that see every step as the others do. */
+function* commonChanges(steps: readonly ServiceStep[], zone: string): Work<CommonChanges> {
+  const diffs: Diffs = new Map()
+  for (const step of steps) diffs.set(step, yield* step.common(zone))
+  const { services, endpoints, deletedEndpoints, deletedServices } = diffOfAll([...diffs.values()])
+  const all = {
+    services: inOneBatch(services),
+    endpoints: inOneBatch(endpoints),
+    deletedEndpoints: inOneBatch(deletedEndpoints),
+    deletedServices: inOneBatch(deletedServices),
+  }
+  return { diffs, all, ...toldOf(all), triggers: triggersOf(diffs) }
+}
+
+/** What a node is told that sees some steps in its own way. The services themselves are the same to all nodes: only endpoints differ. */
+function withOwn({ diffs, all, triggers }: CommonChanges, own: Diffs): ServiceChanges {
+  const others = diffOfAll([...own.keys()].map((step) => diffs.get(step) as ServiceDiff))
+  const { endpoints, deletedEndpoints } = diffOfAll([...own.values()])
+  const isToldTheSame = [...own].every(([step, diff]) => isEmpty(diff) === isEmpty(diffs.get(step) as ServiceDiff))
+  return {
+    ...toldOf({
+      ...all,
+      endpoints: [...without(all.endpoints, others.endpoints), ...endpoints],
+      deletedEndpoints: [...without(all.deletedEndpoints, others.deletedEndpoints), ...deletedEndpoints],
+    }),
+    triggers: isToldTheSame ? triggers : triggersOf(new Map([...diffs, ...own])),
+  }
+}
+
+const triggersOf = (diffs: Diffs): readonly Trigger[] =>
+  [...diffs].flatMap(([{ trigger }, diff]) => (trigger && !isEmpty(diff) ? trigger : none))
 
 /** What one node should do, as change sets. */
 export class NodeWatch extends Watch<NodeItem> {
@@ -148,47 +205,34 @@ export class NodeWatch extends Watch<NodeItem> {
     const now = topologyOf(this.#nodeName, this.store.node(this.#nodeName))
     const then = own ? topologyOf(this.#nodeName, own.before) : now
     // The store may move on while this is worked out in turns.
-    const unchanged =
-      then.zone === now.zone ? none : this.store.entries().filter(({ path }) => !range.services.has(path))
-    const diffs: ServiceDiff[] = []
-    const triggers: Trigger[] = []
-    for (const step of this.#views.stepsOf(range)) {
-      if (!step.isPrepared) yield* step.prepare()
-      const diff = step.diff(then, now)
+    const entries = then.zone === now.zone ? none : this.store.entries()
+    const making = this.#views.changes(range)
+    const changes = making.result ?? (yield* making.finish())
+    if (then.zone === now.zone) return this.#assemble(range, yield* changes.of(now))
+    const steps = [...changes.steps]
+    for (const entry of entries) {
       yield
-      if (isEmpty(diff)) continue
-      diffs.push(diff)
-      if (step.trigger) triggers.push(step.trigger)
+      if (range.services.has(entry.path) || !this.#views.services.of(entry)?.dependsOnZone) continue
+      steps.push(yield* this.#views.step(entry.path, { before: entry, after: entry }))
     }
-    for (const entry of unchanged) {
+    const diffs: Diffs = new Map()
+    for (const step of steps) {
+      diffs.set(step, step.diff(then, now))
       yield
-      if (!this.#views.services.of(entry)?.dependsOnZone) continue
-      const step = this.#views.step(entry.path, { before: entry, after: entry })
-      yield* step.prepare()
-      const diff = step.diff(then, now)
-      if (!isEmpty(diff)) diffs.push(diff)
     }
-    return this.#assemble(range, diffs, triggers)
+    return this.#assemble(range, { ...toldOf(diffOfAll([...diffs.values()])), triggers: triggersOf(diffs) })
   }
 
   /** Nodes and CIDRs stand alone: they come before everything that is set and go after everything that is deleted. */
-  #assemble(
-    range: ChangeRange,
-    diffs: readonly ServiceDiff[],
-    triggers: readonly Trigger[],
-  ): ChangeSet<NodeItem> | undefined {
+  #assemble(range: ChangeRange, { sets, deletes, triggers }: ServiceChanges): ChangeSet<NodeItem> | undefined {
+    const node = this.#withNode && range.nodes.get(this.#nodeName)
+    const hasCidrs = this.#withServiceCidrs && range.serviceCidrs.size > 0
+    // Most are told the same, and what is made of these lists can be shared.
+    if (!node && !hasCidrs) return this.changeSet(range, sets, deletes, triggers)
     const head: NodeItem[] = []
     const tail: DeleteItem[] = []
-    const node = range.nodes.get(this.#nodeName)
-    if (this.#withNode && node) collect([[this.#nodeName, node]], localv1.Set.NODES, nodeItem, head, tail)
-    if (this.#withServiceCidrs) collect(range.serviceCidrs, localv1.Set.SERVICE_CIDRS, serviceCidrItem, head, tail)
-    const sets: Batch<NodeItem>[] = [...batchOf(head)]
-    const deletes: Batch<DeleteItem>[] = []
-    for (const { services } of diffs) sets.push(...services)
-    for (const { endpoints } of diffs) sets.push(...endpoints)
-    for (const { deletedEndpoints } of diffs) deletes.push(...deletedEndpoints)
-    for (const { deletedServices } of diffs) deletes.push(...deletedServices)
-    deletes.push(...batchOf(tail))
-    return this.changeSet(range, sets, deletes, triggers)
+    if (node) collect([[this.#nodeName, node]], localv1.Set.NODES, nodeItem, head, tail)
+    if (hasCidrs) collect(range.serviceCidrs, localv1.Set.SERVICE_CIDRS, serviceCidrItem, head, tail)
+    return this.changeSet(range, [...batchOf(head), ...sets], [...deletes, ...batchOf(tail)], triggers)
   }
 }

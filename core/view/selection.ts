@@ -125,6 +125,11 @@ export class EndpointSelector {
     )
   }
 
+  /** Whether some nodes may use other endpoints because hints name them. */
+  get hasNodeHints(): boolean {
+    return this.#decisions.some(({ hintedNodes }) => hintedNodes !== undefined)
+  }
+
   /** Whether nodes in different zones may use different endpoints. */
   get dependsOnZone(): boolean {
     return this.#decisions.some(({ hintedZones }) => hintedZones !== undefined)

@@ -96,9 +96,9 @@ export class ServiceView {
     return new ServiceView(path, service, candidates, similar)
   }
 
-  /** Whether nodes may use different endpoints because of hints. */
-  get hasHints(): boolean {
-    return this.#selector.hasHints
+  /** Whether some nodes may use other endpoints because hints name them. */
+  get hasNodeHints(): boolean {
+    return this.#selector.hasNodeHints
   }
 
   /** Whether a node's zone matters. */
@@ -138,7 +138,7 @@ export class ServiceView {
     return other !== undefined && this.#selector.selectsLike(other.#selector)
   }
 
-  /** The nodes whose own endpoints, or the hints for them, differ from those in another revision; undefined where that is not known. */
+  /** The nodes whose own endpoints, or the hints for them, differ from those in another revision; undefined where others may differ too. */
   nodesChangedSince(other: ServiceView | undefined): ReadonlySet<string> | undefined {
     if (other === undefined || !this.selectsLike(other)) return undefined
     return this.#selector.candidates.nodesOfDifference(other.#selector.candidates)
@@ -198,7 +198,7 @@ export class ServiceView {
  * One of 32 bits for a node's name. Of most services a node runs nothing, and this says so without a look at their endpoints: when a node
  * starts to watch, that look would be most of the work.
  */
-export function bitOf(node: string): number {
+function bitOf(node: string): number {
   let hash = node.length
   for (let index = Math.max(0, node.length - 4); index < node.length; index++) hash = hash * 37 + node.charCodeAt(index)
   return 1 << ((hash ^ (hash >> 5)) & 31)

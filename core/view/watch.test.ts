@@ -66,6 +66,44 @@ test('a node that changes its zone is told of one revision, though the store mov
   expect([pathsOf(last.sets), pathsOf(last.deletes)]).toEqual([['default/a/third'], ['default/a/second']])
 })
 
+test('a watcher waits for its turn once, however many changes come before it', async () => {
+  const store = syncedStore()
+  const turns = new Turns()
+  const watch = new View(store, turns).watchNode({ nodeName: 'node-a' })
+  await watch.next()
+  const next = watch.next()
+  const enter = vi.spyOn(turns, 'enter')
+  for (const name of ['a', 'b', 'c']) {
+    store.update((tx) => tx.setService(service(name)))
+    await Promise.resolve()
+  }
+  expect(pathsOf((await next).sets)).toEqual(['default/a', 'default/b', 'default/c'])
+  expect(enter).toHaveBeenCalledTimes(1)
+})
+
+test('a node is told when the changes began that matter to it', () => {
+  const store = syncedStore()
+  const serve = (last: number, trigger?: number) => (tx: Transaction) => {
+    for (const name of ['local', 'plain']) {
+      const endpoints = [endpoint(`10.0.0.${last}`, { podName: 'pod', node: 'node-a' })]
+      tx.setEndpoints({ namespace: 'default', name, service: name, endpoints }, trigger)
+    }
+  }
+  store.update((tx) => {
+    tx.setService(service('local', { internalTrafficToLocal: true }))
+    tx.setService(service('plain'))
+    serve(1)(tx)
+  })
+  const view = new View(store)
+  const watches = ['node-a', 'elsewhere'].map((nodeName) => view.watchNode({ nodeName }))
+  for (const watch of watches) watch.poll()
+  store.update(serve(2, 7))
+  expect(watches.map((watch) => watch.poll()?.triggers.map(({ service }) => service))).toEqual([
+    ['default/local', 'default/plain'],
+    ['default/plain'],
+  ])
+})
+
 test('a watch that is closed ends its wait, gives back its bookmark and says nothing more', async () => {
   const store = syncedStore()
   const view = new View(store)

@@ -3,6 +3,9 @@ import { ChangeSet, type Trigger, type WholeState } from './change-set.js'
 import type { Batch, DeleteItem, SetItem } from './items.js'
 import { finish, type Work } from './work.js'
 
+/** `queueMicrotask` does more than is needed here. */
+const inNextMicrotask = Promise.resolve()
+
 /**
  * Divides the event loop between many pieces of work and everything else that the process does. Work asks `isOver` between its steps
  * and, when the turn is over, waits for `next`. Waiting work continues in the order of asking, as much in one turn as there is time.
@@ -24,9 +27,12 @@ export class Turns {
 
   /** Resolves when it is the caller's turn. */
   next(): Promise<void> {
-    return new Promise((resolve) => {
-      if (this.#waiting.push(resolve) === 1) setImmediate(() => this.#begin())
-    })
+    return new Promise((resolve) => this.enter(resolve))
+  }
+
+  /** Calls back when it is the caller's turn. */
+  enter(resume: () => void): void {
+    if (this.#waiting.push(resume) === 1) setImmediate(() => this.#begin())
   }
 
   /**
@@ -37,12 +43,22 @@ export class Turns {
     this.#isDeferred = true
   }
 
-  /** Does a piece of work in turns, and begins it in one. */
-  async run<T>(work: Work<T>): Promise<T> {
-    if (this.isOver) await this.next()
-    for (let step = work.next(); ; step = work.next()) {
+  /** Does a piece of work in turns, and begins it in one. If it is done within this turn there is no promise: after a change, thousands of watchers come here. */
+  run<T>(work: Work<T>): T | Promise<T> {
+    while (!this.isOver) {
+      const step = work.next()
       if (step.done) return step.value
-      if (this.isOver) await this.next()
+    }
+    return this.#continue(work)
+  }
+
+  async #continue<T>(work: Work<T>): Promise<T> {
+    for (;;) {
+      await this.next()
+      do {
+        const step = work.next()
+        if (step.done) return step.value
+      } while (!this.isOver)
     }
   }
 
@@ -60,8 +76,12 @@ export class Turns {
   /** The first one works until it waits for something; then it is the next one's turn, if there is time left. */
   #resumeFirst(): void {
     this.#waiting.shift()?.()
-    if (this.#waiting.length === 0) return
-    queueMicrotask(() => (this.isOver ? void setImmediate(() => this.#begin()) : this.#resumeFirst()))
+    if (this.#waiting.length > 0) void inNextMicrotask.then(this.#resumeNext)
+  }
+
+  readonly #resumeNext = () => {
+    if (this.isOver) setImmediate(() => this.#begin())
+    else this.#resumeFirst()
   }
 }
 
@@ -73,8 +93,8 @@ export abstract class Watch<Item extends SetItem = SetItem> {
   #stopListening: (() => void) | undefined
   /** Ends the wait of `next`. */
   #wake = () => {}
-  /** Nothing is worked out: what the watcher was told is all that there is up to its bookmark. */
-  #isWaiting = false
+  /** While it is not working, what the watcher was told is all that there is up to its bookmark. Once called, it has its turn soon. */
+  #state: 'working' | 'waiting' | 'called' = 'working'
   #closed: { readonly reason: unknown } | undefined
 
   /** @param from where the watcher was, if it has been here before; the watch releases it */
@@ -94,20 +114,26 @@ export abstract class Watch<Item extends SetItem = SetItem> {
    * @param evenIfEmpty a watcher that continues from a bookmark is told at once, even if nothing has changed for it
    */
   async next(evenIfEmpty = false): Promise<ChangeSet<Item>> {
-    this.#stopListening ??= this.store.onChange(() => this.#wake())
+    this.#stopListening ??= this.store.onChange(() => this.#call())
     for (;;) {
-      const changeSet = await this.#turns.run(this.#advance())
+      if (this.#isBehind) {
+        const working = this.#turns.run(this.#advance())
+        const changeSet = working instanceof Promise ? await working : working
+        if (changeSet && !this.#closed) return changeSet
+      }
       if (this.#closed) throw this.#closed.reason
-      if (changeSet) return changeSet
       if (evenIfEmpty && this.#bookmark) return ChangeSet.nothing(this.revision)
-      if (!this.#isBehind) await this.#wait()
+      if (this.#isBehind) continue
+      this.#state = 'waiting'
+      await new Promise<void>((resolve) => (this.#wake = resolve))
+      this.#state = 'working'
     }
   }
 
-  async #wait(): Promise<void> {
-    this.#isWaiting = true
-    await new Promise<void>((resolve) => (this.#wake = resolve))
-    this.#isWaiting = false
+  #call(): void {
+    if (this.#state !== 'waiting') return
+    this.#state = 'called'
+    this.#turns.enter(this.#wake)
   }
 
   /**
@@ -115,7 +141,7 @@ export abstract class Watch<Item extends SetItem = SetItem> {
    * is being told something: it is not known then what it has.
    */
   leave(reason?: unknown): Bookmark | undefined {
-    const left = this.#isWaiting && !this.#closed ? this.#bookmark : undefined
+    const left = this.#state !== 'working' && !this.#closed ? this.#bookmark : undefined
     if (left) this.#bookmark = undefined
     this.close(reason)
     return left

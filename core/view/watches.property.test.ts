@@ -44,10 +44,13 @@ class Told {
   }
 
   #expectService(endpointPath: string): void {
-    const path = endpointPath.split('/').slice(0, 2).join('/')
+    const path = serviceOf(endpointPath)
     expect(this.items.has(`${localv1.Set.SERVICES} ${path}`), `${endpointPath} has no service`).toBe(true)
   }
 }
+
+/** The service of the path of a service or of an endpoint. */
+const serviceOf = (path: string) => path.split('/').slice(0, 2).join('/')
 
 /** A watcher and its reader, which can be compared with what they should know. */
 interface Watcher {
@@ -65,6 +68,10 @@ function nodeWatcher(view: View, nodeName: string): Watcher {
     apply(changeSet) {
       told.apply(changeSet)
       state.apply(changeSet as Parameters<NodeState['apply']>[0])
+      const changed = new Set([...changeSet.sets, ...changeSet.deletes].map(({ path }) => serviceOf(path)))
+      for (const { service } of changeSet.triggers) {
+        expect(changed, `${service} has a trigger, although nothing is told of it`).toContain(service)
+      }
     },
     compare(contents) {
       const expected = naiveNodeView(contents, nodeName)

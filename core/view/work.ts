@@ -9,14 +9,21 @@ export function finish<T>(work: Work<T>): T {
 }
 
 /** Work that several need. Each of them continues where the last one stopped. */
-export function shared<T>(work: Work<T>): () => Work<T> {
-  let result: { readonly value: T } | undefined
-  return function* () {
-    while (!result) {
-      const step = work.next()
-      if (step.done) result = { value: step.value }
+export class SharedWork<T> {
+  readonly #work: Work<T>
+  /** Undefined until it is done. */
+  result: T | undefined
+
+  constructor(work: Work<T>) {
+    this.#work = work
+  }
+
+  *finish(): Work<T> {
+    while (this.result === undefined) {
+      const step = this.#work.next()
+      if (step.done) this.result = step.value
       else yield
     }
-    return result.value
+    return this.result
   }
 }

@@ -13,8 +13,8 @@ export const backendsByMode: { readonly [mode: string]: string } = {
 
 /** The backend for a mode as kube-proxy names it. No mode is the platform's default. */
 export function backendOfMode(mode: string, backends: { readonly [mode: string]: string } = backendsByMode): string {
-  const backend = backends[mode === '' ? 'nftables' : mode]
-  if (backend !== undefined) return backend
+  const known = mode === '' ? 'nftables' : mode
+  if (Object.hasOwn(backends, known)) return backends[known] as string
   const there = Object.keys(backends).join(', ')
   throw new KpngError(
     'unsupported',

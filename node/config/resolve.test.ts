@@ -106,7 +106,7 @@ describe('modes', () => {
     expect(() => checkMode('kernelspace', 'nftables')).toThrow(/mode is "kernelspace".*to-winkernel/)
   })
 
-  test.each(['ebtables'])('%s is an error that names those that are there', (mode) => {
+  test.each(['ebtables', 'constructor'])('%s is an error that names those that are there', (mode) => {
     expect(() => backendOfMode(mode)).toThrow(
       expect.objectContaining({
         code: 'unsupported',

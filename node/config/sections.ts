@@ -2,19 +2,19 @@
  * Which of kube-proxy's sections by mode counts. A file that names no mode is read by kube-proxy as one for iptables, so what it says
  * there is what its author meant; but kpng's data plane is nftables, and a value given for that comes first.
  */
-const sectionsByMode: { readonly [mode: string]: readonly string[] } = {
-  '': ['nftables', 'iptables'],
-  nftables: ['nftables'],
-  iptables: ['iptables'],
-  ipvs: ['ipvs', 'iptables'],
+const sectionsByMode: ReadonlyMap<string, readonly string[]> = new Map([
+  ['', ['nftables', 'iptables']],
+  ['nftables', ['nftables']],
+  ['iptables', ['iptables']],
+  ['ipvs', ['ipvs', 'iptables']],
   // kube-proxy had this mode until 1.25, and read its periods there.
-  userspace: ['iptables'],
+  ['userspace', ['iptables']],
   // kube-proxy reads the periods of this mode there too.
-  kernelspace: ['iptables'],
-}
+  ['kernelspace', ['iptables']],
+])
 
 const candidatesFor = (paths: readonly string[], mode: string): string[] =>
-  (sectionsByMode[mode] ?? []).flatMap((section) => paths.filter((path) => path.startsWith(`${section}.`)))
+  (sectionsByMode.get(mode) ?? []).flatMap((section) => paths.filter((path) => path.startsWith(`${section}.`)))
 
 /** The path that a setting is read from: of several, the first in the mode's sections that has a value other than Go's zero. */
 export function pathFor(

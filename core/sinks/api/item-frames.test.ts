@@ -77,6 +77,23 @@ test('what is large goes to all watchers in the same pieces, apart from what is 
   expect(large.filter(isIn(own))).toHaveLength(large.length - 1)
 })
 
+test('a change goes to all watchers that are told the same in the same bytes, and to nobody else', () => {
+  const store = syncedStore()
+  const view = new View(store)
+  const frames = new ItemFrames(new KeptLog())
+  const watches = ['node-1', 'node-2', 'node-3'].map((nodeName) => view.watchNode({ nodeName }))
+  for (const watch of watches) watch.poll()
+  store.update((tx) => tx.setService(service('a')))
+  const changeSets = watches.map((watch) => watch.poll() as ChangeSet)
+  const position = { instance: 'this', revision: store.revision }
+  const pieces = [{}, {}, { position }].map((options, index) => [...frames.of(changeSets[index] as ChangeSet, options)])
+  const [first, second, third] = pieces.map(([piece]) => piece?.bytes as Buffer) as [Buffer, Buffer, Buffer]
+  expect(second).toBe(first)
+  expect(third.length).toBeGreaterThan(first.length)
+  store.update((tx) => tx.setService(service('b')))
+  expect(told(watches[0] as Watch, frames)).toEqual(['set default/b', 'sync'])
+})
+
 test.each([
   ['a node', (view) => view.watchNode({ nodeName: 'node-1' }), 'default/odd', 'default/good'],
   ['a relay', (view) => view.watchCluster(), 'default|odd||', 'default|good||'],

@@ -22,6 +22,9 @@ export interface Chunk extends Piece {
 /** Large enough to be cheap. Small, since a thousand watchers that start at once have one such piece each on its way. */
 const pieceBytes = 24 * 1024
 
+/** Change sets of more items are not kept as a whole. Their batches are. */
+const few = 64
+
 /**
  * Items as they go over the wire. What many watchers are told is encoded when the first of them needs it and kept for as long as the
  * view keeps the items.
@@ -31,13 +34,27 @@ export class ItemFrames {
   readonly #shared = new WeakMap<readonly Item[], Chunk>()
   readonly #syncs = new SyncFrames()
   readonly #reported = new Set<string>()
+  /** The last small change set. Most watchers are told the same after a change: they get the same bytes. */
+  #last: (Pick<ChangeSet, 'setBatches' | 'deleteBatches'> & { sync: Buffer; pieces: readonly Piece[] }) | undefined
 
   constructor(log: Log) {
     this.#log = log
   }
 
   /** A change set in pieces that can be written one by one. */
-  *of(changeSet: ChangeSet, sync: SyncOptions = {}): Generator<Piece> {
+  of(changeSet: ChangeSet, options: SyncOptions = {}): Iterable<Piece> {
+    const { setBatches, deleteBatches } = changeSet
+    const sync = this.#syncs.of(changeSet, options)
+    const last = this.#last
+    const isLast = last?.setBatches === setBatches && last.deleteBatches === deleteBatches && last.sync === sync
+    if (isLast) return last.pieces
+    const pieces = this.#pieces(changeSet, sync)
+    if (changeSet.whole || countItems(setBatches) + countItems(deleteBatches) > few) return pieces
+    this.#last = { setBatches, deleteBatches, sync, pieces: [...pieces] }
+    return this.#last.pieces
+  }
+
+  *#pieces(changeSet: ChangeSet, sync: Buffer): Generator<Piece> {
     const gathered = new Gathered()
     if (changeSet.reset) gathered.add(resetFrame, 0)
     for (const batches of [changeSet.setBatches, changeSet.deleteBatches]) {
@@ -51,7 +68,7 @@ export class ItemFrames {
         }
       }
     }
-    gathered.add(this.#syncs.of(changeSet, sync), 0)
+    gathered.add(sync, 0)
     gathered.flush()
     yield* gathered.ready
   }
@@ -162,6 +179,12 @@ function addWithout(
     count = 0
   }
   if (count > 0) gathered.add(bytes.subarray(start), count)
+}
+
+function countItems(batches: Iterable<Batch<Item>>): number {
+  let count = 0
+  for (const { items } of batches) count += items.length
+  return count
 }
 
 const noFrame = Buffer.alloc(0)

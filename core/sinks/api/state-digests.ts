@@ -1,5 +1,5 @@
 import { bucketCountFor, Digest, itemHash, placeOf } from '@kpng/api'
-import { type Batch, type CommonState, type SetItem, shared, type WholeState, type Work } from '../../view/index.js'
+import { type Batch, type CommonState, type SetItem, SharedWork, type WholeState, type Work } from '../../view/index.js'
 import type { Chunk, ItemFrames } from './item-frames.js'
 
 /** The hashes of a chunk's items, and the numbers from which their buckets follow. */
@@ -29,7 +29,7 @@ const batchesAtOnce = 64
 export class StateDigests {
   readonly #frames: ItemFrames
   readonly #hashes = new WeakMap<Chunk, ChunkHashes>()
-  readonly #common = new WeakMap<CommonState, () => Work<CommonDigests>>()
+  readonly #common = new WeakMap<CommonState, SharedWork<CommonDigests>>()
   #scratch = new Digest()
 
   constructor(frames: ItemFrames) {
@@ -79,10 +79,10 @@ export class StateDigests {
   *#of(common: CommonState): Work<CommonDigests> {
     let making = this.#common.get(common)
     if (!making) {
-      making = shared(this.#make(common))
+      making = new SharedWork(this.#make(common))
       this.#common.set(common, making)
     }
-    return yield* making()
+    return yield* making.finish()
   }
 
   *#make({ batches }: CommonState): Work<CommonDigests> {

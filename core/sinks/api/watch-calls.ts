@@ -17,10 +17,12 @@ export function localWatchHandler(settings: WatchSettings): Handler {
       listed?.leave()
     }
     call.signal.addEventListener('abort', over, { once: true })
+    const isSent = () => listed?.isSent()
     const requests = new WatchRequests(call, localv1.WatchReqSchema)
-    for await (const request of requests) {
+    for (let bytes = await call.nextRequest(); bytes; bytes = await call.nextRequest()) {
+      const request = requests.decode(bytes)
       const { nodeName, extraSets, known, timeline } = request
-      if (!watching || !asked || asked.nodeName !== nodeName || !sameSets(asked.extraSets, extraSets)) {
+      if (!watching || !asked || !isSameWatch(asked, request)) {
         log.detail(1, 'Watch', { peer: call.peer.address, node: nodeName })
         over()
         const watcher = `${extraSets.join()} of node ${nodeName}`
@@ -28,10 +30,10 @@ export function localWatchHandler(settings: WatchSettings): Handler {
           view.watchNode({ nodeName, extraSets, from }),
         )
         listed = new ListedWatcher(watching.watch, nodeName, counters)
-        asked = request
       }
+      asked = request
       listed?.asks()
-      await watching.sendNext(timeline, () => listed?.isSent())
+      await watching.sendNext(timeline, isSent)
     }
   })
 }
@@ -43,7 +45,8 @@ export function globalWatchHandler(settings: WatchSettings): Handler {
     let watching: Watching | undefined
     call.signal.addEventListener('abort', () => watching?.leave(), { once: true })
     const requests = new WatchRequests(call, globalv1.GlobalWatchReqSchema)
-    for await (const { extraSets, known } of requests) {
+    for (let bytes = await call.nextRequest(); bytes; bytes = await call.nextRequest()) {
+      const { extraSets, known } = requests.decode(bytes)
       if (!watching) {
         log.detail(1, 'Watch of the global state', { peer: call.peer.address })
         const watcher = `${extraSets.join()} of the cluster`
@@ -104,4 +107,6 @@ const counted =
     }
   }
 
-const sameSets = (a: readonly number[], b: readonly number[]) => a.join() === b.join()
+/** Nearly every request is the one before. */
+const isSameWatch = (a: localv1.WatchReq, b: localv1.WatchReq): boolean =>
+  a === b || (a.nodeName === b.nodeName && a.extraSets.join() === b.extraSets.join())

@@ -2,13 +2,13 @@ import { create, fromBinary, type Message } from '@bufbuild/protobuf'
 import type { GenMessage } from '@bufbuild/protobuf/codegenv2'
 import { type Log, localv1 } from '@kpng/api'
 import type { Bookmark } from '../../store/index.js'
-import type { ChangeSet, View, Watch } from '../../view/index.js'
+import type { View, Watch } from '../../view/index.js'
 import type { ApiCounters } from './counters.js'
 import { type Call, RpcError, Status } from './grpc/index.js'
 import type { ItemFrames } from './item-frames.js'
 import type { Joins } from './joins.js'
 import type { Resuming } from './resuming.js'
-import { frameOf, type SyncOptions } from './sync-frames.js'
+import { frameOf } from './sync-frames.js'
 
 /** Told how many items each change set had that went out. */
 export type OnSent = (items: number) => void
@@ -54,12 +54,26 @@ export class Watching {
 
   /** Sends the next change set. Asking for it says that the client has the one before. */
   async sendNext(withTimeline = false, onReady = () => {}): Promise<void> {
-    const { joins, counters, onSent } = this.#settings
-    const { changeSet, ...sync } = await this.#next()
+    const { view, frames, resuming, joins, counters, onSent } = this.#settings
+    const { known } = this.#watcher
+    const isFirst = this.#sent === undefined
+    const next = await this.watch.next(isFirst)
+    const { changeSet, resumed } =
+      known && isFirst
+        ? await resuming.difference(known, next, (count) => this.#askForBuckets(count))
+        : { changeSet: next, resumed: undefined }
+    const position = known && { instance: resuming.instance, revision: next.revision }
     onReady()
     const leave = changeSet.whole ? await joins.enter() : undefined
     try {
-      const sent = await this.#send(changeSet, { withTimeline, ...sync })
+      let sent = 0
+      for (const { bytes, items } of frames.of(changeSet, { withTimeline, position, resumed })) {
+        // A write that need not wait goes on within this turn: without a break, a large state would be all that happens.
+        if (sent > 0 && view.turns.isOver) await view.turns.next()
+        const room = this.#requests.call.write(bytes)
+        if (room) await room
+        sent += items
+      }
       this.#sent = changeSet.revision
       counters.changeSetsSent++
       counters.itemsSent += sent
@@ -67,18 +81,6 @@ export class Watching {
     } finally {
       leave?.()
     }
-  }
-
-  async #send(changeSet: ChangeSet, sync: SyncOptions): Promise<number> {
-    const { view, frames } = this.#settings
-    let sent = 0
-    for (const { bytes, items } of frames.of(changeSet, sync)) {
-      await this.#requests.call.write(bytes)
-      sent += items
-      // A write that need not wait resolves within this turn: without a break, a large state would be all that happens.
-      if (view.turns.isOver) await view.turns.next()
-    }
-    return sent
   }
 
   /** The call is over. */
@@ -91,18 +93,6 @@ export class Watching {
     }
     const bookmark = this.watch.leave(reason)
     if (bookmark) this.#settings.resuming.keepPlace(watcher, this.#sent, bookmark)
-  }
-
-  async #next(): Promise<{ changeSet: ChangeSet } & SyncOptions> {
-    const { resuming } = this.#settings
-    const { known } = this.#watcher
-    const isFirst = this.#sent === undefined
-    const changeSet = await this.watch.next(isFirst)
-    if (!known) return { changeSet }
-    const told = isFirst
-      ? await resuming.difference(known, changeSet, (count) => this.#askForBuckets(count))
-      : { changeSet }
-    return { ...told, position: { instance: resuming.instance, revision: changeSet.revision } }
   }
 
   /** A few watchers at a time: each says 32 KiB, and thousands of such answers at once would take long to read, and memory. */
@@ -120,34 +110,29 @@ export class Watching {
 export class WatchRequests<Request extends Message & { known?: localv1.Known | undefined } = localv1.WatchReq> {
   readonly call: Call
   readonly #schema: GenMessage<Request>
+  #last: { readonly bytes: Buffer; readonly request: Request } | undefined
 
   constructor(call: Call, schema: GenMessage<Request>) {
     this.call = call
     this.#schema = schema
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Request> {
-    for (;;) {
-      const request = await this.#next()
-      if (request === undefined) return
-      yield request
+  /** A request. Most are the same as the one before, and are not decoded again. */
+  decode(bytes: Buffer): Request {
+    if (this.#last?.bytes.equals(bytes)) return this.#last.request
+    try {
+      const request = fromBinary(this.#schema, bytes)
+      this.#last = request.known ? undefined : { bytes: Buffer.from(bytes), request }
+      return request
+    } catch (error) {
+      throw new RpcError(Status.INVALID_ARGUMENT, `The request is no ${this.#schema.typeName}`, { cause: error })
     }
   }
 
   /** Asks the client what it has in each of `count` buckets. Empty if it does not say. */
   async bucketsOf(count: number): Promise<Uint8Array> {
     await this.call.write(frameOf({ case: 'askBuckets', value: create(localv1.AskBucketsSchema, { count }) }))
-    const request = await this.#next()
-    return request?.known?.buckets ?? new Uint8Array()
-  }
-
-  async #next(): Promise<Request | undefined> {
     const bytes = await this.call.nextRequest()
-    if (bytes === undefined) return undefined
-    try {
-      return fromBinary(this.#schema, bytes)
-    } catch (error) {
-      throw new RpcError(Status.INVALID_ARGUMENT, `The request is no ${this.#schema.typeName}`, { cause: error })
-    }
+    return (bytes && this.decode(bytes).known?.buckets) ?? new Uint8Array()
   }
 }

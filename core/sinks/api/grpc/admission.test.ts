@@ -14,10 +14,13 @@ class Connection {
   }
 }
 
-function admission() {
+function admission({ eachTakesMs = 0 } = {}) {
   const admitted: Connection[] = []
   const clock = { nowMs: 0 }
-  const admit = (socket: Socket) => void admitted.push(socket as unknown as Connection)
+  const admit = (socket: Socket) => {
+    admitted.push(socket as unknown as Connection)
+    clock.nowMs += eachTakesMs
+  }
   const admission = new Admission({ admit, nowMs: () => clock.nowMs })
   const come = (count: number) => {
     const connections = Array.from({ length: count }, () => new Connection())
@@ -43,6 +46,19 @@ test('of many connections 32 are let in per turn, in the order in which they cam
   }
   expect(perTurn.filter((count) => count > 0)).toEqual([32, 31, 32, 4])
   expect(admitted).toEqual(all.filter(({ destroyed }) => !destroyed))
+})
+
+test('when 10 ms are over, the next ones are let in in the next turn', async () => {
+  const { admitted, clock, come } = admission({ eachTakesMs: 4 })
+  come(7)
+  clock.nowMs = 10
+  const perTurn: number[] = []
+  while (admitted.length < 7) {
+    const before = admitted.length
+    await nextTurn()
+    perTurn.push(admitted.length - before)
+  }
+  expect(perTurn.filter((count) => count > 0)).toEqual([3, 3, 1])
 })
 
 test('nobody is let in while more come, but not for longer than 10 ms', async () => {

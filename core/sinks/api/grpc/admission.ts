@@ -1,7 +1,10 @@
 import type { Socket } from 'node:net'
 
-/** So many new connections are begun in one turn of the event loop. Each takes up to half a millisecond, with TLS a few milliseconds. */
+/** So many new connections are begun in one turn of the event loop. Each takes up to half a millisecond. */
 const perTurn = 32
+
+/** After this time no more are begun in a turn. With TLS, or while memory is being freed, each takes a few milliseconds. */
+const turnMs = 10
 
 /** For so long connections are only accepted, as long as more come. The kernel's queue is short, and clients that do not fit into it are turned away. */
 const acceptOnlyMs = 10
@@ -60,9 +63,13 @@ export class Admission {
       return
     }
     this.#waitingSinceMs = undefined
-    const admitted = this.#waiting.slice(0, perTurn)
-    this.#waiting = this.#waiting.slice(perTurn)
-    for (const socket of admitted) if (!socket.destroyed) this.#admit(socket)
+    let count = 0
+    for (const socket of this.#waiting.slice(0, perTurn)) {
+      if (!socket.destroyed) this.#admit(socket)
+      count++
+      if (this.#nowMs() >= nowMs + turnMs) break
+    }
+    this.#waiting = this.#waiting.slice(count)
     if (this.#waiting.length > 0) this.#schedule()
   }
 }

@@ -26,10 +26,10 @@ export interface Call {
    */
   nextRequest(): Promise<Buffer | undefined>
   /**
-   * Sends framed messages (see `frame`), neither copied nor changed: one buffer may be given to many calls. Resolves when the call
-   * may take more; wait for it, or a client that does not read costs memory. Rejects when the call is over.
+   * Sends framed messages (see `frame`), neither copied nor changed: one buffer may be given to many calls. Undefined if the call may take
+   * more at once, otherwise a promise that resolves when it may: wait for it, or a client that does not read costs memory. It rejects when the call is over.
    */
-  write(framed: Buffer): Promise<void>
+  write(framed: Buffer): Promise<void> | undefined
 }
 
 /** Returning ends the call well; an RpcError ends it with that status; any other error is logged and told as INTERNAL. */
@@ -50,8 +50,6 @@ export const responseHeaders = {
   'content-type': 'application/grpc',
   'grpc-accept-encoding': 'identity',
 } as const
-
-const room = Promise.resolve()
 
 // Made once: thousands of clients may go at the same time, and a stack for each would be most of the work.
 const callIsOver = new RpcError(Status.CANCELLED, 'The call is over')
@@ -100,9 +98,9 @@ export class ServerCall implements Call {
     return this.#requests.next()
   }
 
-  write(framed: Buffer): Promise<void> {
+  write(framed: Buffer): Promise<void> | undefined {
     if (this.signal.aborted) return quiet(Promise.reject(this.signal.reason))
-    if (this.#stream.write(framed)) return room
+    if (this.#stream.write(framed)) return undefined
     this.#drained ??= waiter()
     return this.#drained.promise
   }

@@ -10,7 +10,8 @@ export function quiet<T>(promise: Promise<T>): Promise<T> {
 
 /**
  * The request messages of one call, pulled one at a time. As long as one whole message waits the stream is paused, so a client
- * that sends without being asked fills its own HTTP/2 window and no more.
+ * that sends without being asked fills its own HTTP/2 window and no more. A message that somebody waits for does not pause it: that is nearly every one, and
+ * pausing and resuming costs more than reading it.
  */
 export class Requests {
   readonly #stream: Readable
@@ -25,8 +26,8 @@ export class Requests {
     stream.on('data', (chunk: Buffer) => {
       if (this.#stopped) return
       this.#reader.push(chunk)
-      if (this.#reader.ready) this.#stream.pause()
       this.#answer()
+      if (this.#reader.ready) this.#stream.pause()
     })
     stream.on('end', () => {
       this.#halfClosed = true
@@ -44,7 +45,7 @@ export class Requests {
       this.#waiting = { resolve, reject }
     })
     this.#answer()
-    if (this.#waiting) this.#stream.resume()
+    if (this.#waiting && this.#stream.isPaused()) this.#stream.resume()
     return quiet(next)
   }
 
