@@ -36,8 +36,8 @@ const attempts = 5
 
 interface Thing {
   readonly name: string
-  /** Its attributes, as the kernel returned them. */
-  readonly said: readonly Buffer[]
+  /** Its attributes, as the kernel returned them: bytes, one per character. */
+  readonly said: readonly string[]
 }
 
 /** What a table looks like without its elements. */
@@ -92,13 +92,13 @@ async function outlineNow(socket: NetlinkSocket, at: TableAt): Promise<TableOutl
 }
 
 const partOf = (kind: string, { name, said }: Thing): string =>
-  `${kind} ${name} ${said.map((value) => value.toString('hex')).join(' ')}`
+  `${kind} ${name} ${said.map((value) => `${value.length} ${value}`).join(' ')}`
 
 function areRememberRules(family: TableFamily, found: readonly Thing[], seconds: number): boolean {
   const ours = rememberExpressions(family, seconds)
   return (
     found.length === ours.length &&
-    ours.every((expressions, index) => saysAllOf(found[index]?.said[0] ?? Buffer.alloc(0), expressions))
+    ours.every((expressions, index) => saysAllOf(Buffer.from(found[index]?.said[0] ?? '', 'latin1'), expressions))
   )
 }
 
@@ -120,11 +120,12 @@ async function thingsIn(
         `The table "${family} ${tableName}" cannot be read: ${errnoText(failure.errno)}.`,
       )
     }
-    const values = new Map([...attributesOf(message)].map(({ type, value }) => [type, value]))
+    const values = new Map<number, Buffer>()
+    for (const { type, value } of attributesOf(message)) values.set(type, value)
     const [ofTable, own] = [values.get(TABLE), values.get(name)]
     if (!ofTable || !own || textOf(ofTable) !== tableName) return
-    // A copy: the next message comes into the same memory.
-    found.push({ name: textOf(own), said: said.map((attribute) => Buffer.from(values.get(attribute) ?? [])) })
+    // Copies: the next message comes into the same memory.
+    found.push({ name: textOf(own), said: said.map((attribute) => values.get(attribute)?.toString('latin1') ?? '') })
   })
   return found
 }
@@ -132,6 +133,6 @@ async function thingsIn(
 /** One digest of objects that may come in any order. */
 const digestOf = (parts: readonly string[]): string =>
   createHash('sha256')
-    .update([...parts].sort().join('\0'))
+    .update([...parts].sort().join('\0'), 'latin1')
     .digest('hex')
     .slice(0, 16)

@@ -32,8 +32,13 @@ const typesIn = (family: TableFamily): Readonly<Record<FieldKind, FieldType>> =>
   slot: { name: 'integer', number: 4, bytes: 4, expression: 'numgen random mod 2', typeof: typeofNumgen },
 })
 
+const types: Readonly<Record<TableFamily, Readonly<Record<FieldKind, FieldType>>>> = {
+  ip: typesIn('ip'),
+  ip6: typesIn('ip6'),
+}
+
 const typesOf = (family: TableFamily, fields: readonly FieldKind[]): FieldType[] =>
-  fields.map((field) => typesIn(family)[field])
+  fields.map((field) => types[family][field])
 
 const dataFields = { endpoint: ['address', 'port'], address: ['address'] } as const
 
@@ -65,9 +70,9 @@ const verdictType = 0xffffff00
 const verdictBytes = 16
 
 /** nft has six bits for each type of a concatenation. */
-const typeNumber = (types: readonly FieldType[]): number => types.reduce((sum, { number }) => sum * 64 + number, 0)
+const typeNumber = (fields: readonly FieldType[]): number => fields.reduce((sum, { number }) => sum * 64 + number, 0)
 
-const bytesOf = (types: readonly FieldType[]): number => types.reduce((sum, { bytes }) => sum + bytes, 0)
+const bytesOf = (fields: readonly FieldType[]): number => fields.reduce((sum, { bytes }) => sum + bytes, 0)
 
 /** The attributes that describe a set or map, without its name. */
 export function setAttributes(family: TableFamily, shape: SetShape): AttributeToWrite[] {
