@@ -8,9 +8,10 @@ export function finish<T>(work: Work<T>): T {
   return step.value
 }
 
-/** Work that several need. Each of them continues where the last one stopped. */
+/** Work that several need. Each of them continues where the last one stopped. If it fails, it fails for all of them. */
 export class SharedWork<T> {
   readonly #work: Work<T>
+  #failure: { readonly error: unknown } | undefined
   /** Undefined until it is done. */
   result: T | undefined
 
@@ -19,11 +20,20 @@ export class SharedWork<T> {
   }
 
   *finish(): Work<T> {
-    while (this.result === undefined) {
-      const step = this.#work.next()
-      if (step.done) this.result = step.value
-      else yield
-    }
+    while (this.result === undefined) if (!this.#step()) yield
     return this.result
+  }
+
+  /** Returns whether the work is done. */
+  #step(): boolean {
+    if (this.#failure) throw this.#failure.error
+    try {
+      const { done, value } = this.#work.next()
+      if (done) this.result = value
+      return done ?? false
+    } catch (error) {
+      this.#failure = { error }
+      throw error
+    }
   }
 }
