@@ -11,7 +11,8 @@ const limitMs = 60_000
 const retryMs = 15_000
 
 // One shell for a whole page, so that `cd` and `export` work as for the reader. It reads three texts ending in NUL (what to do, where the
-// output goes, the command) and answers with a number: an exit code, or the id of a process that was started.
+// output goes, the command) and answers with a number: an exit code, or the id of a process that was started. What is stopped has ended with all its
+// children: npm ends before the server that it started, which may still listen.
 const shell = `
 set -o pipefail
 while IFS= read -r -d '' what && IFS= read -r -d '' output && IFS= read -r -d '' text; do
@@ -19,7 +20,8 @@ while IFS= read -r -d '' what && IFS= read -r -d '' output && IFS= read -r -d ''
     run) eval "$text" </dev/null >"$output" 2>"$output.errors"; code=$? ;;
     start) set -m; eval "$text" </dev/null >"$output" 2>"$output.errors" & code=$!; set +m ;;
     alive) kill -0 "$text" 2>/dev/null; code=$? ;;
-    stop) kill -TERM -- "-$text" 2>/dev/null; wait "$text" 2>/dev/null; code=$? ;;
+    stop) kill -TERM -- "-$text" 2>/dev/null; wait "$text" 2>/dev/null; code=$?
+      while kill -0 -- "-$text" 2>/dev/null; do sleep 0.05; done ;;
   esac
   echo "$code"
 done`
