@@ -86,9 +86,9 @@ export const short = {
       return {
         'CPU s per GB': rounded(ours[2]),
         '1 stream, direct / ours': rounded(direct[1] / ours[1]),
-        'new connections, direct / ours': rounded(direct[4] / ours[4]),
-        'new connection, CPU ms': rounded(ours[5]),
-        'idle connection, kB': found(ours[7], /([\d.]+) kB each/),
+        'new connections, direct / ours': rounded(direct[5] / ours[5]),
+        'new connection, CPU ms': rounded(ours[6]),
+        'idle connection, kB': found(ours[8], /([\d.]+) kB each/),
       }
     },
   },

@@ -157,7 +157,11 @@ for (const row of running) {
 }
 upstream.kill('SIGKILL')
 
-const median = (numbers) => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]
+/** Of an even number of values, the mean of the two in the middle. */
+function median(numbers) {
+  const sorted = [...numbers].sort((a, b) => a - b)
+  return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2
+}
 const short = (number) => number.toFixed(number < 10 ? 2 : number < 100 ? 1 : 0)
 const cpuPerGigabyte = ({ cpu, gigabytes }) => cpu / gigabytes
 const value = (results) => short(median(results.map((result) => result.value)))
