@@ -43,7 +43,7 @@ export class Turns {
     this.#isDeferred = true
   }
 
-  /** Does a piece of work in turns, and begins it in one. If it is done within this turn there is no promise: after a change, thousands of watchers come here. */
+  /** Does a piece of work in turns. Returns the result itself, without a promise, if the work ends within this turn: after a change, thousands of watchers call this. */
   run<T>(work: Work<T>): T | Promise<T> {
     while (!this.isOver) {
       const step = work.next()

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { finish, SharedWork, type Work } from './work.js'
 
-test('work that several need is done once, whoever continues it', () => {
+test('work that several callers need is done once', () => {
   let steps = 0
   function* counting(): Work<string> {
     for (; steps < 3; steps++) yield

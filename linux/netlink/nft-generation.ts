@@ -10,7 +10,7 @@ const GETGEN = (NFNL_SUBSYS_NFTABLES << 8) | 16
 const GENERATION_ID = 1
 
 /**
- * The number of transactions on all nftables tables of this network namespace, whoever made them. A 32-bit number that wraps around.
+ * The number of transactions on all nftables tables of this network namespace, by any program. A 32-bit number that wraps around.
  * @param socket of NETLINK_NETFILTER
  */
 export async function readNftGeneration(socket: NetlinkSocket): Promise<number> {
