@@ -11,9 +11,10 @@ const MADV_DONTNEED = 4
 
 /**
  * Removes the pages of Node's program file from the resident set. Most of them are needed only at the start. They stay in the kernel's page
- * cache, from where the kernel maps those again that are used later.
+ * cache, from where the kernel maps those again that are used later. Does nothing on other systems than Linux.
  */
 export async function releaseProgramPages(): Promise<void> {
+  if (process.platform !== 'linux') return
   const { madvise } = await loadLibc()
   const [program, mappings] = await Promise.all([readlink('/proc/self/exe'), readFile('/proc/self/smaps', 'utf8')])
   for (const { from, to } of unchangedPages(mappings, program)) madvise(from, to - from, MADV_DONTNEED)

@@ -61,6 +61,21 @@ test.runIf(process.platform === 'linux')('the C library gives back what it has f
   expect(last?.length).toBe(5000)
 })
 
+test('if pages of the program cannot be released, the rest is given back, and not tried again at once', async () => {
+  const said: string[] = []
+  const log: Log = { ...silentLog, detail: (_, message) => void said.push(message) }
+  const releasePages = () => Promise.reject(new Error('there is no /proc'))
+  const times = { afterMs: 1, againAfterMs: 600_000, quietMs: 1 }
+  const synced = releaseMemoryWhenIdle({ log, signal: new AbortController().signal, ...times, releasePages })
+  synced()
+  await expect.poll(() => said, { timeout: 90_000 }).toEqual(['Pages of the program cannot be released', released])
+  synced()
+  const other = releasing({ afterMs: 50 })
+  other.synced()
+  await expect.poll(() => other.said, { timeout: 90_000 }).toEqual([released])
+  expect(said).toHaveLength(2)
+})
+
 test('nothing happens after the end', async () => {
   const ended = new AbortController()
   const { said, synced } = releasing({ signal: ended.signal })

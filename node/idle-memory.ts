@@ -12,6 +12,8 @@ export interface IdleMemoryOptions {
   readonly againAfterMs?: number
   /** How long no sync must have happened then, in milliseconds. Default 1000. */
   readonly quietMs?: number
+  /** Releases pages of the program that are not needed now. Default: `releaseProgramPages`. */
+  readonly releasePages?: () => Promise<void>
 }
 
 /** By how many bytes the resident set must have grown since the last time. Less is not worth a pause. */
@@ -24,6 +26,7 @@ const worthwhile = 32e6
  */
 export function releaseMemoryWhenIdle(options: IdleMemoryOptions): () => void {
   const { log, signal, afterMs = 15_000, againAfterMs = 600_000, quietMs = 1000 } = options
+  const { releasePages = releaseProgramPages } = options
   let lastSync = 0
   let timer: NodeJS.Timeout | undefined
   /** The resident set after the last time. */
@@ -34,13 +37,16 @@ export function releaseMemoryWhenIdle(options: IdleMemoryOptions): () => void {
     timer = quietFor < quietMs ? setTimeout(look, quietMs - quietFor).unref() : undefined
     const before = residentBytes()
     if (timer || before === undefined || before < level + worthwhile) return
-    collect().then(
-      () => {
+    collect()
+      .then(async () => {
+        // Without koffi, or if /proc cannot be read, the pages stay. Everything else was given back.
+        await releasePages().catch((error) =>
+          log.detail(1, 'Pages of the program cannot be released', { error: messageOf(error) }),
+        )
         level = residentBytes() ?? before
         log.detail(2, 'Unused memory was given back', { megabytes: Math.round((before - level) / 1e6) })
-      },
-      (error) => log.detail(1, 'Unused memory cannot be given back', { error: messageOf(error) }),
-    )
+      })
+      .catch((error) => log.detail(1, 'Unused memory cannot be given back', { error: messageOf(error) }))
   }
   return () => {
     lastSync = performance.now()
@@ -48,10 +54,7 @@ export function releaseMemoryWhenIdle(options: IdleMemoryOptions): () => void {
   }
 }
 
-/**
- * Collects everything, and shrinks the heap. Then the C library gives back what it has free: strings and buffers were there too. At last,
- * pages of Node's program are released that only the start, or the collection, needed.
- */
+/** Collects everything, and shrinks the heap. Then the C library gives back what it has free: strings and buffers were there too. */
 async function collect(): Promise<void> {
   const { Session } = await import('node:inspector')
   const session = new Session()
@@ -62,10 +65,7 @@ async function collect(): Promise<void> {
   session.disconnect()
   if (error) throw error
   await loadLibc().then(
-    async ({ mallocTrim }) => {
-      mallocTrim?.(0)
-      await releaseProgramPages()
-    },
+    ({ mallocTrim }) => mallocTrim?.(0),
     // Not Linux, or without koffi.
     () => {},
   )

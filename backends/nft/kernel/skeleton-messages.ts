@@ -49,7 +49,7 @@ export function writeSkeleton(buffer: MessageBuffer, at: TableAt, settings: Rule
   for (const { name, hook } of chains) writeChain(buffer, at, name, hook)
   for (const { name, rules } of chains) {
     for (const [index, rule] of rules.entries()) {
-      // Most rules of a chain that draws an endpoint are the one before them once more.
+      // In a chain that draws an endpoint, most rules equal the rule before them.
       if (rule === rules[index - 1]) buffer.repeat()
       else writeRule(buffer, at, name, rule.expressions)
     }

@@ -33,7 +33,7 @@ export function skeletonVersion(
   chains: readonly Chain[] = chainsOf(family, settings),
 ): string {
   const sets = shapesIn(family, shapesWith(settings)).map(([name, shape]) => [name, setAttributes(family, shape)])
-  // Equal rules follow one another in most chains: each is put into words once.
+  // In most chains equal rules follow one another; each of them is serialized once.
   const ruleOnce = (rule: Statement, index: number, rules: readonly Statement[]) =>
     rule === rules[index - 1] ? 'again' : rule
   const all = JSON.stringify([sets, chains.map((chain) => ({ ...chain, rules: chain.rules.map(ruleOnce) }))])
