@@ -1,6 +1,4 @@
 export { DriftWatch, type DriftWatchOptions } from './drift-watch.js'
-export { type ExplainOptions, explain } from './explain.js'
-export { columns, explanationText } from './explanation-text.js'
 export { briefly, FollowUp } from './follow-up.js'
 export {
   type Audience,
@@ -15,7 +13,6 @@ export { type FrontendBackend, type FrontendChange, type FrontendChanges, Fronte
 export { isInside, type Machine, type NodeFacts, nodeFacts } from './node.js'
 export { nodePortHosts, wildcards } from './node-port-hosts.js'
 export type { ProblemKind, ServiceProblem } from './port-endpoints.js'
-export { parseClient, parseQuestion, type Question, questionText } from './question.js'
 export {
   allFeatures,
   type Client,
