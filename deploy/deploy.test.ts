@@ -115,9 +115,38 @@ describe.skipIf(!hasKubectl)('manifests', () => {
     })
 
     test('has a folder for the socket that kpng status, get and explain ask', () => {
-      for (const { name: container, args = [], volumeMounts = [] } of workloads.flatMap(everyContainer)) {
-        if (!writesRulesWith(args) || args.includes('--init-only')) continue
-        expect(volumeMounts, container).toContainEqual({ name: 'socket', mountPath: '/run/kpng' })
+      for (const { spec } of workloads) {
+        const { containers, volumes = [], securityContext: pod = {} } = spec.template.spec
+        if (pod.windowsOptions?.hostProcess) continue
+        for (const { name: container, args = [], env = [], volumeMounts = [], securityContext } of containers) {
+          const isRoot = (securityContext?.runAsUser ?? pod.runAsUser) === 0
+          const told = env.find((one) => one.name === 'RUNTIME_DIRECTORY')?.value
+          expect(isRoot ? '/run/kpng' : told, `${container} is not root, so it must be told`).toBe('/run/kpng')
+          const mount = volumeMounts.find(({ mountPath }) => mountPath === '/run/kpng')
+          const volume = volumes.find((one) => one.name === mount?.name)
+          // Those that write rules share the node's folder, and so their lock.
+          expect(volume, container).toMatchObject(
+            writesRulesWith(args) ? { hostPath: { path: '/run/kpng' } } : { emptyDir: {} },
+          )
+        }
+      }
+    })
+
+    test("gives what sets the kernel's values the settings of the proxy, and room to remember what was there", () => {
+      for (const { spec } of workloads) {
+        const { containers, initContainers = [], volumes = [] } = spec.template.spec
+        const config = containers.flatMap(({ args = [] }) => args.filter((word) => word.startsWith('--config=')))
+        for (const { name: container, args = [], volumeMounts = [] } of initContainers) {
+          expect(
+            args.filter((word) => word.startsWith('--config=')),
+            container,
+          ).toEqual(config)
+          const run = volumes.find((one) => one.name === volumeMounts.find((m) => m.mountPath === '/run/kpng')?.name)
+          expect(run, container).toMatchObject({ hostPath: { path: '/run/kpng' } })
+          expect(volumeMounts.map(({ mountPath }) => mountPath)).toEqual(
+            config.length > 0 ? ['/run/kpng', '/var/lib/kube-proxy'] : ['/run/kpng'],
+          )
+        }
       }
     })
 
@@ -147,7 +176,7 @@ describe.skipIf(!hasKubectl)('manifests', () => {
         }
         // What is privileged sets the kernel's values and ends.
         for (const { args, securityContext } of pod.initContainers ?? []) {
-          expect(args?.at(-1)).toBe('--init-only')
+          expect(args).toContain('--init-only')
           expect(securityContext).toMatchObject({ privileged: true, readOnlyRootFilesystem: true })
         }
       }
