@@ -1,6 +1,7 @@
 export { type Capability, checkNetworkRights, hasCapability, rightsAdvice } from './capabilities.js'
 export { deleteFlows, type Flow, type FlowProtocol, type FlowSelection, listFlows } from './conntrack.js'
 export { DummyInterface, removeDummyInterface } from './dummy-interface.js'
+export { checkNeeds, linuxHost } from './host.js'
 export {
   hasIpv6,
   type InterfaceAddress,
