@@ -1,15 +1,9 @@
-import {
-  AnswersLost,
-  attributesOf,
-  findAttribute,
-  type Libc,
-  type Message,
-  NETLINK_NETFILTER,
-  NetlinkSocket,
-  readNftGeneration,
-  textOf,
-} from '@kpng/linux'
+import type { Libc } from '../libc.js'
+import { NETLINK_NETFILTER } from '../netlink/constants.js'
+import { attributesOf, findAttribute, type Message, textOf } from '../netlink/messages.js'
+import { AnswersLost, NetlinkSocket } from '../netlink/socket.js'
 import { NFNL_SUBSYS_NFTABLES, NFNLGRP_NFTABLES, nftMessage } from './constants.js'
+import { readNftGeneration } from './socket.js'
 
 /** The notifications of a transaction with more elements than this would overflow the socket that listens. */
 const unheardFrom = 1000

@@ -1,13 +1,27 @@
-import type { AttributeToWrite } from '@kpng/linux'
+import type { AttributeToWrite } from '../netlink/buffer.js'
 import { counter, expressionAttributes } from './expression.js'
 import { addressBytesIn, type TableFamily } from './family.js'
-import type { FieldKind, SetShape } from './names.js'
 import { markUserData, setUserData, typeofMeta, typeofNumgen, typeofPayload } from './set-user-data.js'
 
 // Sets and maps, as nft reads them and as attributes of a netlink message.
 
-/** How many clients are remembered per family; further clients have no session affinity. The kernel reserves 16 bytes per client. */
-const affinityEntries = 131_072
+export type FieldKind = 'address' | 'protocol' | 'port' | 'slot' | 'mark'
+
+/** What is in a set or map. */
+export interface SetShape {
+  readonly key: readonly FieldKind[]
+  /** Maps only. */
+  readonly data?: readonly FieldKind[] | 'verdict'
+  /**
+   * Keys are ranges of one field: their bytes are the first key, then the last one. Ranges in a concatenation are not offered: the kernel
+   * copies such a set each time it changes, and 6.12.117 refuses to look one up. See `source-ranges.ts`.
+   */
+  readonly interval?: true
+  /** Packets write it; the owner of the table only removes elements. More elements than this are not added. */
+  readonly dynamic?: { readonly maxElements: number }
+  /** Each element counts the packets that match it. */
+  readonly counter?: true
+}
 
 interface FieldType {
   /** The type, as nft names and numbers it. Slots have no name of their own, only the type of an expression. */
@@ -17,7 +31,11 @@ interface FieldType {
   /** An expression of this type, as text and as nft stores it. */
   readonly expression: string
   readonly typeof: string
+  /** Of a field alone, as nft stores it. A concatenation has none. */
+  readonly order: number
 }
+
+const [hostOrder, networkOrder] = [1, 2]
 
 const typesIn = (family: TableFamily): Readonly<Record<FieldKind, FieldType>> => ({
   address: {
@@ -26,10 +44,24 @@ const typesIn = (family: TableFamily): Readonly<Record<FieldKind, FieldType>> =>
     bytes: addressBytesIn[family],
     expression: `${family} daddr`,
     typeof: typeofPayload(family),
+    order: networkOrder,
   },
-  protocol: { name: 'inet_proto', number: 12, bytes: 4, expression: 'meta l4proto', typeof: typeofMeta },
-  port: { name: 'inet_service', number: 13, bytes: 4, expression: 'th dport', typeof: typeofPayload('th') },
-  slot: { name: 'integer', number: 4, bytes: 4, expression: 'numgen random mod 2', typeof: typeofNumgen },
+  protocol: {
+    ...{ name: 'inet_proto', number: 12, bytes: 4, expression: 'meta l4proto' },
+    ...{ typeof: typeofMeta('l4proto'), order: networkOrder },
+  },
+  port: {
+    ...{ name: 'inet_service', number: 13, bytes: 4, expression: 'th dport' },
+    ...{ typeof: typeofPayload('th'), order: networkOrder },
+  },
+  slot: {
+    ...{ name: 'integer', number: 4, bytes: 4, expression: 'numgen random mod 2' },
+    ...{ typeof: typeofNumgen, order: hostOrder },
+  },
+  mark: {
+    ...{ name: 'mark', number: 19, bytes: 4, expression: 'meta mark' },
+    ...{ typeof: typeofMeta('mark'), order: hostOrder },
+  },
 })
 
 const types: Readonly<Record<TableFamily, Readonly<Record<FieldKind, FieldType>>>> = {
@@ -39,8 +71,6 @@ const types: Readonly<Record<TableFamily, Readonly<Record<FieldKind, FieldType>>
 
 const typesOf = (family: TableFamily, fields: readonly FieldKind[]): FieldType[] =>
   fields.map((field) => types[family][field])
-
-const dataFields = { endpoint: ['address', 'port'], address: ['address'] } as const
 
 /** A set or map as `nft -f` reads it. */
 export function setDefinition(
@@ -53,10 +83,10 @@ export function setDefinition(
       .map((type) => type[what])
       .join(' . ')
   const type =
-    data === 'endpoint' || data === 'address'
-      ? `typeof ${list(key, 'expression')} : ${list(dataFields[data], 'expression')};`
-      : `type ${list(key, 'name')}${data === 'chain' ? ' : verdict' : ''};`
-  const flags = interval ? ' flags interval;' : dynamic ? ` flags dynamic,timeout; size ${affinityEntries};` : ''
+    typeof data === 'object'
+      ? `typeof ${list(key, 'expression')} : ${list(data, 'expression')};`
+      : `type ${list(key, 'name')}${data === 'verdict' ? ' : verdict' : ''};`
+  const flags = interval ? ' flags interval;' : dynamic ? ` flags dynamic,timeout; size ${dynamic.maxElements};` : ''
   return `  ${data ? 'map' : 'set'} ${name} { ${type}${flags}${counter ? ' counter;' : ''} }`
 }
 
@@ -72,26 +102,23 @@ const verdictBytes = 16
 /** nft has six bits for each type of a concatenation. */
 const typeNumber = (fields: readonly FieldType[]): number => fields.reduce((sum, { number }) => sum * 64 + number, 0)
 
+/** Each field of a concatenation is padded to four bytes. */
 const bytesOf = (fields: readonly FieldType[]): number => fields.reduce((sum, { bytes }) => sum + bytes, 0)
 
 /** The attributes that describe a set or map, without its name. */
 export function setAttributes(family: TableFamily, shape: SetShape): AttributeToWrite[] {
   const { interval, dynamic } = shape
   const key = typesOf(family, shape.key)
-  const isChain = shape.data === 'chain'
-  const data =
-    shape.data === 'endpoint' || shape.data === 'address' ? typesOf(family, dataFields[shape.data]) : undefined
+  const data = typeof shape.data === 'object' ? typesOf(family, shape.data) : shape.data
   const flags =
-    (interval ? setFlag.interval : 0) |
-    (shape.data ? setFlag.map : 0) |
-    (dynamic ? setFlag.timeout | setFlag.dynamic : 0)
+    (interval ? setFlag.interval : 0) | (data ? setFlag.map : 0) | (dynamic ? setFlag.timeout | setFlag.dynamic : 0)
   return [
     [attribute.flags, flags],
     [attribute.keyType, typeNumber(key)],
     [attribute.keyLength, bytesOf(key)],
-    ...(isChain ? typed(verdictType, verdictBytes) : data ? typed(typeNumber(data), bytesOf(data)) : []),
-    ...(dynamic ? [[attribute.description, [[1, affinityEntries]]] as const] : []),
-    [userData, setUserData(key, isChain ? 'chain' : data)],
+    ...(data === 'verdict' ? typed(verdictType, verdictBytes) : data ? typed(typeNumber(data), bytesOf(data)) : []),
+    ...(dynamic ? [[attribute.description, [[1, dynamic.maxElements]]] as const] : []),
+    [userData, setUserData(key, data)],
     ...(shape.counter ? [[elementExpression, expressionAttributes(counter())] as const] : []),
   ]
 }

@@ -1,24 +1,17 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { KpngError } from '@kpng/api'
-import {
-  acknowledgementIn,
-  attributesOf,
-  dump,
-  errnoText,
-  MessageBuffer,
-  type NetlinkSocket,
-  NLM_F_DUMP,
-  readNftGeneration,
-  textOf,
-} from '@kpng/linux'
-import type { TableFamily } from '../rules/family.js'
-import { isSealSet, rememberedSeconds } from '../rules/names.js'
+import { MessageBuffer } from '../netlink/buffer.js'
+import { errnoText, NLM_F_DUMP } from '../netlink/constants.js'
+import { dump } from '../netlink/dump.js'
+import { acknowledgementIn, attributesIn, attributesOf, textOf } from '../netlink/messages.js'
+import type { NetlinkSocket } from '../netlink/socket.js'
 import { nftMessage } from './constants.js'
-import { saysAllOf } from './expressions.js'
-import { rememberExpressions } from './remember-chain.js'
-import { nftType, protocolFamily } from './set-elements.js'
-import type { TableAt } from './skeleton-messages.js'
+import { familyNumber, type TableFamily } from './family.js'
+import { isSealSet, type Ruleset } from './ruleset.js'
+import { nftType, readNftGeneration } from './socket.js'
+import type { Statement } from './statement.js'
+import { expressionBytes, type TableAt } from './table-messages.js'
 
 // Which attributes identify an object in a table. Not included: handles, which are new each time; counters; and the comments that
 // the nft command writes for itself.
@@ -43,21 +36,25 @@ interface Thing {
 /** What a table looks like without its elements. */
 export interface TableOutline {
   readonly sets: ReadonlySet<string>
-  /** The chains that remember clients, and whether their rules are the ones that we write. */
-  readonly rememberChains: ReadonlyMap<string, boolean>
+  /** The extra chains, and whether their rules are the ones that we write. */
+  readonly extraChains: ReadonlyMap<string, boolean>
   /**
-   * Differs if the table's flags, sets, chains, hooks, policies or rules do; not if its elements or counts do. The chains that
-   * remember clients and the seal come after the digest and are not part of it.
+   * Differs if the table's flags, sets, chains, hooks, policies or rules do; not if its elements or counts do. The extra
+   * chains and the seal come after the digest and are not part of it.
    */
   readonly digest: string
 }
 
 /** The content of a table without elements; undefined if there is no such table. */
-export async function readOutline(socket: NetlinkSocket, at: TableAt): Promise<TableOutline | undefined> {
+export async function readOutline(
+  socket: NetlinkSocket,
+  family: TableFamily,
+  ruleset: Ruleset,
+): Promise<TableOutline | undefined> {
   let before: TableOutline | undefined
   for (let attempt = 1; attempt <= attempts; attempt++) {
     const generation = await readNftGeneration(socket)
-    const found = await outlineNow(socket, at)
+    const found = await outlineNow(socket, family, ruleset)
     // The outline consists of several lists. They are consistent if nobody changed anything between the first and the last, or if they
     // are the same twice: then others change only other tables, as a proxy with iptables-nft on the same node may do all the time.
     if ((await readNftGeneration(socket)) === generation || (attempt > 1 && isDeepStrictEqual(found, before)))
@@ -66,11 +63,16 @@ export async function readOutline(socket: NetlinkSocket, at: TableAt): Promise<T
   }
   throw new KpngError(
     'unavailable',
-    `The table "${at.family} ${at.name}" changed each time it was read. kpng tries again later.`,
+    `The table "${family} ${ruleset.tableName}" changed each time it was read. kpng tries again later.`,
   )
 }
 
-async function outlineNow(socket: NetlinkSocket, at: TableAt): Promise<TableOutline | undefined> {
+async function outlineNow(
+  socket: NetlinkSocket,
+  family: TableFamily,
+  { tableName, extraChain = () => undefined }: Ruleset,
+): Promise<TableOutline | undefined> {
+  const at = { family, name: tableName }
   const [own] = await thingsIn(socket, at, table)
   if (!own) return undefined
   const parts = [partOf('table', own)]
@@ -79,28 +81,51 @@ async function outlineNow(socket: NetlinkSocket, at: TableAt): Promise<TableOutl
   const rulesOf = new Map<string, Thing[]>()
   for (const chain of await thingsIn(socket, at, chains)) {
     rulesOf.set(chain.name, [])
-    if (rememberedSeconds(chain.name) === undefined) parts.push(partOf('chain', chain))
+    if (!extraChain(family, chain.name)) parts.push(partOf('chain', chain))
   }
   for (const rule of await thingsIn(socket, at, rules)) rulesOf.get(rule.name)?.push(rule)
-  const rememberChains = new Map<string, boolean>()
+  const extraChains = new Map<string, boolean>()
   for (const [chain, inOrder] of rulesOf) {
-    const seconds = rememberedSeconds(chain)
-    if (seconds === undefined) parts.push(inOrder.map((rule) => partOf('rule', rule)).join())
-    else rememberChains.set(chain, areRememberRules(at.family, inOrder, seconds))
+    const extra = extraChain(family, chain)
+    if (extra) extraChains.set(chain, areRules(inOrder, extra))
+    else parts.push(inOrder.map((rule) => partOf('rule', rule)).join())
   }
-  return { sets: new Set(setsFound.map(({ name }) => name)), rememberChains, digest: digestOf(parts) }
+  return { sets: new Set(setsFound.map(({ name }) => name)), extraChains, digest: digestOf(parts) }
 }
 
 const partOf = (kind: string, { name, said }: Thing): string =>
   `${kind} ${name} ${said.map((value) => `${value.length} ${value}`).join(' ')}`
 
-function areRememberRules(family: TableFamily, found: readonly Thing[], seconds: number): boolean {
-  const ours = rememberExpressions(family, seconds)
+const areRules = (found: readonly Thing[], rules: readonly Statement[]): boolean =>
+  found.length === rules.length &&
+  rules.every(({ expressions }, index) =>
+    saysAllOf(Buffer.from(found[index]?.said[0] ?? '', 'latin1'), expressionBytes(expressions)),
+  )
+
+const EXPRESSION_NAME = 1
+const EXPRESSION_DATA = 2
+
+/** Whether expressions read from the kernel are these. The kernel adds attributes with its defaults. */
+function saysAllOf(told: Buffer, expressions: Buffer): boolean {
+  const [kernels, ours] = [[...attributesIn(told)], [...attributesIn(expressions)]]
   return (
-    found.length === ours.length &&
-    ours.every((expressions, index) => saysAllOf(Buffer.from(found[index]?.said[0] ?? '', 'latin1'), expressions))
+    kernels.length === ours.length &&
+    ours.every(({ value }, index) => saysAllOfOne(kernels[index]?.value ?? Buffer.alloc(0), value))
   )
 }
+
+function saysAllOfOne(told: Buffer, expression: Buffer): boolean {
+  const [kernels, ours] = [valuesIn(told), valuesIn(expression)]
+  const [kernelData, ourData] = [kernels.get(EXPRESSION_DATA), ours.get(EXPRESSION_DATA)]
+  if (nameIn(kernels) !== nameIn(ours) || !kernelData || !ourData) return false
+  const said = valuesIn(kernelData)
+  return [...valuesIn(ourData)].every(([type, value]) => said.get(type)?.equals(value))
+}
+
+const valuesIn = (bytes: Buffer): Map<number, Buffer> =>
+  new Map([...attributesIn(bytes)].map(({ type, value }) => [type, value]))
+
+const nameIn = (values: ReadonlyMap<number, Buffer>): string => textOf(values.get(EXPRESSION_NAME) ?? Buffer.alloc(0))
 
 async function thingsIn(
   socket: NetlinkSocket,
@@ -108,7 +133,7 @@ async function thingsIn(
   { get, name, said }: { readonly get: number; readonly name: number; readonly said: readonly number[] },
 ): Promise<Thing[]> {
   const request = new MessageBuffer(1)
-  request.beginNetfilter(nftType(get), NLM_F_DUMP, protocolFamily(family))
+  request.beginNetfilter(nftType(get), NLM_F_DUMP, familyNumber[family])
   if (get !== nftMessage.GETTABLE) request.text(TABLE, tableName)
   request.end()
   const found: Thing[] = []

@@ -1,9 +1,6 @@
-import type { Protocol } from '@kpng/client'
-import { NFPROTO_IPV4, NFPROTO_IPV6 } from '@kpng/linux'
 import * as kernel from './expression.js'
-import { addressBytesIn, type TableFamily } from './family.js'
+import { addressBytesIn, familyNumber, type Protocol, protocolNumbers, type TableFamily } from './family.js'
 import { addressOffset, type Key, keyText, l4proto, loadKey, registersOf } from './field.js'
-import { protocolNumbers } from './protocol.js'
 
 // The statements that our rules consist of. Each is written twice, side by side: as nft reads it, and as the kernel's expressions. A
 // test loads both forms into the kernel and compares what it holds.
@@ -132,8 +129,6 @@ export const returns: Statement = statement('return', kernel.verdict('return'))
 /** Goes to the chain that a map has for the key. */
 export const vmap = (key: Key, map: string): Statement =>
   statement(`${keyText(key)} vmap @${map}`, ...loadKey(key), kernel.lookupVerdict(map, 0))
-
-const familyNumber: Readonly<Record<TableFamily, number>> = { ip: NFPROTO_IPV4, ip6: NFPROTO_IPV6 }
 
 /** To the endpoint that a map has for the key. If it has none, the next rule applies. */
 export const dnatToValue = (

@@ -1,25 +1,24 @@
-import { KpngError, type Log, messageOf, silentLog } from '@kpng/api'
-import { checkNetworkRights, hasIpv6, type Libc, loadLibc } from '@kpng/linux'
-import { type Settings, settingsOf } from '../options.js'
-import type { Expression } from '../rules/expression.js'
-import type { TableFamily } from '../rules/family.js'
-import { random } from '../rules/field.js'
-import type { Hook, RuleSettings } from '../rules/skeleton.js'
-import { isInvalid, isLocal, isProtocol, masquerade, reject, reset, rule } from '../rules/statement.js'
-import { NftSocket } from './netlink-writer.js'
-import { type TableAt, writeChain, writeRule, writeSkeleton, writeTable } from './skeleton-messages.js'
+import { KpngError, type Log } from '@kpng/api'
+import { hasIpv6 } from '../interfaces.js'
+import type { Libc } from '../libc.js'
+import type { Expression } from './expression.js'
+import type { TableFamily } from './family.js'
+import { random } from './field.js'
+import type { Hook, Ruleset } from './ruleset.js'
+import { NftSocket } from './socket.js'
+import { isInvalid, isLocal, isProtocol, masquerade, reject, reset, rule } from './statement.js'
+import { type TableAt, writeChain, writeRule, writeTable, writeTableWhole } from './table-messages.js'
 
-/** Throws if this machine lacks something; the message says what. Changes nothing. */
-export async function checkRequirements(
-  libc: Libc,
-  families: readonly TableFamily[],
-  settings: RuleSettings,
-): Promise<void> {
-  checkNetworkRights('nftables')
+const checkName = 'kpng-check'
+
+/** Throws if the kernel does not accept a ruleset; the message says what is missing. Changes nothing. */
+export async function checkRuleset(libc: Libc, families: readonly TableFamily[], ruleset: Ruleset): Promise<void> {
   const socket = new NftSocket(libc)
   try {
     for (const family of families) {
-      const problem = await socket.whyRefused((buffer) => writeSkeleton(buffer, checkTable(family), settings))
+      const problem = await socket.whyRefused((buffer) =>
+        writeTableWhole(buffer, family, { ...ruleset, tableName: checkName }),
+      )
       if (problem !== undefined) throw await missingFeature(socket, family, problem)
     }
   } finally {
@@ -27,19 +26,7 @@ export async function checkRequirements(
   }
 }
 
-/** Why this machine cannot hold kpng's rules, as a sentence; undefined if it can. Changes nothing. */
-export async function whyUnusable(): Promise<string | undefined> {
-  const settings = settingsOf()
-  try {
-    checkNetworkRights('nftables')
-    await checkRequirements(await loadLibc(), usableFamilies(settings, silentLog), settings)
-    return undefined
-  } catch (error) {
-    return messageOf(error)
-  }
-}
-
-const checkTable = (family: TableFamily): TableAt => ({ family, name: 'kpng-check' })
+const checkTable = (family: TableFamily): TableAt => ({ family, name: checkName })
 
 interface Probe {
   /** The kernel option. */
@@ -91,8 +78,8 @@ async function missingFeature(socket: NftSocket, family: TableFamily, problem: s
   )
 }
 
-/** The families to serve. */
-export function usableFamilies({ ipv6 }: Settings, log: Log, hostHasIpv6 = hasIpv6()): TableFamily[] {
+/** The families to serve. `ipv6`: `auto` if the host has it. */
+export function usableFamilies(ipv6: boolean | 'auto', log: Log, hostHasIpv6 = hasIpv6()): TableFamily[] {
   if (ipv6 === false) return ['ip']
   if (hostHasIpv6) return ['ip', 'ip6']
   if (ipv6 === true) {

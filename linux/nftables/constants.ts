@@ -18,4 +18,5 @@ export const nftMessage = {
   GETSETELEM: 13,
   DELSETELEM: 14,
   NEWGEN: 15,
+  GETGEN: 16,
 } as const

@@ -1,8 +1,8 @@
-import { type Cidr, parseCidr } from '@kpng/api'
+import { type Cidr, parseCidr, parseCidrs } from '@kpng/api'
 import { describe, expect, test } from 'vitest'
-import { blockLengths, maskText } from '../rules/source-lengths.js'
-import { type AddressRange, addressBytes, addressText, rangeOf } from './element.js'
-import { blocksOf } from './source-blocks.js'
+import { type AddressRange, addressBytes, addressText, rangeOf } from './bytes.js'
+import { nodePortKey } from './field.js'
+import { allowedElements, blocksOf, sourceRules } from './source-ranges.js'
 
 const range = (text: string): AddressRange => rangeOf(parseCidr(text) as Cidr)
 
@@ -40,7 +40,7 @@ describe('the blocks of a range', () => {
       for (const { bits, address } of blocksOf('ip', some)) {
         addresses += 2 ** (32 - bits)
         expect(address >= some.first && address <= some.last).toBe(true)
-        expect([0, ...blockLengths('ip')]).toContain(bits)
+        expect(bits % 4).toBe(0)
       }
       const number = (bytes: string) => Buffer.from(bytes, 'latin1').readUInt32BE(0)
       expect(addresses).toBe(number(some.last) - number(some.first) + 1)
@@ -48,9 +48,24 @@ describe('the blocks of a range', () => {
   })
 })
 
-test('masks', () => {
-  expect(maskText('ip', 20)).toBe('255.255.240.0')
-  expect(maskText('ip6', 24)).toBe('ffff:ff00::')
-  expect(blockLengths('ip')).toEqual([32, 28, 24, 20, 16, 12, 8, 4])
-  expect(blockLengths('ip6')).toHaveLength(16)
+test('the rules have one lookup per length', () => {
+  const texts = (family: 'ip' | 'ip6') => sourceRules(family, nodePortKey).map(({ text }) => text)
+  expect(texts('ip')).toHaveLength(9)
+  expect(texts('ip')[3]).toBe('meta l4proto . th dport . ip saddr & 255.255.240.0 @allowed-20 return')
+  expect(texts('ip6')).toHaveLength(17)
+  expect(texts('ip6')[13]).toBe('meta l4proto . th dport . ip6 saddr & ffff:ff00:: @allowed-24 return')
+})
+
+test.each([[['0.0.0.0/0']], [['10.0.0.0/8', '0.0.0.0/0']]])(
+  '%j: every source may connect, so nobody is checked',
+  (cidrs) => {
+    expect(allowedElements('ip', 'key', parseCidrs(cidrs))).toBeUndefined()
+  },
+)
+
+test('elements name the set of their length', () => {
+  expect(allowedElements('ip', 'key', parseCidrs(['10.0.0.0/8', '10.1.2.3/32']), 'whole-')).toEqual([
+    ['whole-allowed-8', 'key\x0a\0\0\0'],
+    ['whole-allowed-32', 'key\x0a\x01\x02\x03'],
+  ])
 })

@@ -1,12 +1,12 @@
-import { type AttributeToWrite, type MessageBuffer, NLM_F_APPEND, NLM_F_CREATE } from '@kpng/linux'
-import { type Expression, expressionAttributes } from '../rules/expression.js'
-import type { TableFamily } from '../rules/family.js'
-import { shapesIn, shapesWith } from '../rules/names.js'
-import { markerAttributes, setAttributes } from '../rules/set-definition.js'
-import { chainsOf, type Hook, type RuleSettings } from '../rules/skeleton.js'
-import { skeletonVersion } from '../rules/skeleton-text.js'
+import { type AttributeToWrite, MessageBuffer } from '../netlink/buffer.js'
+import { NLM_F_APPEND, NLM_F_CREATE } from '../netlink/constants.js'
 import { nftMessage } from './constants.js'
-import { nftType, protocolFamily } from './set-elements.js'
+import { type ChainPath, splitSetPath } from './element.js'
+import { type Expression, expressionAttributes } from './expression.js'
+import { familyNumber, type TableFamily } from './family.js'
+import { type Hook, type Ruleset, rulesetVersion } from './ruleset.js'
+import { markerAttributes, setAttributes } from './set.js'
+import { nftType } from './socket.js'
 
 // Tables, sets, chains and rules in netlink messages.
 
@@ -39,13 +39,12 @@ const hookNumber: Readonly<Record<Hook['name'], number>> = {
 }
 
 /** A table without elements: its sets, its chains, and then its rules, because they refer to both. */
-export function writeSkeleton(buffer: MessageBuffer, at: TableAt, settings: RuleSettings): void {
+export function writeTableWhole(buffer: MessageBuffer, family: TableFamily, ruleset: Ruleset): void {
+  const at = { family, name: ruleset.tableName }
   writeTable(buffer, at)
-  for (const [name, shape] of shapesIn(at.family, shapesWith(settings))) {
-    writeSet(buffer, at, name, setAttributes(at.family, shape))
-  }
-  const chains = chainsOf(at.family, settings)
-  writeMarker(buffer, at, skeletonVersion(at.family, settings, chains))
+  for (const [name, shape] of ruleset.sets[family]) writeSet(buffer, at, name, setAttributes(family, shape))
+  const chains = ruleset.chains(family)
+  writeMarker(buffer, at, rulesetVersion(family, ruleset, chains))
   for (const { name, hook } of chains) writeChain(buffer, at, name, hook)
   for (const { name, rules } of chains) {
     for (const [index, rule] of rules.entries()) {
@@ -110,8 +109,23 @@ export const writeRule = (
     [RULE_EXPRESSIONS, expressionList(expressions)],
   ])
 
+/** A chain that elements refer to, with its rules. */
+export function writeExtraChain(buffer: MessageBuffer, ruleset: Ruleset, path: ChainPath): void {
+  const { family, name: chain } = splitSetPath(path)
+  const at = { family, name: ruleset.tableName }
+  writeChain(buffer, at, chain)
+  for (const { expressions } of ruleset.extraChain?.(family, chain) ?? []) writeRule(buffer, at, chain, expressions)
+}
+
+/** The expressions of a rule, as bytes. */
+export function expressionBytes(expressions: readonly Expression[]): Buffer {
+  const buffer = new MessageBuffer(1)
+  buffer.attributes(expressionList(expressions))
+  return buffer.bytes
+}
+
 /** The expressions of a rule as the kernel reads and returns them. */
-export const expressionList = (expressions: readonly Expression[]): AttributeToWrite[] =>
+const expressionList = (expressions: readonly Expression[]): AttributeToWrite[] =>
   expressions.map((expression) => [LIST_ELEMENT, expressionAttributes(expression)])
 
 function writeMessage(
@@ -121,7 +135,7 @@ function writeMessage(
   flags: number,
   attributes: readonly AttributeToWrite[],
 ): void {
-  buffer.beginNetfilter(nftType(message), flags, protocolFamily(family))
+  buffer.beginNetfilter(nftType(message), flags, familyNumber[family])
   buffer.text(TABLE, name)
   buffer.attributes(attributes)
   buffer.end()

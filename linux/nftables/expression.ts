@@ -1,5 +1,5 @@
 import { endianness } from 'node:os'
-import type { AttributeToWrite } from '@kpng/linux'
+import type { AttributeToWrite } from '../netlink/buffer.js'
 
 // The kernel's rules are lists of expressions. An expression reads a value into a register, compares a register, looks it up, or ends
 // the rule with a verdict. These are the ones that our rules need, with the numbers of the kernel's header nf_tables.h.

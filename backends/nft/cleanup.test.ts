@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { enterNewNamespace, whyNoKernel } from '../testing/namespace.js'
-import { nft } from '../testing/running.js'
-import { removeTables } from './tables.js'
+import { nftBackend } from './backend.js'
+import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
+import { nft } from './testing/running.js'
 
 describe.skipIf(whyNoKernel() !== undefined)('removing tables', () => {
   beforeEach(() => enterNewNamespace())
@@ -17,13 +17,13 @@ describe.skipIf(whyNoKernel() !== undefined)('removing tables', () => {
   ])('of %s removes those and no others', async (name, left) => {
     for (const table of [...foreign, ...ours]) nft('add', 'table', ...table.split(' '))
     nft('add chain ip kpng one; add chain ip kpng two; add rule ip kpng one jump two')
-    await removeTables(name)
+    await nftBackend(name === undefined ? {} : { tableName: name }).cleanup()
     const tables = nft('list', 'tables').trim().split('\n')
     expect(tables.sort()).toEqual([...foreign, ...left].map((table) => `table ${table}`).sort())
   })
 
   test('where there are none changes nothing', async () => {
-    await removeTables(undefined)
+    await nftBackend().cleanup()
     expect(nft('list', 'tables')).toBe('')
   })
 })

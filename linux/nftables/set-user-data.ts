@@ -1,4 +1,4 @@
-import { hostNumber } from './expression.js'
+import { hostNumber, metaKey } from './expression.js'
 
 // What nft stores with a set so that it can list it as it was written. The kernel keeps these bytes and does not read them. Without them,
 // `nft list ruleset` could not print the endpoints: a slot is a number whose length nft would not know.
@@ -22,8 +22,8 @@ export function typeofPayload(of: keyof typeof payloads): string {
   return expression(7, numberPair(0, protocol) + numberPair(1, field))
 }
 
-/** `meta l4proto` */
-export const typeofMeta = expression(9, numberPair(0, 16))
+/** `meta l4proto`, `meta mark` */
+export const typeofMeta = (key: keyof typeof metaKey): string => expression(9, numberPair(0, metaKey[key]))
 
 /** `numgen random mod 2` */
 export const typeofNumgen = expression(23, numberPair(0, 1) + numberPair(1, 2) + numberPair(2, 0))
@@ -39,21 +39,22 @@ export const markUserData = numberPair(KEY_BYTE_ORDER, 1)
 
 interface Typed {
   readonly typeof: string
+  readonly order: number
 }
 
 /** A concatenation has no byte order. */
-const orderOf = (fields: readonly unknown[]): number => (fields.length === 1 ? 2 : 0)
+const orderOf = (fields: readonly Typed[]): number => (fields.length === 1 ? (fields[0]?.order ?? 0) : 0)
 
 const typeofAll = (fields: readonly Typed[]): string =>
   fields.length === 1 ? (fields[0]?.typeof ?? '') : concatenation(fields.map((field) => field.typeof))
 
-/** @param data the fields of a map's data; `chain`: it is a verdict; undefined: it is a set */
-export function setUserData(key: readonly Typed[], data: readonly Typed[] | 'chain' | undefined): string {
+/** @param data the fields of a map's data; `verdict`: it is one; undefined: it is a set */
+export function setUserData(key: readonly Typed[], data: readonly Typed[] | 'verdict' | undefined): string {
   const keyOrder = numberPair(KEY_BYTE_ORDER, orderOf(key))
   // Types that have names are stored as numbers. Of a concatenation of them, nft stores only that it is one.
   const keyNames = key.length === 1 ? '' : pair(KEY_TYPEOF, concatenation([]))
   if (data === undefined) return keyOrder + keyNames
-  if (data === 'chain') return keyOrder + numberPair(DATA_BYTE_ORDER, 0) + keyNames + numberPair(DATA_INTERVAL, 0)
+  if (data === 'verdict') return keyOrder + numberPair(DATA_BYTE_ORDER, 0) + keyNames + numberPair(DATA_INTERVAL, 0)
   return (
     keyOrder +
     numberPair(DATA_BYTE_ORDER, orderOf(data)) +

@@ -9,7 +9,7 @@ import {
   rangeOf,
   slotBytes,
   slotOf,
-} from './element.js'
+} from './bytes.js'
 
 const range = (cidr: string) => rangeOf(parseCidr(cidr) as Cidr)
 

@@ -1,20 +1,23 @@
+import { KpngError } from '@kpng/api'
+import { MessageBuffer } from '../netlink/buffer.js'
+import { ENOENT, errnoText, NLA_TYPE_MASK, NLM_F_CREATE, NLM_F_DUMP } from '../netlink/constants.js'
+import { dump } from '../netlink/dump.js'
 import {
+  acknowledgementIn,
   attributesIn,
   attributesOf,
   findAttribute,
   hostOrder,
   type Message,
-  type MessageBuffer,
-  NFPROTO_IPV4,
-  NFPROTO_IPV6,
-  NLA_TYPE_MASK,
-  NLM_F_CREATE,
   textOf,
-} from '@kpng/linux'
-import { type ElementMap, nextAddress, previousAddress } from '../elements/element.js'
-import type { TableFamily } from '../rules/family.js'
-import { type SetPath, type SetShape, shapeOf, splitSetPath } from '../rules/names.js'
-import { NFNL_SUBSYS_NFTABLES, nftMessage } from './constants.js'
+} from '../netlink/messages.js'
+import { nextAddress, previousAddress } from './bytes.js'
+import { nftMessage } from './constants.js'
+import type { ElementMap } from './element.js'
+import { familyNumber, type TableFamily } from './family.js'
+import { chainOf, gotoVerdict } from './ruleset.js'
+import type { SetShape } from './set.js'
+import { type NftSocket, nftType } from './socket.js'
 
 // Elements in netlink messages.
 
@@ -30,25 +33,18 @@ const ELEMENT_FLAGS = 3
 const ELEMENT_TIMEOUT = 4
 const ELEMENT_EXPIRATION = 5
 const ELEMENT_EXPRESSION = 7
-const ELEMENT_KEY_END = 10
 const DATA_VALUE = 1
 const DATA_VERDICT = 2
 const VERDICT_CODE = 1
 const VERDICT_CHAIN = 2
 const GOTO = -4
+const DROP = 0
 const INTERVAL_END = 1
 const EXPRESSION_DATA = 2
 const COUNTER_PACKETS = 2
 
 /** The length of an attribute is a 16-bit number, which limits the elements of one message. */
 const elementBytesPerMessage = 60_000
-
-export const protocolFamily = (family: TableFamily): number => (family === 'ip' ? NFPROTO_IPV4 : NFPROTO_IPV6)
-
-export const nftType = (message: number): number => (NFNL_SUBSYS_NFTABLES << 8) | message
-
-/** The kernel keeps ranges of one field as two elements, and ranges of a concatenation as one with two keys. */
-const isPairOfElements = ({ key, interval }: SetShape): boolean => interval === true && key.length === 1
 
 /** When an element expires, in milliseconds. */
 export interface ElementTimes {
@@ -57,22 +53,22 @@ export interface ElementTimes {
   readonly expiresMs: bigint
 }
 
-/** A set in the table of this name. */
+/** A set of a table. */
 export interface SetAt {
+  readonly family: TableFamily
   readonly table: string
-  readonly path: SetPath
+  readonly name: string
+  readonly shape: SetShape
 }
 
 /** Adds the messages that put elements into a set, or remove them. */
 export function writeElements(
   buffer: MessageBuffer,
   verb: 'add' | 'delete',
-  { table, path }: SetAt,
+  { family, table, name, shape }: SetAt,
   elements: ElementMap,
   times?: ReadonlyMap<string, ElementTimes>,
 ): void {
-  const { family, name } = splitSetPath(path)
-  const shape = shapeOf(name)
   const type = nftType(verb === 'add' ? nftMessage.NEWSETELEM : nftMessage.DELSETELEM)
   let list: number | undefined
   const close = () => {
@@ -83,7 +79,7 @@ export function writeElements(
   }
   for (const [key, data] of elements) {
     if (list === undefined) {
-      buffer.beginNetfilter(type, verb === 'add' ? NLM_F_CREATE : 0, protocolFamily(family))
+      buffer.beginNetfilter(type, verb === 'add' ? NLM_F_CREATE : 0, familyNumber[family])
       buffer.text(LIST_TABLE, table)
       buffer.text(LIST_SET, name)
       list = buffer.beginNested(LIST_ELEMENTS)
@@ -95,16 +91,14 @@ export function writeElements(
 }
 
 function writeElement(buffer: MessageBuffer, shape: SetShape, key: string, data: string, times?: ElementTimes): void {
-  if (isPairOfElements(shape)) {
+  if (shape.interval) {
     writePair(buffer, key)
     return
   }
-  const half = key.length / 2
   const element = buffer.beginNested(LIST_ELEMENT)
-  buffer.wrapped(ELEMENT_KEY, DATA_VALUE, shape.interval ? key.slice(0, half) : key)
-  if (shape.interval) buffer.wrapped(ELEMENT_KEY_END, DATA_VALUE, key.slice(half))
+  buffer.wrapped(ELEMENT_KEY, DATA_VALUE, key)
   if (data !== '') {
-    if (shape.data === 'chain') writeGoto(buffer, data)
+    if (shape.data === 'verdict') writeVerdict(buffer, data)
     else buffer.wrapped(ELEMENT_DATA, DATA_VALUE, data)
   }
   if (times) {
@@ -114,7 +108,7 @@ function writeElement(buffer: MessageBuffer, shape: SetShape, key: string, data:
   buffer.endNested(element)
 }
 
-/** The first address of the range, and the first address after it. */
+/** The kernel keeps a range as two elements: its first address, and the first address after it. */
 function writePair(buffer: MessageBuffer, range: string): void {
   const half = range.length / 2
   buffer.nested(LIST_ELEMENT, () => buffer.wrapped(ELEMENT_KEY, DATA_VALUE, range.slice(0, half)))
@@ -126,11 +120,13 @@ function writePair(buffer: MessageBuffer, range: string): void {
   })
 }
 
-function writeGoto(buffer: MessageBuffer, chain: string): void {
+/** `goto CHAIN` or `drop`. */
+function writeVerdict(buffer: MessageBuffer, verdict: string): void {
+  const chain = chainOf(verdict)
   buffer.nested(ELEMENT_DATA, () =>
     buffer.nested(DATA_VERDICT, () => {
-      buffer.u32(VERDICT_CODE, GOTO)
-      buffer.text(VERDICT_CHAIN, chain)
+      buffer.u32(VERDICT_CODE, chain === undefined ? DROP : GOTO)
+      if (chain !== undefined) buffer.text(VERDICT_CHAIN, chain)
     }),
   )
 }
@@ -139,9 +135,13 @@ function writeGoto(buffer: MessageBuffer, chain: string): void {
  * Asks for the elements of a set.
  * @param key only this one; the set has no ranges then
  */
-export function writeElementsRequest(buffer: MessageBuffer, { table, path }: SetAt, flags: number, key?: string): void {
-  const { family, name } = splitSetPath(path)
-  buffer.beginNetfilter(nftType(nftMessage.GETSETELEM), flags, protocolFamily(family))
+function writeElementsRequest(
+  buffer: MessageBuffer,
+  { family, table, name }: SetAt,
+  flags: number,
+  key?: string,
+): void {
+  buffer.beginNetfilter(nftType(nftMessage.GETSETELEM), flags, familyNumber[family])
   buffer.text(LIST_TABLE, table)
   buffer.text(LIST_SET, name)
   if (key !== undefined) {
@@ -160,8 +160,8 @@ export class ElementsReader {
   readonly packets = new Map<string, number>()
   readonly #bounds: { at: string; isEnd: boolean }[] = []
 
-  constructor(path: SetPath) {
-    this.#shape = shapeOf(splitSetPath(path).name)
+  constructor(shape: SetShape) {
+    this.#shape = shape
   }
 
   read(message: Message): void {
@@ -173,7 +173,6 @@ export class ElementsReader {
   /** Without the generators of messages.ts: there may be hundreds of thousands of elements. */
   #readElement(bytes: Buffer): void {
     let key = ''
-    let keyEnd = ''
     let data = ''
     let isEnd = false
     let timeoutMs = 0n
@@ -185,10 +184,9 @@ export class ElementsReader {
       const type = readU16(bytes, at + 2) & NLA_TYPE_MASK
       // A value is wrapped once more: its own header is another four bytes.
       if (type === ELEMENT_KEY) key = bytes.toString('latin1', at + 8, at + 4 + readU16(bytes, at + 4))
-      else if (type === ELEMENT_KEY_END) keyEnd = bytes.toString('latin1', at + 8, at + 4 + readU16(bytes, at + 4))
       else if (type === ELEMENT_FLAGS) isEnd = (bytes.readUInt32BE(at + 4) & INTERVAL_END) !== 0
       else if (type === ELEMENT_DATA) {
-        if (this.#shape.data === 'chain') data = chainIn(bytes.subarray(at + 4, at + length))
+        if (this.#shape.data === 'verdict') data = verdictIn(bytes.subarray(at + 4, at + length))
         else data = bytes.toString('latin1', at + 8, at + 4 + readU16(bytes, at + 4))
       } else if (type === ELEMENT_TIMEOUT) timeoutMs = bytes.readBigUInt64BE(at + 4)
       else if (type === ELEMENT_EXPIRATION) expiresMs = bytes.readBigUInt64BE(at + 4)
@@ -197,8 +195,8 @@ export class ElementsReader {
     }
     if (this.#shape.dynamic) this.times.set(key, { timeoutMs, expiresMs })
     if (packets !== undefined) this.packets.set(key, packets)
-    if (isPairOfElements(this.#shape)) this.#bounds.push({ at: key, isEnd })
-    else this.#elements.set(this.#shape.interval ? key + (keyEnd || key) : key, data)
+    if (this.#shape.interval) this.#bounds.push({ at: key, isEnd })
+    else this.#elements.set(key, data)
   }
 
   finish(): ElementMap {
@@ -214,10 +212,13 @@ export class ElementsReader {
   }
 }
 
-function chainIn(bytes: Buffer): string {
+/** As text. What kpng never writes is no verdict. */
+function verdictIn(bytes: Buffer): string {
   const verdict = findAttribute(attributesIn(bytes), DATA_VERDICT)
   const chain = verdict && findAttribute(attributesIn(verdict), VERDICT_CHAIN)
-  return chain ? textOf(chain) : ''
+  if (chain) return gotoVerdict(textOf(chain))
+  const code = verdict && findAttribute(attributesIn(verdict), VERDICT_CODE)
+  return code?.readInt32BE(0) === DROP ? 'drop' : ''
 }
 
 /** The value of a counter, from the expression of an element. */
@@ -226,3 +227,54 @@ function packetsIn(expression: Buffer): number | undefined {
   const packets = data && findAttribute(attributesIn(data), COUNTER_PACKETS)
   return packets?.length === 8 ? Number(packets.readBigUInt64BE(0)) : undefined
 }
+
+/** How often a set is read again if the ruleset changed during the dump. */
+const dumpAttempts = 5
+
+/** What is in a set, which must exist. */
+export async function readSet(socket: NftSocket, at: SetAt): Promise<ElementsReader> {
+  for (let attempt = 1; attempt <= dumpAttempts; attempt++) {
+    const reader = await readOnce(socket, at)
+    if (reader) return reader
+  }
+  throw new KpngError(
+    'unavailable',
+    `The set "${at.family} ${at.name}" changed each time it was read. kpng tries again later.`,
+  )
+}
+
+/** The data of one element, '' in a set; undefined if it is not there. */
+export function lookUpElement(socket: NftSocket, at: SetAt, key: string): Promise<string | undefined> {
+  return socket.inTurn(async (netlink, sequence) => {
+    const request = new MessageBuffer(sequence)
+    writeElementsRequest(request, at, 0, key)
+    await netlink.send(request.bytes)
+    const reader = new ElementsReader(at.shape)
+    for (const message of netlink.receive()) {
+      const errno = acknowledgementIn(message)?.errno ?? 0
+      if (errno === ENOENT) return undefined
+      if (errno !== 0) throw cannotRead(at, errno)
+      reader.read(message)
+    }
+    return reader.finish().get(key)
+  })
+}
+
+/** Undefined if the set changed meanwhile. */
+function readOnce(socket: NftSocket, at: SetAt): Promise<ElementsReader | undefined> {
+  return socket.inTurn(async (netlink, sequence) => {
+    const request = new MessageBuffer(sequence)
+    writeElementsRequest(request, at, NLM_F_DUMP)
+    const reader = new ElementsReader(at.shape)
+    const isWhole = await dump(netlink, request.bytes, (message) => {
+      const failure = acknowledgementIn(message)
+      if (!failure) reader.read(message)
+      else if (failure.errno !== 0) throw cannotRead(at, failure.errno)
+    })
+    // The kernel may write to such a set at any moment, so a consistent list would be luck.
+    return isWhole || at.shape.dynamic ? reader : undefined
+  })
+}
+
+const cannotRead = ({ family, name }: SetAt, errno: number): KpngError =>
+  new KpngError('unavailable', `The set "${family} ${name}" cannot be read: ${errnoText(errno)}.`)

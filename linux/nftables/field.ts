@@ -1,4 +1,4 @@
-import type { Protocol } from '@kpng/client'
+import { addressText } from './bytes.js'
 import {
   bitwise,
   ctKey,
@@ -10,8 +10,7 @@ import {
   payload,
   random as randomNumber,
 } from './expression.js'
-import { addressBytesIn, type TableFamily } from './family.js'
-import { maskBytes, maskText } from './source-lengths.js'
+import { addressBytesIn, type Protocol, type TableFamily } from './family.js'
 
 // What a rule can read of a packet. Each field is written twice, side by side: as nft reads it, and as expressions.
 
@@ -80,14 +79,23 @@ export const saddr = (family: TableFamily): Field => address(family, 'saddr')
 export const daddr = (family: TableFamily): Field => address(family, 'daddr')
 
 /** The leading bits of the source address. */
-export const sourceBlock = (family: TableFamily, bits: number): Field => ({
-  text: `${family} saddr & ${maskText(family, bits)}`,
-  registers: addressBytesIn[family] / 4,
-  load: (register) => [
-    ...saddr(family).load(register),
-    bitwise(register, maskBytes(family, bits), '\0'.repeat(addressBytesIn[family])),
-  ],
-})
+export const sourceBlock = (family: TableFamily, bits: number): Field => {
+  const mask = maskBytes(family, bits)
+  return {
+    text: `${family} saddr & ${addressText(mask)}`,
+    registers: addressBytesIn[family] / 4,
+    load: (register) => [...saddr(family).load(register), bitwise(register, mask, '\0'.repeat(mask.length))],
+  }
+}
+
+/** The address with this many leading bits set. */
+const maskBytes = (family: TableFamily, bits: number): string =>
+  String.fromCharCode(
+    ...Array.from({ length: addressBytesIn[family] }, (_, index) => {
+      const own = Math.min(8, Math.max(0, bits - index * 8))
+      return (0xff << (8 - own)) & 0xff
+    }),
+  )
 
 const originalAddress = (family: TableFamily, which: 'saddr' | 'daddr'): Field => ({
   text: `ct original ${family} ${which}`,
