@@ -20,8 +20,10 @@ export {
   type ServiceAnswer,
   type ServiceChangeAnswer,
   type ServiceRow,
+  type SourceState,
   type SourceStatusAnswer,
   type SyncAnswer,
+  sourceStateOf,
 } from './agent.js'
 export { changeSentence, type ServiceDifference } from './change-sentence.js'
 export {
@@ -93,6 +95,7 @@ export {
   serviceOfEndpointPath,
   servicePath,
 } from './paths.js'
+export { printable, printableLines } from './printable.js'
 export {
   checkServerName,
   isAboutCertificate,
