@@ -24,6 +24,19 @@ export {
   type SyncAnswer,
 } from './agent.js'
 export { changeSentence, type ServiceDifference } from './change-sentence.js'
+export {
+  type Diagnosis,
+  type Finding,
+  type Known,
+  type KubernetesFacts,
+  type KubernetesService,
+  type Level,
+  type OtherPod,
+  type PodFacts,
+  schemaVersion,
+  type Verdict,
+  verdicts,
+} from './diagnosis.js'
 export { bucketCountFor, Digest, digestBytes, itemHash, placeOf } from './digest.js'
 export { endpointBytes } from './endpoint-bytes.js'
 export { KpngError, type KpngErrorCode, messageOf } from './error.js'

@@ -30,11 +30,13 @@ export { nodePortHosts, wildcards } from './node-port-hosts.js'
 export type { ProblemKind, ServiceProblem } from './port-endpoints.js'
 export { parseClient, parseQuestion, type Question, questionText } from './question.js'
 export {
+  allFeatures,
   type Client,
   type Connection,
   clientOf,
   iptablesModeFeatures,
   isMasqueraded,
+  isSupported,
   type Route,
   type RouteFeatures,
   type RouteOptions,

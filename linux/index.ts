@@ -41,7 +41,6 @@ export {
   type Message,
   textOf,
 } from './netlink/messages.js'
-export { readNftGeneration } from './netlink/nft-generation.js'
 export { AnswersLost, NetlinkSocket } from './netlink/socket.js'
 export { type OpenFilesOptions, openFiles, openFilesLimit, watchOpenFiles } from './open-files.js'
 export { deletePacketCounter, makePacketCounter, readPacketCounter } from './packet-counters.js'
