@@ -16,16 +16,14 @@ import { join } from 'node:path'
 import { KpngError, type Log, messageOf, silentLog } from '@kpng/api'
 import { type Libc, loadLibc } from './libc.js'
 import { hostOrder } from './netlink/messages.js'
+import { runtimeFolder, whyUnsafe } from './runtime-folder.js'
 
 // A name that only one kpng of a network namespace can hold. The kernel frees it when the process ends, even after SIGKILL.
 //
 // It is a lock (flock) on a file in a folder that only root, or the user that root gave it to, can write: nobody else can open the
 // file, so nobody else can hold the lock. The name is also taken as an abstract unix socket, as kpng 0.1 did and nothing else: so each
-// of the two sees the other during an upgrade, and containers see each other that do not share the folder. Anybody can take
-// an abstract name; it counts only if its holder is one of those who may write the folder.
-
-/** Where the files are. /run belongs to root, so whoever owns the folder has it from root. */
-const defaultFolder = '/run/kpng'
+// of the two sees the other during an upgrade. Anybody can take an abstract name; it counts only if its holder is one of those who may
+// write the folder.
 
 /** A holder answers at once. One that is stopped (SIGSTOP) must not delay the next start. */
 const answerMs = 1000
@@ -45,9 +43,9 @@ export interface NameLock {
 }
 
 export interface NameLockOptions {
-  /** Default `/run/kpng`. */
+  /** Default: `runtimeFolder()`. */
   readonly folder?: string
-  /** Is told why a lock is weaker than it should be. Default: logs nothing. */
+  /** Gets a warning if another user has taken the name of the socket. Default: logs nothing. */
   readonly log?: Log
 }
 
@@ -58,22 +56,22 @@ export interface NameLockOptions {
 export async function lockName(
   name: string,
   holder: string,
-  { folder = defaultFolder, log = silentLog }: NameLockOptions = {},
+  { folder = runtimeFolder(), log = silentLog }: NameLockOptions = {},
 ): Promise<NameLock> {
   const libc = await loadLibc()
-  const file = lockFile(libc, folder, name, log)
-  if (file?.heldBy !== undefined) throw inUse(name, file.heldBy)
+  const file = lockFile(libc, folder, name)
+  if (file.heldBy !== undefined) throw inUse(name, file.heldBy)
   try {
-    if (file) writeSync(file.fd, holder)
+    writeSync(file.fd, holder)
     const server = await takeAbstractName(libc, name, holder, folder, log)
     return {
       release: async () => {
         if (server) await new Promise<void>((resolve) => void server.close(() => resolve()))
-        file?.release()
+        file.release()
       },
     }
   } catch (error) {
-    file?.release()
+    file.release()
     throw error
   }
 }
@@ -98,25 +96,23 @@ interface LockedFile {
   release(): void
 }
 
-/** Undefined if there can be no file here; the log says why. */
-function lockFile(libc: Libc, folder: string, name: string, log: Log): LockedFile | undefined {
+function lockFile(libc: Libc, folder: string, name: string): LockedFile {
   const path = join(folder, fileName(name))
   try {
     mkdirSync(folder, { recursive: true, mode: 0o755 })
-    if ((statSync(folder).mode & 0o022) !== 0) throw new Error(`${folder} can be written by others`)
+    const unsafe = whyUnsafe(folder)
+    if (unsafe !== undefined) throw new Error(unsafe)
     for (;;) {
       const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
       const locked = tryLock(libc, fd, folder, path)
       if (locked) return locked
     }
   } catch (error) {
-    const fields = { path, error: messageOf(error) }
-    // In a container there may be no such folder, or a read-only one.
-    const isMissing = ['ENOENT', 'EROFS', 'EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')
-    const text = 'The lock file cannot be used; another kpng is noticed only by its socket'
-    if (isMissing) log.detail(1, text, fields)
-    else log.warn(text, fields)
-    return undefined
+    throw new KpngError(
+      'unavailable',
+      `Only one kpng may write "${name}", and the lock for that, ${path}, cannot be used: ${messageOf(error)}. ${folder} must be a folder of root (mode 0755) or of the user of kpng; in a container, mount the node's own ${folder} there.`,
+      { cause: error },
+    )
   }
 }
 
@@ -154,13 +150,7 @@ function tryLock(libc: Libc, fd: number, folder: string, path: string): LockedFi
 
 /** Whom a lock is believed: root, this user, and the user to whom root gave the folder. */
 function trusted(folder: string): ReadonlySet<number | undefined> {
-  const users = new Set<number | undefined>([0, process.geteuid?.()])
-  try {
-    users.add(statSync(folder).uid)
-  } catch {
-    // There is none.
-  }
-  return users
+  return new Set([0, process.geteuid?.(), statSync(folder).uid])
 }
 
 /** Undefined if somebody has the name who is not believed. */

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, request, type Server, type ServerRe
 import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
 import { KpngError, type Log, messageOf } from '@kpng/api'
+import { runtimeFolder } from '@kpng/linux'
 
 /**
  * Where the agent API of a kpng on this machine is. systemd names the folder of a unit with `RuntimeDirectory=` in the environment.
@@ -18,13 +19,6 @@ export const coreSocketPath = (): string => socketPath('core', process.env, proc
 function socketPath(name: string, env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string {
   if (platform === 'win32') return `\\\\.\\pipe\\kpng-${name}`
   return join(runtimeFolder(env), `${name}.sock`)
-}
-
-function runtimeFolder({ RUNTIME_DIRECTORY = '', XDG_RUNTIME_DIR }: NodeJS.ProcessEnv): string {
-  const [given] = RUNTIME_DIRECTORY.split(':')
-  if (given) return given
-  const user = process.getuid?.() ?? 0
-  return user === 0 ? '/run/kpng' : join(XDG_RUNTIME_DIR ?? `/tmp/kpng-${user}`, 'kpng')
 }
 
 const maxConnections = 64
