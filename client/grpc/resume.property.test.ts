@@ -1,15 +1,13 @@
-import { EventEmitter } from 'node:events'
 import { setImmediate as nextLoop } from 'node:timers/promises'
 import { create, toBinary } from '@bufbuild/protobuf'
-import type { ClientDuplexStream } from '@grpc/grpc-js'
 import { localv1, silentLog } from '@kpng/api'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { noApiCounts } from '../../core/sinks/api/counters.js'
-import type { Call } from '../../core/sinks/api/grpc/index.js'
 import { ItemFrames } from '../../core/sinks/api/item-frames.js'
 import { Joins } from '../../core/sinks/api/joins.js'
 import { Resuming } from '../../core/sinks/api/resuming.js'
+import { MemoryCall } from '../../core/sinks/api/testing/memory-call.js'
 import { localWatchHandler } from '../../core/sinks/api/watch-calls.js'
 import type { Store } from '../../core/store/index.js'
 import { syncedStore } from '../../core/testing/objects.js'
@@ -41,52 +39,6 @@ function startServer(store: Store) {
   })
 }
 
-/** One call in memory, from the client's side. It can be cut, and it counts what is sent. */
-class MemoryCall extends EventEmitter implements Call {
-  readonly path = '/localv1.Sets/Watch'
-  readonly peer = { address: 'memory', subject: undefined }
-  readonly #aborter = new AbortController()
-  readonly #requests: Buffer[] = []
-  #asks: (() => void) | undefined
-  /** How many messages still come through. */
-  messagesLeft = Number.POSITIVE_INFINITY
-
-  get signal(): AbortSignal {
-    return this.#aborter.signal
-  }
-
-  async nextRequest(): Promise<Buffer | undefined> {
-    while (this.#requests.length === 0 && !this.signal.aborted) {
-      await new Promise<void>((resolve) => (this.#asks = resolve))
-    }
-    if (this.signal.aborted) throw this.signal.reason
-    return this.#requests.shift()
-  }
-
-  /** The server answers. */
-  async write(framed: Buffer): Promise<void> {
-    for (let at = 0; at < framed.length && !this.signal.aborted; ) {
-      const end = at + 5 + framed.readUInt32BE(at + 1)
-      if (this.messagesLeft-- <= 0) return this.cancel()
-      this.emit('data', framed.subarray(at + 5, end))
-      at = end
-    }
-  }
-
-  /** The client asks. */
-  ask(request: Uint8Array): void {
-    this.#requests.push(Buffer.from(request))
-    this.#asks?.()
-  }
-
-  cancel(): void {
-    if (this.signal.aborted) return
-    this.#aborter.abort(new Error('The connection is lost'))
-    this.#asks?.()
-    this.emit('error', new Error('The connection is lost'))
-  }
-}
-
 /** A client that connects again and again and keeps what it has. */
 class ResumingClient {
   readonly items = new Map<string, string>()
@@ -107,17 +59,12 @@ class ResumingClient {
     this.#connection?.cancel()
     const connection = new MemoryCall()
     connection.messagesLeft = messages
-    const duplex = {
-      on: connection.on.bind(connection),
-      write: (bytes: Uint8Array) => connection.ask(bytes),
-      cancel: () => connection.cancel(),
-    } as unknown as ClientDuplexStream<Uint8Array, Uint8Array>
     this.#connection = connection
     this.isBack = true
     const nodeName = this.#nodeName
     const request = (known?: localv1.Known) =>
       toBinary(localv1.WatchReqSchema, create(localv1.WatchReqSchema, { nodeName, extraSets, ...(known && { known }) }))
-    this.#call = new WatchCall(duplex, request, this.known)
+    this.#call = new WatchCall(connection.stream, request, this.known)
     void handler(connection).catch(() => {})
     this.#next = this.#call.next()
     this.#next.catch(() => {})
