@@ -24,9 +24,9 @@ export {
   type SyncAnswer,
 } from './agent.js'
 export { changeSentence, type ServiceDifference } from './change-sentence.js'
-export { bucketCountFor, Digest, digestBytes, itemHash, placeOf } from './digest.js'
+export { bucketCountFor, Digest, digestBytes, isBucketCount, itemHash, placeOf } from './digest.js'
 export { endpointBytes } from './endpoint-bytes.js'
-export { KpngError, type KpngErrorCode, messageOf } from './error.js'
+export { fileAdvice, KpngError, type KpngErrorCode, messageOf } from './error.js'
 export * as globalv1 from './gen/globalv1/api_pb.js'
 export * as health from './gen/grpc/health/v1/health_pb.js'
 export * as kpngv1 from './gen/kpng/v1/explain_pb.js'
@@ -76,6 +76,9 @@ export {
   endpointPath,
   type GlobalPath,
   globalPath,
+  isName,
+  isPort,
+  nameProblem,
   parseGlobalPath,
   serviceOfEndpointPath,
   servicePath,

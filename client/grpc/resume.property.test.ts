@@ -27,7 +27,7 @@ const extraSets = [localv1.Set.NODES, localv1.Set.SERVICE_CIDRS]
 function startServer(store: Store) {
   const view = new View(store, new Turns(1e9))
   const frames = new ItemFrames(silentLog)
-  const resuming = new Resuming({ store, view, frames })
+  const resuming = new Resuming({ view, frames })
   return localWatchHandler({
     view,
     frames,
@@ -116,7 +116,13 @@ class ResumingClient {
 const aStep = fc.record({
   /** Where the client is before the writes: connected, away, or cut off in the middle of what it is told next. */
   meanwhile: fc.constantFrom('connected', 'away', 'cut off'),
-  writes: fc.array(aWrite, { maxLength: 4 }),
+  /** After a long outage most of the state is another one. */
+  writes: fc.oneof(
+    { weight: 4, arbitrary: fc.array(aWrite, { maxLength: 4 }) },
+    { weight: 1, arbitrary: fc.array(aWrite, { minLength: 50, maxLength: 80 }) },
+  ),
+  /** Whose cluster they happen in. */
+  where: fc.constantFrom('everywhere', 'everywhere', 'here', 'there'),
   /** Which server it then talks to. */
   server: fc.constantFrom('the same', 'the same', 'restarted', 'another'),
   messages: fc.integer({ min: 0, max: 3 }),
@@ -129,23 +135,27 @@ test('a client that comes back knows what a new client is told, whatever changed
       fc.constantFrom(...nodeNames, 'unknown'),
       fc.constantFrom({}, { maxSupersededEndpoints: 160 }),
       async (steps, nodeName, options) => {
-        const store = syncedStore(options)
-        const other = startServer(store)
-        let server = startServer(store)
+        // Two servers with stores of their own, which need not agree.
+        let [here, there] = [options, options].map((each) => {
+          const store = syncedStore(each)
+          return { store, server: startServer(store) }
+        }) as [Core, Core]
         const client = new ResumingClient(nodeName)
-        client.connect(server)
+        client.connect(here.server)
         await client.catchUp()
-        for (const { meanwhile, writes, server: next, messages } of steps) {
-          if (meanwhile === 'cut off') client.connect(server, messages)
+        for (const { meanwhile, writes, where, server: next, messages } of steps) {
+          if (meanwhile === 'cut off') client.connect(here.server, messages)
           if (meanwhile === 'away') client.leave()
           await nextLoop()
           await nextLoop()
-          update(store, writes)
+          if (where !== 'there') update(here.store, writes)
+          if (where !== 'here') update(there.store, writes)
           if (meanwhile !== 'away') await client.catchUp()
-          if (next === 'restarted') server = startServer(store)
-          client.connect(next === 'another' ? other : server)
+          if (next === 'restarted') here = { ...here, server: startServer(here.store) }
+          if (next === 'another') [here, there] = [there, here]
+          client.connect(here.server)
           await client.catchUp()
-          client.compare(store)
+          client.compare(here.store)
         }
         client.leave()
       },
@@ -153,6 +163,11 @@ test('a client that comes back knows what a new client is told, whatever changed
     { numRuns: 60 },
   )
 }, 300_000)
+
+interface Core {
+  readonly store: Store
+  readonly server: ReturnType<typeof startServer>
+}
 
 function update(store: Store, writes: readonly Write[]): void {
   store.update((tx) => {

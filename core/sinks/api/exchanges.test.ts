@@ -50,7 +50,7 @@ function startCore(store: Store, handler: typeof localWatchHandler): MemoryCall 
   const call = new MemoryCall()
   const view = new View(store, new Turns(1e9))
   const frames = new ItemFrames(silentLog)
-  const resuming = new Resuming({ store, view, frames })
+  const resuming = new Resuming({ view, frames })
   const rest = { joins: new Joins(), log: silentLog, counters: noApiCounts(), onSent: () => {} }
   void handler({ view, frames, resuming, ...rest })(call).catch(() => {})
   return call
