@@ -56,7 +56,7 @@ async function answer(text: string, store: Store, flags: Flags, context: Context
   const { clientOf, explain, FrontendTable, iptablesModeFeatures, parseClient, parseQuestion } = await import(
     '@kpng/dataplane'
   )
-  const { nodeViewOf } = await import('@kpng/core/view')
+  const { nodeViewOf } = await import('@kpng/core/sinks/local')
   const question = parseQuestion(text, textFlag(flags, 'namespace') ?? 'default')
   const nodeName = nodeFor(store, textFlag(flags, 'node'), context.nodeName, flags.held !== undefined)
   const kubeProxy = flags.held === 'kube-proxy' ? await kubeProxyHere(context.log) : undefined
@@ -95,7 +95,7 @@ export async function viewAsCore(store: Store, nodeName: string) {
   if (!store.synced)
     throw new KpngError('unavailable', 'This core does not know the cluster yet. Ask again in a moment.')
   const { FrontendTable } = await import('@kpng/dataplane')
-  const { nodeViewOf } = await import('@kpng/core/view')
+  const { nodeViewOf } = await import('@kpng/core/sinks/local')
   const view = await nodeViewOf(store, nodeName)
   return { view, frontends: FrontendTable.of(view, dataplaneOptions(store, {})) }
 }

@@ -5,18 +5,20 @@ import type { ClientDuplexStream } from '@grpc/grpc-js'
 import { localv1, silentLog } from '@kpng/api'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { ClusterItems } from '../../core/sinks/api/cluster-watch.js'
 import { noApiCounts } from '../../core/sinks/api/counters.js'
 import type { Call } from '../../core/sinks/api/grpc/index.js'
 import { ItemFrames } from '../../core/sinks/api/item-frames.js'
 import { Joins } from '../../core/sinks/api/joins.js'
+import { NodeItems } from '../../core/sinks/api/node-items.js'
 import { Resuming } from '../../core/sinks/api/resuming.js'
 import { localWatchHandler } from '../../core/sinks/api/watch-calls.js'
 import type { Store } from '../../core/store/index.js'
 import { syncedStore } from '../../core/testing/objects.js'
+import { View } from '../../core/view/node-watch.js'
 import { aWrite, nodeNames, type Write } from '../../core/view/testing/generators.js'
 import { contentsOf, naiveExtras, naiveNodeView } from '../../core/view/testing/naive-view.js'
-import { View } from '../../core/view/view.js'
-import { Turns } from '../../core/view/watch.js'
+import { Turns } from '../../core/view/turns.js'
 import { KnownState, type Operations } from './known-state.js'
 import { WatchCall } from './stream.js'
 
@@ -32,6 +34,8 @@ function startServer(store: Store) {
   const resuming = new Resuming({ store, view, frames })
   return localWatchHandler({
     view,
+    nodeItems: new NodeItems(view),
+    clusterItems: new ClusterItems(view),
     frames,
     resuming,
     joins: new Joins(),

@@ -2,6 +2,7 @@ import { KpngError, type Log } from '@kpng/api'
 import { sourceHealthService } from '@kpng/client'
 import type { Store } from '../../store/index.js'
 import { View } from '../../view/index.js'
+import { ClusterItems } from './cluster-watch.js'
 import { type ApiCounters, noApiCounts } from './counters.js'
 import { type AnswerService, explainHandler } from './explain-calls.js'
 import {
@@ -16,6 +17,7 @@ import {
 } from './grpc/index.js'
 import { ItemFrames } from './item-frames.js'
 import { Joins } from './joins.js'
+import { NodeItems } from './node-items.js'
 import { Resuming } from './resuming.js'
 import { globalWatchHandler, localWatchHandler } from './watch-calls.js'
 import type { OnSent } from './watching.js'
@@ -62,7 +64,8 @@ export async function serveApi(options: ApiSinkOptions): Promise<Server> {
   const view = options.view ?? new View(store)
   const frames = new ItemFrames(log)
   const resuming = new Resuming({ store, view, frames })
-  const settings = { view, frames, resuming, joins: new Joins(), log, counters, onSent }
+  const [nodeItems, clusterItems] = [new NodeItems(view), new ClusterItems(view)]
+  const settings = { view, nodeItems, clusterItems, frames, resuming, joins: new Joins(), log, counters, onSent }
   if (localApi) {
     handlers.set('/localv1.Sets/Watch', localWatchHandler(settings))
     handlers.set('/kpng.v1.Explain/Service', explainHandler({ store, answer: options.answerService }))

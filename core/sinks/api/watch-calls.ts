@@ -6,7 +6,7 @@ import { Watching, WatchRequests, type WatchSettings } from './watching.js'
 
 /** `/localv1.Sets/Watch`: one change set per request, for the node that the request names. */
 export function localWatchHandler(settings: WatchSettings): Handler {
-  const { view, log, counters } = settings
+  const { nodeItems, log, counters } = settings
   return counted('local', counters, async (call) => {
     let watching: Watching | undefined
     let asked: localv1.WatchReq | undefined
@@ -27,7 +27,7 @@ export function localWatchHandler(settings: WatchSettings): Handler {
         over()
         const watcher = `${extraSets.join()} of node ${nodeName}`
         watching = new Watching(settings, requests, { watcher, known }, (from) =>
-          view.watchNode({ nodeName, extraSets, from }),
+          nodeItems.watch({ nodeName, extraSets, from }),
         )
         listed = new ListedWatcher(watching.watch, nodeName, counters)
       }
@@ -40,7 +40,7 @@ export function localWatchHandler(settings: WatchSettings): Handler {
 
 /** `/globalv1.Sets/Watch`: the whole cluster, for relays. */
 export function globalWatchHandler(settings: WatchSettings): Handler {
-  const { view, log } = settings
+  const { clusterItems, log } = settings
   return counted('global', settings.counters, async (call) => {
     let watching: Watching | undefined
     call.signal.addEventListener('abort', () => watching?.leave(), { once: true })
@@ -51,7 +51,7 @@ export function globalWatchHandler(settings: WatchSettings): Handler {
         log.detail(1, 'Watch of the global state', { peer: call.peer.address })
         const watcher = `${extraSets.join()} of the cluster`
         watching = new Watching(settings, requests, { watcher, known }, (from) =>
-          view.watchCluster({ extraSets, from }),
+          clusterItems.watch({ extraSets, from }),
         )
       }
       await watching.sendNext()
@@ -62,13 +62,13 @@ export function globalWatchHandler(settings: WatchSettings): Handler {
 /** A watcher in the list of those of its node. */
 class ListedWatcher implements NodeWatcher {
   busySinceMs: number | undefined
-  readonly #watch: Watch
+  readonly #watch: Watch<unknown>
   readonly #node: string
   readonly #counters: ApiCounters
   /** What it had when it asked last. */
   #revision = 0
 
-  constructor(watch: Watch, node: string, counters: ApiCounters) {
+  constructor(watch: Watch<unknown>, node: string, counters: ApiCounters) {
     this.#watch = watch
     this.#node = node
     this.#counters = counters

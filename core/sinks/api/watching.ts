@@ -3,10 +3,13 @@ import type { GenMessage } from '@bufbuild/protobuf/codegenv2'
 import { type Log, localv1 } from '@kpng/api'
 import type { Bookmark } from '../../store/index.js'
 import type { View, Watch } from '../../view/index.js'
+import type { ChangeSet } from './change-set.js'
+import type { ClusterItems } from './cluster-watch.js'
 import type { ApiCounters } from './counters.js'
 import { type Call, RpcError, Status } from './grpc/index.js'
 import type { ItemFrames } from './item-frames.js'
 import type { Joins } from './joins.js'
+import type { NodeItems } from './node-items.js'
 import type { Resuming } from './resuming.js'
 import { frameOf } from './sync-frames.js'
 
@@ -15,6 +18,8 @@ export type OnSent = (items: number) => void
 
 export interface WatchSettings {
   readonly view: View
+  readonly nodeItems: NodeItems
+  readonly clusterItems: ClusterItems
   readonly frames: ItemFrames
   readonly resuming: Resuming
   readonly joins: Joins
@@ -32,7 +37,7 @@ interface Watcher {
 
 /** One watch of a call: sends change sets, and knows what the client has. */
 export class Watching {
-  readonly watch: Watch
+  readonly watch: Watch<ChangeSet>
   readonly #settings: WatchSettings
   readonly #requests: Pick<WatchRequests, 'call' | 'bucketsOf'>
   readonly #watcher: Watcher
@@ -43,7 +48,7 @@ export class Watching {
     settings: WatchSettings,
     requests: Pick<WatchRequests, 'call' | 'bucketsOf'>,
     watcher: Watcher,
-    start: (from: Bookmark | undefined) => Watch,
+    start: (from: Bookmark | undefined) => Watch<ChangeSet>,
   ) {
     this.#settings = settings
     this.#requests = requests
