@@ -5,7 +5,7 @@ import {
   nearestNames,
   type ServiceAnswer,
 } from '@kpng/api'
-import type { EndpointRecord, ServiceEntry, Store } from '../store/index.js'
+import { type EndpointRecord, followStore, type ServiceEntry, type Store } from '../store/index.js'
 import { portNumbersOf } from './candidates.js'
 import { topologyOf } from './node-watch.js'
 import { type LeftOutEndpoint, Scope, type SelectedEndpoint, selectEndpoints } from './selection.js'
@@ -59,6 +59,13 @@ function similarServices(store: Store, path: string): string[] {
 }
 
 const nothing: ReadonlyMap<string, EndpointReason> = new Map()
+
+/** `serviceFacts` for one node, and the Services for which they may have changed; undefined: any. */
+export const serviceFactsOf = (store: Store, nodeName: string) =>
+  Object.assign((path: string, used: number) => serviceFacts(store, path, nodeName, used), {
+    onChange: (listener: (paths: Iterable<string> | undefined) => void) =>
+      followStore(store, (range) => listener(range?.services.keys())),
+  })
 
 /**
  * Which endpoints of a Service a node does not use, and why: by the same selection that nodes are served by. Undefined if there is no such

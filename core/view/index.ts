@@ -1,4 +1,4 @@
-export { explainService, serviceFacts } from './explain.js'
+export { explainService, serviceFacts, serviceFactsOf } from './explain.js'
 export { type NodeChange, type NodeWatchOptions, servicesOf, View } from './node-watch.js'
 export {
   type Availability,

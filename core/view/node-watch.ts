@@ -1,6 +1,5 @@
 import { type globalv1, type localv1, zoneLabel } from '@kpng/api'
 import {
-  type Bookmark,
   type Changed,
   type ChangeRange,
   none,
@@ -13,7 +12,7 @@ import {
 import type { NodeTopology } from './selection.js'
 import { type ServiceChange, ServiceComparison, ServiceStep, wholeService } from './service-change.js'
 import { type ServiceView, ServiceViews } from './service-view.js'
-import { finish, SharedWork, Turns, type Work } from './turns.js'
+import { SharedWork, Turns, type Work } from './turns.js'
 import { Watch } from './watch.js'
 
 /** What changes for one node. If nothing is its own, it is the same object for all nodes of the zone. */
@@ -44,8 +43,6 @@ export function* servicesOf({ common, own }: NodeChange): Generator<ServiceChang
 
 export interface NodeWatchOptions {
   readonly nodeName: string
-  /** Where the watcher was, if it has been here before and left a bookmark. */
-  readonly from?: Bookmark | undefined
 }
 
 /** A node that nobody knows, or whose zone is not set, still has a view. */
@@ -280,10 +277,10 @@ export class NodeWatch<Form = NodeChange> extends Watch<Form> {
 
   constructor(
     [store, turns, views]: readonly [Store, Turns, NodeViews],
-    { nodeName, from }: NodeWatchOptions,
+    { nodeName }: NodeWatchOptions,
     form: (change: NodeChange) => Work<Form | undefined>,
   ) {
-    super(store, turns, from)
+    super(store, turns)
     this.#views = views
     this.#nodeName = nodeName
     this.#form = form
@@ -315,11 +312,6 @@ export class NodeWatch<Form = NodeChange> extends Watch<Form> {
     const serviceCidrs = range.serviceCidrs.size === 0 ? noCidrs : different(range.serviceCidrs)
     if (!node && serviceCidrs.size === 0) return isEmpty ? undefined : yield* this.#form(change)
     return yield* this.#form({ ...change, node, serviceCidrs })
-  }
-
-  protected nothing(revision: number): Form | undefined {
-    const { change } = together([], { revision, receivedAtMs: undefined, committedAtMs: 0 })
-    return finish(this.#form(change))
   }
 
   /** The node changed its zone: services that did not change may look different from there. */

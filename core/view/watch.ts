@@ -13,11 +13,9 @@ export abstract class Watch<Told> {
   #state: 'working' | 'waiting' | 'called' = 'working'
   #closed: { readonly reason: unknown } | undefined
 
-  /** @param from where the watcher was, if it has been here before; the watch releases it */
-  constructor(store: Store, turns: Turns, from?: Bookmark) {
+  constructor(store: Store, turns: Turns) {
     this.store = store
     this.#turns = turns
-    this.#bookmark = from
   }
 
   /** The revision up to which the watcher was told what it should know. 0: nothing yet. */
@@ -25,11 +23,8 @@ export abstract class Watch<Told> {
     return this.#bookmark?.revision ?? 0
   }
 
-  /**
-   * Waits for the next change. Ask one at a time. Rejects when the watch is closed.
-   * @param evenIfEmpty a watcher that continues from a bookmark is told at once, even if nothing has changed for it
-   */
-  async next(evenIfEmpty = false): Promise<Told> {
+  /** Waits for the next change. Ask one at a time. Rejects when the watch is closed. */
+  async next(): Promise<Told> {
     this.#stopListening ??= this.store.onChange(() => this.#call())
     for (;;) {
       if (this.#isBehind) {
@@ -38,8 +33,6 @@ export abstract class Watch<Told> {
         if (told && !this.#closed) return told
       }
       if (this.#closed) throw this.#closed.reason
-      const nothing = evenIfEmpty && this.#bookmark ? this.nothing(this.revision) : undefined
-      if (nothing) return nothing
       if (this.#isBehind) continue
       this.#state = 'waiting'
       await new Promise<void>((resolve) => (this.#wake = resolve))
@@ -51,17 +44,6 @@ export abstract class Watch<Told> {
     if (this.#state !== 'waiting') return
     this.#state = 'called'
     this.#turns.enter(this.#wake)
-  }
-
-  /**
-   * Closes the watch, and hands over its bookmark to the caller: a watcher that comes back with what it was told can continue there. Undefined if it
-   * is being told something: it is not known then what it has.
-   */
-  leave(reason?: unknown): Bookmark | undefined {
-    const left = this.#state !== 'working' && !this.#closed ? this.#bookmark : undefined
-    if (left) this.#bookmark = undefined
-    this.close(reason)
-    return left
   }
 
   /** The next change, or undefined when there is nothing new. Others wait until it is worked out. */
@@ -85,9 +67,6 @@ export abstract class Watch<Told> {
 
   /** What a range of changes means to this watcher; undefined when nothing. */
   protected abstract changes(range: ChangeRange): Work<Told | undefined>
-
-  /** For a watcher that knows the state of this revision. */
-  protected abstract nothing(revision: number): Told | undefined
 
   get #isBehind(): boolean {
     return this.store.synced && !this.#closed && this.#bookmark?.revision !== this.store.revision

@@ -1,7 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { globalPath, globalv1, localv1 } from '@kpng/api'
 import {
-  type Bookmark,
   type ChangeRange,
   type EndpointRecord,
   none,
@@ -20,8 +19,6 @@ import { collect, type DeleteItem, MessageItem, type SetItem } from './item.js'
 export interface ClusterWatchOptions {
   /** Sets beyond services, endpoints and nodes: GLOBAL_SERVICE_CIDRS. Default none. */
   readonly extraSets?: readonly localv1.Set[]
-  /** Where the watcher was, if it has been here before and left a bookmark. */
-  readonly from?: Bookmark | undefined
 }
 
 /** The endpoints of one source (an EndpointSlice), without those that say the same twice. */
@@ -82,8 +79,8 @@ class ClusterWatch extends Watch<ChangeSet> {
   readonly #infos: ClusterItems
   readonly #withServiceCidrs: boolean
 
-  constructor({ store, turns }: View, infos: ClusterItems, { extraSets = [], from }: ClusterWatchOptions) {
-    super(store, turns, from)
+  constructor({ store, turns }: View, infos: ClusterItems, { extraSets = [] }: ClusterWatchOptions) {
+    super(store, turns)
     this.#infos = infos
     this.#withServiceCidrs = extraSets.includes(localv1.Set.GLOBAL_SERVICE_CIDRS)
   }
@@ -137,10 +134,6 @@ class ClusterWatch extends Watch<ChangeSet> {
       triggers,
       timeline: range,
     })
-  }
-
-  protected nothing(revision: number): ChangeSet {
-    return ChangeSet.nothing(revision)
   }
 }
 

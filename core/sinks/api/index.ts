@@ -2,7 +2,6 @@ import { KpngError, type Log } from '@kpng/api'
 import { sourceHealthService } from '@kpng/client'
 import type { Store } from '../../store/index.js'
 import { View } from '../../view/index.js'
-import { ClusterItems } from './cluster-watch.js'
 import { type ApiCounters, noApiCounts } from './counters.js'
 import { type AnswerService, explainHandler } from './explain-calls.js'
 import {
@@ -15,12 +14,8 @@ import {
   type Server,
   type TlsFiles,
 } from './grpc/index.js'
-import { ItemFrames } from './item-frames.js'
-import { Joins } from './joins.js'
-import { NodeItems } from './node-items.js'
-import { Resuming } from './resuming.js'
 import { globalWatchHandler, localWatchHandler } from './watch-calls.js'
-import type { OnSent } from './watching.js'
+import { type OnSent, watchSettings } from './watching.js'
 
 export { type ApiCounters, type NodeWatcher, noApiCounts, type WatcherKind } from './counters.js'
 export type { AnswerService } from './explain-calls.js'
@@ -62,10 +57,7 @@ export async function serveApi(options: ApiSinkOptions): Promise<Server> {
   const services = [...(localApi ? ['localv1.Sets'] : []), ...(globalApi ? ['globalv1.Sets'] : [])]
   const handlers = new Map<string, Handler>(healthHandlers(healthOf(store, services, options.source)))
   const view = options.view ?? new View(store)
-  const frames = new ItemFrames(log)
-  const resuming = new Resuming({ store, view, frames })
-  const [nodeItems, clusterItems] = [new NodeItems(view), new ClusterItems(view)]
-  const settings = { view, nodeItems, clusterItems, frames, resuming, joins: new Joins(), log, counters, onSent }
+  const settings = watchSettings(view, { log, counters, onSent })
   if (localApi) {
     handlers.set('/localv1.Sets/Watch', localWatchHandler(settings))
     handlers.set('/kpng.v1.Explain/Service', explainHandler({ store, answer: options.answerService }))
