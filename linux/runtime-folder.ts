@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { lstatSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /** Where sockets, locks and records of a running kpng are. systemd names the folder of a unit (`RuntimeDirectory=`) in the environment. */
@@ -6,8 +6,12 @@ export function runtimeFolder({ RUNTIME_DIRECTORY = '', XDG_RUNTIME_DIR }: NodeJ
   const [given] = RUNTIME_DIRECTORY.split(':')
   if (given) return given
   const user = process.geteuid?.() ?? 0
-  return user === 0 ? '/run/kpng' : join(XDG_RUNTIME_DIR ?? `/tmp/kpng-${user}`, 'kpng')
+  if (user === 0) return '/run/kpng'
+  return XDG_RUNTIME_DIR === undefined ? sharedFolder(user) : join(XDG_RUNTIME_DIR, 'kpng')
 }
+
+/** Where there is no folder of the user's own: one that anybody could have made first. */
+export const sharedFolder = (user: number): string => `/tmp/kpng-${user}`
 
 /**
  * Why others may have made what is in a folder, or may replace it; undefined if they cannot. The folder belongs to root or to this user, or to
@@ -15,7 +19,7 @@ export function runtimeFolder({ RUNTIME_DIRECTORY = '', XDG_RUNTIME_DIR }: NodeJ
  */
 export function whyUnsafe(folder: string): string | undefined {
   const own = [0, process.geteuid?.()]
-  const { uid, mode } = statSync(folder)
+  const { uid, mode } = lstatSync(folder)
   const above = statSync(dirname(folder))
   const isClosed = (above.mode & 0o022) === 0
   if (!own.includes(above.uid) || !(isClosed || (above.mode & 0o1000) !== 0))

@@ -49,7 +49,7 @@ async function coreApiOf(flags: Flags, store: Store, view: View, counters: ApiCo
   const { coreApi } = await import('@kpng/node/agent-api')
   const { sourceReport } = await import('@kpng/node')
   const { ChangeLog } = await import('@kpng/core/store')
-  const { serviceFacts } = await import('@kpng/core/view')
+  const { serviceFactsOf } = await import('@kpng/core/view')
   const { explainAsCore, followAsCore, viewAsCore } = await import('../explain.js')
   const { version, nodeName, log, source, state } = context
   const history = new ChangeLog(store)
@@ -67,7 +67,7 @@ async function coreApiOf(flags: Flags, store: Store, view: View, counters: ApiCo
     explain: (query) => explainAsCore(query, store, flags, context),
     ...{ history, follow, log },
     nodes: () => liveNodes(store, counters),
-    factsOf: (node) => (service, used) => serviceFacts(store, service, node, used),
+    factsOf: (node) => serviceFactsOf(store, node),
   })
   const close = () => {
     api.close()

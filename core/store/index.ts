@@ -1,4 +1,5 @@
 export { ChangeLog } from './change-log.js'
+export { followStore } from './follow.js'
 export type { Bookmark, Changed, ChangeRange } from './history.js'
 export {
   type ClusterState,

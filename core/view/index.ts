@@ -12,7 +12,7 @@ export {
   type Selection,
   selectEndpoints,
 } from './selection.js'
-export { serviceFacts } from './service-facts.js'
+export { serviceFacts, serviceFactsOf } from './service-facts.js'
 export { View } from './view.js'
 export type { Turns, Watch } from './watch.js'
 export { SharedWork, type Work } from './work.js'

@@ -1,9 +1,16 @@
 import type { EndpointReason } from '@kpng/api'
-import type { Store } from '../store/index.js'
+import { followStore, type Store } from '../store/index.js'
 import { topologyOf } from './node-watch.js'
 import { selectEndpoints } from './selection.js'
 
 const nothing: ReadonlyMap<string, EndpointReason> = new Map()
+
+/** `serviceFacts` for one node, and the Services for which they may have changed; undefined: any. */
+export const serviceFactsOf = (store: Store, nodeName: string) =>
+  Object.assign((path: string, used: number) => serviceFacts(store, path, nodeName, used), {
+    onChange: (listener: (paths: Iterable<string> | undefined) => void) =>
+      followStore(store, (range) => listener(range?.services.keys())),
+  })
 
 /**
  * Which endpoints of a Service a node does not use, and why: by the same selection that nodes are served by. Undefined if there is no such

@@ -64,6 +64,7 @@ export class NodeLive {
       syncs: () => history.syncs,
       samples: () => this.#samples.list,
       contested: () => frontends.problems.keys(),
+      ...(factsOf?.onChange ? { onChange: factsOf.onChange } : {}),
       ...(cluster ? { nodes: cluster.nodes } : {}),
     }
     this.stream = new LiveStream(source, options.log, options.onIdle)

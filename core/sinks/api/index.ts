@@ -61,7 +61,7 @@ export async function serveApi(options: ApiSinkOptions): Promise<Server> {
   const handlers = new Map<string, Handler>(healthHandlers(healthOf(store, services, options.source)))
   const view = options.view ?? new View(store)
   const frames = new ItemFrames(log)
-  const resuming = new Resuming({ store, view, frames })
+  const resuming = new Resuming({ view, frames })
   const settings = { view, frames, resuming, joins: new Joins(), log, counters, onSent }
   if (localApi) {
     handlers.set('/localv1.Sets/Watch', localWatchHandler(settings))
