@@ -20,10 +20,25 @@ export {
   type ServiceAnswer,
   type ServiceChangeAnswer,
   type ServiceRow,
+  type SourceState,
   type SourceStatusAnswer,
   type SyncAnswer,
+  sourceStateOf,
 } from './agent.js'
 export { changeSentence, type ServiceDifference } from './change-sentence.js'
+export {
+  type Diagnosis,
+  type Finding,
+  type Known,
+  type KubernetesFacts,
+  type KubernetesService,
+  type Level,
+  type OtherPod,
+  type PodFacts,
+  schemaVersion,
+  type Verdict,
+  verdicts,
+} from './diagnosis.js'
 export { bucketCountFor, Digest, digestBytes, isBucketCount, itemHash, placeOf } from './digest.js'
 export { endpointBytes } from './endpoint-bytes.js'
 export { fileAdvice, KpngError, type KpngErrorCode, messageOf } from './error.js'
@@ -83,6 +98,7 @@ export {
   serviceOfEndpointPath,
   servicePath,
 } from './paths.js'
+export { printable, printableLines } from './printable.js'
 export {
   checkServerName,
   isAboutCertificate,

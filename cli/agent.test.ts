@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { Commands } from './testing/commands.js'
 import { freePort } from './testing/pages.js'
 
@@ -280,4 +280,47 @@ test.each(['ipvs', ''])('a file for kube-proxy with mode "%s" serves to-ipvs unc
   expect(stderr).not.toMatch(/has no effect|nftables/)
   expect(stdout).toMatch(/^virtual server \S+ lc$/m)
   expect(stdout).toContain('meta mark set meta mark | 0x8000')
+})
+
+describe('the feature gates of kube-proxy', () => {
+  const dryRun = async (backend: string, file: object, ...flags: string[]) => {
+    const folder = commands.folder()
+    const external = state.replace('} }\n', '}, externalips: { v4: [ 192.0.2.10 ] } }\n')
+    writeFileSync(join(folder, 'state.yaml'), external)
+    const config = join(folder, 'config.conf')
+    const head = { apiVersion: 'kubeproxy.config.k8s.io/v1alpha1', kind: 'KubeProxyConfiguration' }
+    writeFileSync(config, JSON.stringify({ ...head, ...file }))
+    const words = ['file', '-i', join(folder, 'state.yaml'), 'to-local', backend, '--config', config, ...flags]
+    return await commands.run('kpng', ...words, '--dry-run')
+  }
+  const off = { featureGates: { AllowServiceExternalIPs: false } }
+
+  test.each<[string, string, object, string[], boolean]>([
+    ['unset', 'to-nft', {}, [], true],
+    ['off in the file', 'to-nft', off, [], false],
+    ['off in the file', 'to-iptables', off, [], false],
+    ['off in the file', 'to-ipvs', off, [], false],
+    ['off in the file, and --external-ips', 'to-nft', off, ['--external-ips=true'], false],
+    ['off in the file, and another gate as a flag', 'to-nft', off, ['--feature-gates', 'WinDSR=true'], false],
+    ['off in the file, and on as a flag', 'to-nft', off, ['--feature-gates', 'AllowServiceExternalIPs=true'], true],
+    ['off as a flag', 'to-nft', {}, ['--feature-gates=AllowServiceExternalIPs=false'], false],
+  ])('AllowServiceExternalIPs %s: %s', async (_, backend, file, flags, isServed) => {
+    const { code, stdout, stderr } = await dryRun(backend, file, ...flags)
+    expect({ code, served: stdout.includes('192.0.2.10') }).toEqual({ code: 0, served: isServed })
+    expect(stderr).not.toContain('featureGates')
+  })
+
+  test('unknown gates are named', async () => {
+    const { stderr } = await dryRun('to-nft', { featureGates: { NobodyHasThis: true } })
+    expect(stderr).toContain(
+      'featureGates.NobodyHasThis is true, and has no effect here: kpng knows no gate of this name',
+    )
+  })
+})
+
+test('to-ipvs is refused if the feature gate KubeProxyIPVS is off', async () => {
+  const words = ['file', '-i', join(folderWithState(), 'state.yaml'), 'to-local', 'to-ipvs', '--dry-run']
+  const { code, stderr } = await commands.run('kpng', ...words, '--feature-gates', 'KubeProxyIPVS=false')
+  expect(code).toBe(1)
+  expect(stderr).toContain('The feature gate KubeProxyIPVS is off')
 })

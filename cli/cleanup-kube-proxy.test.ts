@@ -140,6 +140,41 @@ describe.skipIf(why !== undefined)('on the real kernel', () => {
     expect(inside('nft', ['list', 'tables'])).toBe('')
   })
 
+  test('refuses while kube-proxy runs, and names the process', async () => {
+    inside('nft', ['-f', '-'], 'add table ip kpng\nadd table ip kube-proxy\n')
+    const tables = inside('nft', ['list', 'tables'])
+    const proxy = await namespace.start('kube-proxy')
+    const { status, stderr } = cleanUp('--kube-proxy', '--backend', 'nft')
+    expect(stderr).toContain(`kube-proxy runs on this node (process ${proxy.pid}). Its rules are in use`)
+    expect(status).toBe(1)
+    expect(cleanUp('--kube-proxy', '--dry-run')).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('nft delete table ip kube-proxy'),
+      stderr: expect.stringContaining(`process ${proxy.pid}`),
+    })
+    expect(inside('nft', ['list', 'tables'])).toBe(tables)
+    expect(cleanUp('--kube-proxy', '--force')).toMatchObject({ status: 0 })
+    expect(inside('nft', ['list', 'tables'])).toBe('table ip kpng\n')
+    await proxy.end()
+  })
+
+  test('a kube-proxy of another network namespace does not matter', async () => {
+    const proxy = await namespace.start('kube-proxy', ['unshare', '--net'])
+    expect(cleanUp('--kube-proxy')).toMatchObject({ status: 0 })
+    await proxy.end()
+  })
+
+  test('refuses if it cannot see whether kube-proxy runs, as in a container', () => {
+    inside('nft', ['-f', '-'], 'add table ip kube-proxy\n')
+    const { status, stderr } = namespace.kpng(['cleanup', '--kube-proxy'], 'without its processes')
+    expect(stderr).toMatch(/cannot see all processes of the node.*hostPID: true/)
+    expect(status).toBe(1)
+    expect(inside('nft', ['list', 'tables'])).toBe('table ip kube-proxy\n')
+    const forced = namespace.kpng(['cleanup', '--kube-proxy', '--force'], 'without its processes')
+    expect(forced).toMatchObject({ status: 0 })
+    expect(inside('nft', ['list', 'tables'])).toBe('')
+  })
+
   test("kpng's own stay unless --backend names them", () => {
     const make = () => inside('nft', ['-f', '-'], 'add table ip kpng\nadd table ip kube-proxy\n')
     make()

@@ -1,4 +1,4 @@
-import { KpngError, messageOf } from '@kpng/api'
+import { KpngError, type Log, messageOf } from '@kpng/api'
 import type { Backend } from '@kpng/client'
 import { type Context, type Flags, textFlag } from './context.js'
 
@@ -45,6 +45,7 @@ export async function cleanUp(flags: Flags, context: Context): Promise<void> {
   }
   const chosen = own ? await chosenBackends(flags, context) : new Map<string, Backend>()
   if (flags.kubeProxy) {
+    if (!flags.force) await refuseWhileKubeProxyRuns(Boolean(flags.dryRun), context.log)
     await cleanUpAfterKubeProxy(flags, context).catch((error) => failed.push(`kube-proxy: ${messageOf(error)}`))
   }
   failed.push(...(await cleanUpBackends(chosen, context)))
@@ -92,6 +93,21 @@ async function cleanUpAfterKubeProxy(flags: Flags, { log }: Context): Promise<vo
   }
   const { removeKubeProxyLeftovers } = await import('@kpng/node/kube-proxy-leftovers')
   await removeKubeProxyLeftovers({ log, print: flags.dryRun ? (text) => console.log(text) : undefined })
+}
+
+/** Without its rules, a node on which kube-proxy serves has no Services until kube-proxy syncs everything again. */
+async function refuseWhileKubeProxyRuns(isDryRun: boolean, log: Log): Promise<void> {
+  if (process.platform !== 'linux') return
+  const { whyKubeProxyMayRun } = await import('@kpng/node/kube-proxy-running')
+  const why = await whyKubeProxyMayRun()
+  if (why === undefined) return
+  if (!isDryRun) {
+    throw new KpngError(
+      'unavailable',
+      `${why} Its rules are in use, so none were removed. Stop kube-proxy first, or give --force.`,
+    )
+  }
+  log.warn(`${why} Without --dry-run, nothing would be removed`)
 }
 
 /** All backends, or the one that `--backend` names. */

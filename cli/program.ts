@@ -312,6 +312,7 @@ function addCleanup(program: Command, makeContext: MakeContext): void {
     .option('--state-file <path>', 'on Windows: the --state-file that to-winuserspace was given')
     .option('--kube-proxy', 'remove what kube-proxy left, in all its modes; kpng stays, except what --backend names')
     .option('--dry-run', 'with --kube-proxy: print the commands instead of running them')
+    .option('--force', 'with --kube-proxy: also while kube-proxy runs, or if that cannot be found out')
   addExamples(command, 'kpng cleanup', 'kpng cleanup --kube-proxy --dry-run')
   command.action(async () => {
     const flags = command.optsWithGlobals()

@@ -4,6 +4,7 @@ import { type Command, Option } from 'commander'
 import { KubeRequests } from './agent/kube-requests.js'
 import { type Context, type Flags, type MakeContext, textFlag } from './context.js'
 import { addExamples, addExitCodes, groups } from './help.js'
+import { print } from './print.js'
 
 // Commands that ask a running kpng, or the cluster, and end.
 
@@ -54,7 +55,7 @@ function addStatus(program: Command, makeContext: MakeContext): void {
     await makeContext(flags)
     const status = await ask<AgentStatus>(flags, '/v1/status')
     const { isHealthy, statusText } = await import('@kpng/node/agent-api')
-    process.stdout.write(flags.output === 'json' ? asJson(status) : statusText(status))
+    print(flags.output === 'json' ? asJson(status) : statusText(status))
     // For scripts: something is wrong, though the question was answered.
     if (!isHealthy(status)) process.exitCode = 1
   })
@@ -71,6 +72,7 @@ function addGet(program: Command, makeContext: MakeContext): void {
     .option('-w, --watch', 'go on, and print what changes')
     .addOption(outputFlag('wide', 'json', 'yaml'))
   addExamples(command, 'kpng get services -A', 'kpng get changes -w')
+  addExitCodes(command, 'the list was printed')
   command.action(async (what: string) => {
     const flags = command.optsWithGlobals()
     const { printList } = await import('./get.js')
@@ -123,7 +125,7 @@ function addExplain(program: Command, makeContext: MakeContext): void {
     const found = (await fromAgent(what, flags)) ?? (await fromSource(what, flags, context))
     const explanation = flags.probe ? await (await import('@kpng/node/agent-api')).probed(found) : found
     const { explanationText } = await import('@kpng/dataplane')
-    process.stdout.write(flags.output === 'json' ? asJson(explanation) : explanationText(explanation))
+    print(flags.output === 'json' ? asJson(explanation) : explanationText(explanation))
     // For scripts: the question was answered, and somebody who asks does not reach an endpoint.
     if (!explanation.works) process.exitCode = 1
   })
@@ -205,7 +207,7 @@ function addDoctor(program: Command, makeContext: MakeContext): void {
     const { examine } = await import('./doctor.js')
     const { report } = await examine(flags, await makeContext(flags))
     const { hasProblem, reportText } = await import('@kpng/node/doctor')
-    process.stdout.write(flags.output === 'json' ? asJson(report) : reportText(report))
+    print(flags.output === 'json' ? asJson(report) : reportText(report))
     // For scripts: the question was answered, and something does not work.
     if (hasProblem(report)) process.exitCode = 1
   })

@@ -16,16 +16,26 @@ export interface DriftWatchOptions {
   readonly log: Log
 }
 
-/** Looks from time to time whether somebody else changed what is ours, where the kernel does not tell. */
+/** Looks from time to time, and when the kernel notifies, whether somebody else changed what is ours. */
 export class DriftWatch {
   readonly #options: DriftWatchOptions
   #isClosed = false
   #timer: NodeJS.Timeout | undefined
   #look: Promise<void> | undefined
+  /** By the monotonic clock: so that looks take no more than their share of the time. */
+  #notBeforeMs = 0
+  #isNoticed = false
 
   constructor(options: DriftWatchOptions) {
     this.#options = options
     if (options.intervalMs > 0) this.#wait(options.intervalMs)
+  }
+
+  /** The kernel says that something changed: the next look comes as soon as it may. */
+  lookNow(): void {
+    if (this.#options.intervalMs === 0 || this.#isClosed || this.#isNoticed) return
+    this.#isNoticed = true
+    if (!this.#look) this.#wait(0)
   }
 
   /** Resolves when a look that is under way is done. */
@@ -36,15 +46,23 @@ export class DriftWatch {
   }
 
   #wait(ms: number): void {
-    const look = async () => {
-      const startedMs = performance.now()
-      await this.#lookOnce()
-      const tookMs = performance.now() - startedMs
-      if (!this.#isClosed) this.#wait(Math.max(this.#options.intervalMs, tookMs / largestShare))
-    }
-    this.#timer = setTimeout(() => {
-      this.#look = look()
-    }, ms).unref()
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(
+      () => {
+        this.#look = this.#lookAndWait()
+      },
+      Math.max(ms, this.#notBeforeMs - performance.now()),
+    ).unref()
+  }
+
+  async #lookAndWait(): Promise<void> {
+    this.#isNoticed = false
+    const startedMs = performance.now()
+    await this.#lookOnce()
+    const endedMs = performance.now()
+    this.#notBeforeMs = endedMs + (endedMs - startedMs) / largestShare
+    this.#look = undefined
+    if (!this.#isClosed) this.#wait(this.#isNoticed ? 0 : this.#options.intervalMs)
   }
 
   async #lookOnce(): Promise<void> {

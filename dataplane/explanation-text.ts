@@ -6,6 +6,7 @@ import {
   hostPort,
   type NodeCause,
   type ProbeAnswer,
+  printable,
 } from '@kpng/api'
 import { holderText } from './held-answer.js'
 
@@ -95,10 +96,11 @@ function useOf({ reason, scopes }: EndpointAnswer): string {
 }
 
 /**
- * Lines whose fields stand below each other.
+ * Lines whose fields stand below each other. Whatever others wrote into a field is shown, not obeyed.
  * @param widths at least so wide; it is raised to what these rows need, for rows that come later
  */
-export function columns(rows: readonly (readonly string[])[], widths: number[] = []): string[] {
+export function columns(cells: readonly (readonly string[])[], widths: number[] = []): string[] {
+  const rows = cells.map((row) => row.map(printable))
   for (const row of rows) {
     for (const [column, text] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, text.length)
   }

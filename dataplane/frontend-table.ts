@@ -1,5 +1,5 @@
 import { families, type Log, silentLog } from '@kpng/api'
-import type { Backend, Changes, NodeView, ServiceEndpoints } from '@kpng/client'
+import type { Changes, NodeView, ServiceEndpoints } from '@kpng/client'
 import { Claims } from './claims.js'
 import { type Frontend, sameFrontend } from './frontend.js'
 import { type Machine, type NodeFacts, nodeFacts, sameFacts, sameForFrontends, unknownNode } from './node.js'
@@ -198,9 +198,3 @@ const none: readonly never[] = []
 
 const conflictOf = (frontend: Frontend, owner: Frontend | undefined): string =>
   owner ? `${frontend.id} belongs to Service ${owner.service}` : `${frontend.id} is a cluster IP of another Service`
-
-/** A backend that builds on a table and shows it, so that metrics, health checks and `kpng explain` need none of their own. */
-export interface FrontendBackend extends Backend {
-  /** As of the last sync. */
-  readonly frontends: FrontendTable
-}

@@ -1,3 +1,16 @@
+export {
+  type BackendState,
+  backendOf,
+  type DataPlane,
+  type FrontendBackend,
+  type Host,
+  type Leftovers,
+  type Needs,
+  type SkeletonOptions,
+  type SteppedBackend,
+  type Wanted,
+  type Written,
+} from './backend.js'
 export { DriftWatch, type DriftWatchOptions } from './drift-watch.js'
 export { type ExplainOptions, explain } from './explain.js'
 export { columns, explanationText } from './explanation-text.js'
@@ -11,17 +24,19 @@ export {
   isWholeAddress,
   sameFrontend,
 } from './frontend.js'
-export { type FrontendBackend, type FrontendChange, type FrontendChanges, FrontendTable } from './frontend-table.js'
+export { type FrontendChange, type FrontendChanges, FrontendTable } from './frontend-table.js'
 export { isInside, type Machine, type NodeFacts, nodeFacts } from './node.js'
 export { nodePortHosts, wildcards } from './node-port-hosts.js'
 export type { ProblemKind, ServiceProblem } from './port-endpoints.js'
 export { parseClient, parseQuestion, type Question, questionText } from './question.js'
 export {
+  allFeatures,
   type Client,
   type Connection,
   clientOf,
   iptablesModeFeatures,
   isMasqueraded,
+  isSupported,
   type Route,
   type RouteFeatures,
   type RouteOptions,

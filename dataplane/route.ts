@@ -196,7 +196,8 @@ function dropped(frontend: Frontend, client: Client, why: Route['why'], { drops 
   return nowhere(protocol === 'tcp' ? 'reset' : 'dropped', why)
 }
 
-const isSupported = ({ kind, protocol }: Frontend, features: RouteFeatures): boolean =>
+/** Whether a data plane serves such an address at all. */
+export const isSupported = ({ kind, protocol }: Frontend, features: RouteFeatures): boolean =>
   features.kinds.includes(kind) &&
   (protocol === 'any' ? features.wholeAddresses : features.protocols.includes(protocol))
 

@@ -47,6 +47,16 @@ const renderings: readonly (readonly [string, () => Manifest[]])[] = [
         () => renderWith(overlay(name), ['pod-monitor', 'alerts'].map(component)),
       ] as const,
   ),
+  ...['iptables', 'ipvs'].map(
+    (name) =>
+      [
+        `one-process with ${name}`,
+        () => renderWith(overlay('one-process'), [name, 'conntrack', 'dashboard'].map(component)),
+      ] as const,
+  ),
+  ...['two-containers', 'central'].map(
+    (name) => [`${name} with dashboard`, () => renderWith(overlay(name), [component('dashboard')])] as const,
+  ),
   ['one-process with ebpf', () => renderWith(overlay('one-process'), ['ebpf', 'metrics'].map(component))],
   ['specialised with labelled-nodes', () => renderWith(overlay('specialised'), [component('labelled-nodes')])],
   ['central with cert-manager', () => renderWith(overlay('central'), [component('cert-manager')])],
@@ -79,8 +89,14 @@ const everyContainer = ({ spec }: Workload) => [
   ...spec.template.spec.containers,
 ]
 
-/** Whether these are the words of a backend in the kernel. */
-const writesRulesWith = (args: readonly string[]) => args.includes('to-nft') || args.includes('to-ebpf')
+/** What a backend in the kernel may do, by its word. Undefined: it must be privileged, to set sysctls. */
+const rightsOf: { readonly [word: string]: readonly string[] | undefined } = {
+  'to-nft': ['NET_ADMIN'],
+  'to-ebpf': ['NET_ADMIN', 'BPF'],
+  'to-iptables': ['NET_ADMIN', 'NET_RAW'],
+  'to-ipvs': undefined,
+}
+const backendIn = (args: readonly string[]) => args.find((word) => word in rightsOf)
 
 const commandLinesOf = (workload: Workload): CommandLine[] =>
   everyContainer(workload).map((container) => {
@@ -115,9 +131,38 @@ describe.skipIf(!hasKubectl)('manifests', () => {
     })
 
     test('has a folder for the socket that kpng status, get and explain ask', () => {
-      for (const { name: container, args = [], volumeMounts = [] } of workloads.flatMap(everyContainer)) {
-        if (!writesRulesWith(args) || args.includes('--init-only')) continue
-        expect(volumeMounts, container).toContainEqual({ name: 'socket', mountPath: '/run/kpng' })
+      for (const { spec } of workloads) {
+        const { containers, volumes = [], securityContext: pod = {} } = spec.template.spec
+        if (pod.windowsOptions?.hostProcess) continue
+        for (const { name: container, args = [], env = [], volumeMounts = [], securityContext } of containers) {
+          const isRoot = (securityContext?.runAsUser ?? pod.runAsUser) === 0
+          const told = env.find((one) => one.name === 'RUNTIME_DIRECTORY')?.value
+          expect(isRoot ? '/run/kpng' : told, `${container} is not root, so it must be told`).toBe('/run/kpng')
+          const mount = volumeMounts.find(({ mountPath }) => mountPath === '/run/kpng')
+          const volume = volumes.find((one) => one.name === mount?.name)
+          // Those that write rules share the node's folder, and so their lock.
+          expect(volume, container).toMatchObject(
+            backendIn(args) ? { hostPath: { path: '/run/kpng' } } : { emptyDir: {} },
+          )
+        }
+      }
+    })
+
+    test("gives what sets the kernel's values the settings of the proxy, and room to remember what was there", () => {
+      for (const { spec } of workloads) {
+        const { containers, initContainers = [], volumes = [] } = spec.template.spec
+        const config = containers.flatMap(({ args = [] }) => args.filter((word) => word.startsWith('--config=')))
+        for (const { name: container, args = [], volumeMounts = [] } of initContainers) {
+          expect(
+            args.filter((word) => word.startsWith('--config=')),
+            container,
+          ).toEqual(config)
+          const run = volumes.find((one) => one.name === volumeMounts.find((m) => m.mountPath === '/run/kpng')?.name)
+          expect(run, container).toMatchObject({ hostPath: { path: '/run/kpng' } })
+          expect(volumeMounts.map(({ mountPath }) => mountPath)).toEqual(
+            config.length > 0 ? ['/run/kpng', '/var/lib/kube-proxy'] : ['/run/kpng'],
+          )
+        }
       }
     })
 
@@ -136,18 +181,20 @@ describe.skipIf(!hasKubectl)('manifests', () => {
         if (pod.securityContext?.windowsOptions?.hostProcess) continue
         expect(pod.securityContext?.seccompProfile?.type).toBe('RuntimeDefault')
         for (const { args = [], securityContext } of pod.containers) {
-          const writesRules = writesRulesWith(args)
-          const rights = args.includes('to-ebpf') ? ['NET_ADMIN', 'BPF'] : ['NET_ADMIN']
-          expect(securityContext).toMatchObject({ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true })
-          expect(securityContext?.capabilities).toEqual({
-            drop: ['ALL'],
-            ...(writesRules ? { add: rights } : {}),
-          })
-          if (!writesRules) expect(securityContext?.runAsNonRoot ?? pod.securityContext?.runAsNonRoot).toBe(true)
+          const backend = backendIn(args)
+          const rights = backend && rightsOf[backend]
+          expect(securityContext).toMatchObject({ readOnlyRootFilesystem: true })
+          if (backend && !rights) {
+            expect(securityContext).toMatchObject({ privileged: true })
+            continue
+          }
+          expect(securityContext).toMatchObject({ allowPrivilegeEscalation: false })
+          expect(securityContext?.capabilities).toEqual({ drop: ['ALL'], ...(rights ? { add: rights } : {}) })
+          if (!backend) expect(securityContext?.runAsNonRoot ?? pod.securityContext?.runAsNonRoot).toBe(true)
         }
         // What is privileged sets the kernel's values and ends.
         for (const { args, securityContext } of pod.initContainers ?? []) {
-          expect(args?.at(-1)).toBe('--init-only')
+          expect(args).toContain('--init-only')
           expect(securityContext).toMatchObject({ privileged: true, readOnlyRootFilesystem: true })
         }
       }
@@ -180,7 +227,7 @@ describe.skipIf(!hasKubectl)('manifests', () => {
       }
       if (name.startsWith('the base')) return
       const backends = containers.filter(({ args = [] }) =>
-        args.some((word) => /^to-(nft|ebpf|winuserspace|winkernel)$/.test(word)),
+        args.some((word) => /^to-(nft|ebpf|iptables|ipvs|winuserspace|winkernel)$/.test(word)),
       )
       expect(backends).toHaveLength(1)
       expect(backends[0]).toMatchObject({

@@ -1,6 +1,7 @@
 export { type Capability, checkNetworkRights, hasCapability, rightsAdvice } from './capabilities.js'
 export { deleteFlows, type Flow, type FlowProtocol, type FlowSelection, listFlows } from './conntrack.js'
 export { DummyInterface, removeDummyInterface } from './dummy-interface.js'
+export { checkNeeds, linuxHost } from './host.js'
 export {
   hasIpv6,
   type InterfaceAddress,
@@ -40,7 +41,6 @@ export {
   type Message,
   textOf,
 } from './netlink/messages.js'
-export { readNftGeneration } from './netlink/nft-generation.js'
 export { AnswersLost, NetlinkSocket } from './netlink/socket.js'
 export { type OpenFilesOptions, openFiles, openFilesLimit, watchOpenFiles } from './open-files.js'
 export { deletePacketCounter, makePacketCounter, readPacketCounter } from './packet-counters.js'

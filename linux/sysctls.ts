@@ -11,6 +11,8 @@ export interface KernelSetting {
   readonly atLeast?: boolean
   /** What to do if there is no such file. */
   readonly ifMissing?: string
+  /** What to do if it is read-only, as everything below /proc/sys is in a container without privileges. */
+  readonly ifReadOnly?: string
 }
 
 export interface ApplyOptions {
@@ -46,9 +48,11 @@ export async function applySetting(
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const fields = { path, value, hint: hintFor(setting, error) }
+    // A container without privileges sees the node's settings and cannot change them. What is not wrong there is not warned about at each start.
+    if (code === 'EROFS') log.info('Left a kernel setting as the node has it', fields)
     // Some files can be read by root only. Without rights nobody can tell whether the value is large enough already, and on most
     // machines it is: a warning at each start would be about nothing.
-    if (atLeast && code === 'EACCES' && (await isUnreadable(path))) {
+    else if (atLeast && code === 'EACCES' && (await isUnreadable(path))) {
       log.detail(1, 'Cannot see whether a kernel setting is large enough', fields)
     } else log.warn('Cannot change a kernel setting; continuing without it', fields)
     return 'failed'
@@ -63,11 +67,12 @@ const isUnreadable = (path: string): Promise<boolean> =>
     () => true,
   )
 
-function hintFor({ ifMissing }: KernelSetting, error: unknown): string {
+function hintFor({ ifMissing, ifReadOnly }: KernelSetting, error: unknown): string {
   switch ((error as NodeJS.ErrnoException).code) {
     case 'ENOENT':
       return `There is no such file. ${ifMissing ?? 'This kernel does not have the setting.'}`
     case 'EROFS':
+      return `It is read-only in this container. ${ifReadOnly ?? 'Set it on the node.'}`
     case 'EACCES':
     case 'EPERM':
       return 'It may not be written. Set it on the node, or run kpng once with --init-only in a privileged init container.'

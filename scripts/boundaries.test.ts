@@ -23,6 +23,8 @@ describe('the architecture', () => {
     ['core/store/store.ts', '../../client/index.js'],
     ['core/store/store.ts', '@kpng/core/view'],
     ['client/run.ts', 'kpng'],
+    ['diagnose/diagnose.ts', 'node:fs'],
+    ['diagnose/diagnose.ts', '@kpng/linux'],
   ])('%s may not import %s', (file, specifier) => {
     expect(violation(file, specifier)).toEqual(expect.any(String))
   })

@@ -29,6 +29,7 @@ import { entryOf } from './package/npm-files.js'
 import { pageFilesModule } from './package/page-files.js'
 // @ts-expect-error: plain JavaScript, as all scripts
 import { nodeVersion } from './package/targets.js'
+import { copyBuildContext, makeImageTree } from './testing/image-tree.js'
 // @ts-expect-error: plain JavaScript, as all scripts
 import { windowsNode } from './testing/windows-node.js'
 
@@ -177,6 +178,103 @@ describe('the bundle', () => {
   )
 })
 
+/** Starts kpng with its live page, and loads the page with everything that it is made of. */
+async function loadsItsPage(command: readonly string[], stateFile: string): Promise<void> {
+  const [program = '', ...before] = command
+  const place = ['--dashboard', '127.0.0.1:0', '--healthz-bind-address=', '--metrics-bind-address=', '--agent-socket=']
+  const args = [
+    'file',
+    '-i',
+    stateFile,
+    'to-local',
+    '--node-name',
+    'vm-001',
+    'to-userspacelin',
+    '--capture=none',
+    ...place,
+  ]
+  const kpng = spawn(program, [...before, ...args], { env: { PATH: process.env.PATH } })
+  let said = ''
+  for (const stream of [kpng.stdout, kpng.stderr]) stream.on('data', (chunk) => (said += chunk))
+  const closed = once(kpng, 'close')
+  try {
+    const served = /Serving the dashboard.*(http:\/\/127\.0\.0\.1:\d+)/
+    await expect.poll(() => said, { timeout: 90_000 }).toMatch(served)
+    const url = served.exec(said)?.[1] ?? ''
+    const page = await fetch(`${url}/`)
+    expect({ status: page.status, said }).toMatchObject({ status: 200 })
+    const files = [...(await page.text()).matchAll(/(?:src|href)="?\.?\/?([\w.-]+\.(?:js|css))/g)].map(
+      ([, file]) => file,
+    )
+    expect(files.map((file) => file?.split('.').at(-1)).sort()).toEqual(['css', 'js'])
+    for (const file of files) expect((await fetch(`${url}/${file}`)).status, file).toBe(200)
+  } finally {
+    kpng.kill('SIGTERM')
+    await closed
+  }
+}
+
+const mayChroot = process.platform === 'linux' && process.getuid?.() === 0
+if (!mayChroot)
+  console.warn('Not root on Linux: the tree of the image is not tested. Run the tests as root to have it tested.')
+
+describe.skipIf(!mayChroot)('the tree of the image, made of what the image is built from', () => {
+  const context = join(folder, 'context')
+  const tree = join(folder, 'image')
+  const inTree = (name: string, args: readonly string[]) => [
+    ...['chroot', '--userspec=65532:65532', tree, `/usr/local/bin/${name}`],
+    ...args,
+  ]
+  let said: string
+  beforeAll(() => {
+    copyBuildContext(root, context)
+    const built = spawnSync(process.execPath, ['scripts/package.js', '--bundle', join(folder, 'kpng-of-image')], {
+      cwd: context,
+      encoding: 'utf8',
+    })
+    said = `${built.stdout}${built.stderr}`
+    expect(built.status, said).toBe(0)
+    makeImageTree(root, join(folder, 'kpng-of-image'), tree)
+    copyFileSync(state, join(tree, 'state.yaml'))
+  }, 300_000)
+
+  test('building it says nothing that somebody would have to read', () => {
+    expect(said).toBe('')
+  })
+
+  test('from another folder, the same sources give the same bytes', () => {
+    const own = join(folder, 'bundle-of-checkout')
+    makePackage('--bundle', own)
+    // V8's code cache differs from run to run.
+    for (const name of ['kpng-bundle.cjs', 'kpng.cjs', 'kpng.cdx.json', 'LICENSES.txt', 'koffi.node']) {
+      const [here, there] = [own, join(folder, 'kpng-of-image')].map((each) => readFileSync(join(each, name)))
+      expect(here?.equals(there as Buffer), name).toBe(true)
+    }
+  })
+
+  test('it has no compiler, no package manager, no tests and no sources', () => {
+    const files = readdirSync(tree, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+    const names = files.map(({ parentPath, name }) => join(parentPath, name).slice(tree.length))
+    const kpng = names.filter((name) => name.startsWith('/usr/local/lib/kpng/')).map((name) => name.slice(20))
+    expect(kpng.map((name) => name.replace(/\.[0-9a-f]{16}-.*\.(\w+)\.cache$/, '.$1.cache')).sort()).toEqual([
+      ...['LICENSES.txt', 'koffi.node', 'kpng-bundle.agent.cache', 'kpng-bundle.cjs', 'kpng-bundle.command.cache'],
+      ...['kpng.cdx.json', 'kpng.cjs'],
+    ])
+  })
+
+  behaves((name, args) => {
+    const [program = '', ...rest] = inTree(
+      name,
+      args.map((word) => (word === state ? '/state.yaml' : word)),
+    )
+    return spawnSync(program, rest, { encoding: 'utf8' })
+  })
+
+  test('it serves its live page', async () => {
+    await loadsItsPage(inTree('kpng', []), '/state.yaml')
+  })
+})
+
 /** The packages that a CycloneDX document names, as `name version`. */
 function componentsIn(file: string): string[] {
   const document = JSON.parse(readFileSync(file, 'utf8')) as {
@@ -216,6 +314,10 @@ describe.skipIf(!hasPostject || !isLinux)('the Linux executable', () => {
     expect(components).toContain(`node-${target} ${nodeVersion}`)
     expect(components.length).toBe(licensedIn(join(made, 'LICENSES.txt')).length + 2)
     expect(readFileSync(join(made, 'LICENSES.txt'), 'utf8')).toContain(`Node.js ${nodeVersion}\n\nNode.js is licensed`)
+  })
+
+  test('it serves its live page', async () => {
+    await loadsItsPage([program], state)
   })
 
   test('it serves other nodes, and ends when it is told to', async () => {
@@ -315,13 +417,13 @@ describe('files that sources read from beside themselves', () => {
   })
 })
 
-test('the live page is put in as it was built, or nothing', async () => {
+test('the live page is put in as it was built; without one there is no single file', async () => {
   const filesOf = async (): Promise<Map<string, Buffer> | undefined> => {
     const text = pageFilesModule(join(folder, 'page')) as string
     return (await import(`data:text/javascript,${encodeURIComponent(text)}`)).pageFiles()
   }
-  expect(await filesOf()).toBeUndefined()
   mkdirSync(join(folder, 'page'))
+  expect(() => pageFilesModule(join(folder, 'page'))).toThrow('has no index.html')
   writeFileSync(join(folder, 'page', 'index.html'), '<p>é</p>')
   writeFileSync(join(folder, 'page', 'meta.json'), '{}')
   expect(await filesOf()).toEqual(new Map([['index.html', Buffer.from('<p>é</p>')]]))

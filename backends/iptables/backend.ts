@@ -1,28 +1,21 @@
-import { hostname } from 'node:os'
-import { type Family, families, KpngError, messageOf } from '@kpng/api'
+import { type Family, families, messageOf } from '@kpng/api'
 import {
   asStep,
   type BackendFeatures,
-  type Changes,
   type FrontendAddress,
   type HeldFrontend,
-  type NodeView,
   type Observations,
-  type Runner,
   type SyncStep,
 } from '@kpng/client'
 import {
-  allFlowChecks,
-  briefly,
-  DriftWatch,
-  type FlowCheck,
+  backendOf,
+  type DataPlane,
   type Frontend,
-  type FrontendBackend,
   FrontendTable,
-  flowChecks,
-  StaleFlowRemoval,
+  type SteppedBackend,
+  type Wanted,
 } from '@kpng/dataplane'
-import { applySetting, deleteFlows, lockName, type NameLock, reachableAddresses, sysctlPath } from '@kpng/linux'
+import { applySetting, linuxHost, sysctlPath } from '@kpng/linux'
 import { ChainDrift } from './drift.js'
 import { Extras } from './extras.js'
 import {
@@ -44,56 +37,64 @@ import { servesLoopback } from './place.js'
 import { removeChains } from './removal.js'
 import { changeInput, fullInput, restore } from './restore.js'
 import { RuleState } from './rule-state.js'
-import { parseSaved } from './save.js'
+import { parseSaved, type Saved } from './save.js'
 import { linesAtOnce } from './steps.js'
 
 /** Serves one node's view with iptables. */
-export function iptablesBackend(options: IptablesOptions = {}): FrontendBackend {
-  return new IptablesBackend(settingsOf(options), options.name !== undefined)
+export function iptablesBackend(options: IptablesOptions = {}): SteppedBackend {
+  const settings = settingsOf(options)
+  const { log, driftCheckIntervalMs, deleteStaleFlows } = settings
+  const frontends = new FrontendTable(settings.dataplane, log)
+  const plane = new Iptables(settings, frontends, options.name !== undefined)
+  return backendOf(plane, { frontends, host: linuxHost, log, driftCheckIntervalMs, deleteStaleFlows })
 }
 
 /** What was found at the start. */
-interface Started {
+interface Opened {
   readonly programs: Programs
   readonly flavour: Flavour
   /** By family that is served. */
   readonly states: ReadonlyMap<Family, RuleState>
   readonly drift: ChainDrift
-  readonly watch: DriftWatch
 }
 
-/**
- * States: *unknown*, until a full sync has written all chains, and again after a failure; *in step* with the kernel, when a change
- * writes the chains that changed; *syncing* in between.
- */
-class IptablesBackend implements FrontendBackend {
-  readonly frontends: FrontendTable
+/** What iptables-save shows, by family that is served. */
+type Held = ReadonlyMap<Family, Saved>
+
+/** The input of iptables-restore, by family. */
+interface Plan {
+  readonly inputs: ReadonlyMap<Family, string>
+  /** As it was asked for, so that it can be asked for again without what iptables refuses. */
+  readonly wanted: Wanted<Held>
+}
+
+/** The chains of one kpng: a change writes the chains that changed, each table in one step. */
+class Iptables implements DataPlane<Held, Plan> {
+  readonly name = 'iptables'
+  readonly needs = { rights: ['CAP_NET_ADMIN'], programs: [] }
+  readonly lockName: string
   readonly observations: Observations = { listener: {}, packets: readCounts }
   readonly #settings: Settings
+  readonly #frontends: FrontendTable
   readonly #isNamed: boolean
-  readonly #flows: StaleFlowRemoval
-  #started: Started | undefined
-  #lock: NameLock | undefined
-  #inStep = false
-  #syncing = false
-  #syncs = 0
-  #hasSyncedAll = false
   readonly #extras = new Extras()
   readonly #healthChecks = new HealthChecks()
-  constructor(settings: Settings, isNamed: boolean) {
-    const { log } = settings
+  #opened: Opened | undefined
+  #hasWrittenAll = false
+
+  constructor(settings: Settings, frontends: FrontendTable, isNamed: boolean) {
     this.#settings = settings
+    this.#frontends = frontends
     this.#isNamed = isNamed
-    this.frontends = new FrontendTable(settings.dataplane, log)
-    this.#flows = new StaleFlowRemoval({
-      ...{ table: this.frontends, deleteFlows, log },
-      onRemoved: (...seen) => this.observations.listener.staleFlows?.(...seen),
-    })
+    this.lockName = `iptables chains ${settings.names.services}`
   }
 
-  async setup(runner: Runner): Promise<void> {
+  get families(): readonly Family[] {
+    return [...(this.#opened?.states.keys() ?? [])]
+  }
+
+  async open(): Promise<void> {
     const { names, name, log } = this.#settings
-    this.#lock = await lockName(`iptables chains ${names.services}`, `kpng (pid ${process.pid}) on ${hostname()}`)
     const programs = await choosePrograms(this.#settings.flavour, names.owner, log)
     await checkProgram(programs.IPv4)
     const { version, flavour, randomFully } = await describe(programs.IPv4)
@@ -113,71 +114,68 @@ class IptablesBackend implements FrontendBackend {
     const served = (await servesIpv6(programs, this.#settings)) ? families : (['IPv4'] as const)
     const states = new Map(served.map((family) => [family, new RuleState(family, rules)]))
     const drift = new ChainDrift({ programs, states, names, log })
-    const watch = new DriftWatch({
-      ...{ log, intervalMs: this.#settings.driftCheckIntervalMs },
-      lastSync: () => (this.#inStep && !this.#syncing ? this.#syncs : undefined),
-      look: () => drift.look(),
-      onDrift: (reason) => runner.requestFullSync(reason),
-    })
-    this.#started = { programs, flavour, states, drift, watch }
+    this.#opened = { programs, flavour, states, drift }
   }
 
-  async sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void> {
-    const started = this.#open()
-    const wasInStep = this.#inStep && !changes.full
-    this.#inStep = false
-    this.#syncing = true
-    this.#syncs++
-    try {
-      // The addresses are read only if the Node object has none.
-      const machine = {
-        families: [...started.states.keys()],
-        get addresses() {
-          return reachableAddresses()
-        },
+  async read(): Promise<Held> {
+    const { programs, states } = this.#open
+    const saved = [...states.keys()].map(async (family) => [family, parseSaved(await save(programs[family]))] as const)
+    return new Map(await Promise.all(saved))
+  }
+
+  async plan(wanted: Wanted<Held>): Promise<Plan> {
+    const { states, flavour } = this.#open
+    const { names } = this.#settings
+    const maxLines = linesAtOnce[flavour]
+    const inputs = new Map<Family, string>()
+    const healthChecks = this.#healthChecks.rulesFor(wanted.view, wanted.full ? undefined : wanted.changes)
+    if (wanted.full) {
+      // iptables-save runs meanwhile.
+      for (const state of states.values()) state.rebuild(this.#frontends, healthChecks)
+      for (const [family, saved] of await wanted.held) {
+        inputs.set(family, fullInput((states.get(family) as RuleState).chains, names, saved, maxLines))
       }
-      const changed = this.frontends.apply(view, changes, machine)
-      const healthChecks = this.#healthChecks.rulesFor(view, wasInStep ? changes : undefined)
-      let checks: readonly FlowCheck[]
-      if (wasInStep) {
-        await this.#eachFamily(started, steps, (state) =>
-          changeInput(state.change(changed.frontends, this.frontends, healthChecks), linesAtOnce[started.flavour]),
-        )
-        checks = flowChecks(changed.frontends)
-      } else {
-        await this.#syncAll(started, healthChecks, steps)
-        checks = allFlowChecks(this.frontends)
+    } else {
+      for (const [family, state] of states) {
+        const update = state.change(wanted.changed.frontends, this.#frontends, healthChecks)
+        inputs.set(family, changeInput(update, maxLines))
       }
-      this.#inStep = true
-      if (this.#settings.deleteStaleFlows && checks.length > 0) {
-        await asStep(steps, 'conntrack', {}, () => briefly(this.#flows.remove(checks)))
-      }
-    } finally {
-      this.#syncing = false
     }
+    return { inputs, wanted }
+  }
+
+  async write(plan: Plan, steps: SyncStep[] | undefined): Promise<undefined> {
+    if (!plan.wanted.full) return await this.#restore(plan, steps)
+    if (servesLoopback(this.#frontends.node, this.#settings.localhostNodePorts)) await routeLoopback(this.#settings)
+    const hasSctp = [...this.#frontends.all()].some(({ protocol }) => protocol === 'sctp')
+    const needed = ['counters' as const, ...(hasSctp ? (['sctp'] as const) : [])]
+    const again = async () => this.#restore(await this.plan({ ...plan.wanted, full: true, held: this.read() }), steps)
+    await this.#restore(plan, steps).catch((error) =>
+      this.#extras.leaveOutRefused(error, needed, again, this.#settings.log),
+    )
+    await this.#open.drift.afterFullSync()
+    if (!this.#hasWrittenAll) await this.#removeOtherFlavour()
+    this.#hasWrittenAll = true
   }
 
   /** The rules stay and go on serving. */
-  async close(): Promise<void> {
-    const started = this.#started
-    this.#started = undefined
-    this.#inStep = false
-    await started?.watch.close()
-    await this.#flows.close()
-    await this.#lock?.release()
-    this.#lock = undefined
+  close(): void {
+    this.#opened = undefined
   }
 
-  async cleanup(): Promise<void> {
-    await this.close()
+  async remove(): Promise<void> {
     const { names, lockWaitSeconds, log } = this.#settings
     await removeChains({ only: this.#isNamed ? names : undefined, lockWaitSeconds, log })
     await deleteCounters()
   }
 
+  drift(): Promise<string | undefined> {
+    return this.#open.drift.look()
+  }
+
   /** The ownership chain is written with the first rules, and goes with the last. */
   async hasRules(): Promise<boolean> {
-    const { programs } = this.#open()
+    const { programs } = this.#open
     return parseSaved(await save(programs.IPv4)).nat.chains.has(this.#settings.names.owner)
   }
 
@@ -186,7 +184,7 @@ class IptablesBackend implements FrontendBackend {
       name: 'iptables',
       kinds: ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort'],
       protocols: this.#extras.uses('sctp') ? ['tcp', 'udp', 'sctp'] : ['tcp', 'udp'],
-      families: [...(this.#started?.states.keys() ?? [])],
+      families: this.families,
       sessionAffinity: true,
       sourceRanges: true,
       wholeAddresses: true,
@@ -200,57 +198,35 @@ class IptablesBackend implements FrontendBackend {
   }
 
   async held(frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
-    const { programs } = this.#open()
-    const saved = parseSaved(await save(programs[frontend.family]))
+    const saved = parseSaved(await save(this.#open.programs[frontend.family]))
     const held = heldIn(saved, this.#settings.names, frontend)
     return held && (await heldAnswer(held))
   }
 
-  #open(): Started {
-    if (this.#started) return this.#started
-    throw new KpngError('usage', 'The iptables backend was not set up. Call setup() first.')
+  /** The skeleton asks for nothing before `open`. */
+  get #open(): Opened {
+    return this.#opened as Opened
   }
 
-  /** Writes every chain, removes those that nobody needs any more, and adds missing jumps: each table in one step. */
-  async #syncAll(started: Started, healthChecks: readonly string[], steps: SyncStep[] | undefined): Promise<void> {
+  /** One restore per family. All are waited for, also if one fails: the next sync must not meet one that is under way. */
+  async #restore({ inputs }: Plan, steps: SyncStep[] | undefined): Promise<undefined> {
+    const { programs } = this.#open
+    const written = [...inputs].map(async ([family, input]) => {
+      if (input === '') return
+      const attributes = { 'kpng.bytes': input.length, 'kpng.family': family }
+      await asStep(steps, 'iptables-restore', attributes, () => restore(programs[family], input, this.#settings))
+    })
+    for (const result of await Promise.allSettled(written)) if (result.status === 'rejected') throw result.reason
+  }
+
+  /** What was written in the other flavour before would go on serving old endpoints. */
+  async #removeOtherFlavour(): Promise<void> {
     const { names, lockWaitSeconds, log } = this.#settings
-    if (servesLoopback(this.frontends.node, this.#settings.localhostNodePorts)) await routeLoopback(this.#settings)
-    const writeAll = () =>
-      this.#eachFamily(started, steps, async (state, program) => {
-        const saved = save(program)
-        // The program runs meanwhile; if it fails, that is seen below.
-        saved.catch(() => {})
-        state.rebuild(this.frontends, healthChecks)
-        return fullInput(state.chains, names, parseSaved(await saved), linesAtOnce[started.flavour])
-      })
-    const hasSctp = [...this.frontends.all()].some(({ protocol }) => protocol === 'sctp')
-    const needed = ['counters' as const, ...(hasSctp ? (['sctp'] as const) : [])]
-    await writeAll().catch((error) => this.#extras.leaveOutRefused(error, needed, writeAll, log))
-    await started.drift.afterFullSync()
-    if (this.#hasSyncedAll) return
-    // What was written in the other flavour before would go on serving old endpoints.
-    const { programs, flavour } = started
+    const { programs, flavour } = this.#open
     const except = families.flatMap((family) => [programs[family], programsOf(flavour)[family]])
     await removeChains({ only: names, except, lockWaitSeconds, log }).catch((error) =>
       log.warn('Chains of kpng in the other flavour of iptables could not be looked for', { error: messageOf(error) }),
     )
-    this.#hasSyncedAll = true
-  }
-
-  /** One restore per family. All are waited for, also if one fails: the next sync must not meet one that is under way. */
-  async #eachFamily(
-    { programs, states }: Started,
-    steps: SyncStep[] | undefined,
-    inputOf: (state: RuleState, program: string) => string | Promise<string>,
-  ): Promise<void> {
-    const written = [...states].map(async ([family, state]) => {
-      const program = programs[family]
-      const input = await inputOf(state, program)
-      if (input === '') return
-      const attributes = { 'kpng.bytes': input.length, 'kpng.family': family }
-      await asStep(steps, 'iptables-restore', attributes, () => restore(program, input, this.#settings))
-    })
-    for (const result of await Promise.allSettled(written)) if (result.status === 'rejected') throw result.reason
   }
 }
 

@@ -24,20 +24,30 @@ import {
   type Machine,
   StaleFlowRemoval,
 } from '@kpng/dataplane'
-import { deleteFlows, lockName, type NameLock, reachableAddresses } from '@kpng/linux'
+import { deleteFlows, loadLibc, lockName, type NameLock, reachableAddresses } from '@kpng/linux'
+import {
+  type Around,
+  difference,
+  type Elements,
+  familyOfTable,
+  operationCount,
+  removeTables,
+  setPath,
+  type TableFamily,
+  Tables,
+  tableFamily,
+  usableFamilies,
+} from '@kpng/linux/nftables'
 import { Affinity } from './affinity.js'
 import { ClientRelease } from './client-release.js'
 import { ConnectionCounts } from './connection-counts.js'
-import { difference, type Elements, operationCount } from './elements/element.js'
 import { ElementState } from './elements/element-state.js'
 import { frontendKey } from './elements/frontend-elements.js'
 import { readHeld } from './held.js'
-import { Kernel } from './kernel/kernel.js'
-import { removeTables } from './kernel/tables.js'
 import { type NftOptions, type Settings, settingsOf } from './options.js'
 import { repairedServices } from './repaired.js'
-import { familyOfTable, type TableFamily, tableFamily } from './rules/family.js'
-import { names, setPath } from './rules/names.js'
+import { isOurTable, names } from './rules/names.js'
+import { nftRuleset } from './rules/skeleton.js'
 
 /** Serves one node's view with nftables. */
 export function nftBackend(options: NftOptions = {}): FrontendBackend {
@@ -56,7 +66,7 @@ class NftBackend implements FrontendBackend {
   readonly #state: ElementState
   readonly #affinity = new Affinity()
   readonly #flows: StaleFlowRemoval
-  #kernel: Kernel | undefined
+  #kernel: Tables | undefined
   #clients: ClientRelease | undefined
   #lock: NameLock | undefined
   #releaseFailed = false
@@ -82,7 +92,9 @@ class NftBackend implements FrontendBackend {
   async setup(runner: Runner): Promise<void> {
     const { tableName, log } = this.#settings
     this.#lock = await lockName(`nft table ${tableName}`, `kpng (pid ${process.pid}) on ${hostname()}`)
-    const kernel = await Kernel.open(this.#settings)
+    // The tables are made now, while the source still reads its list.
+    const families = usableFamilies(this.#settings.ipv6, log)
+    const kernel = await Tables.open({ libc: await loadLibc(), families, ruleset: nftRuleset(this.#settings), log })
     this.#kernel = kernel
     this.#clients = new ClientRelease({
       kernel,
@@ -129,11 +141,11 @@ class NftBackend implements FrontendBackend {
 
   async cleanup(): Promise<void> {
     await this.close()
-    await removeTables(this.#cleanupName)
+    await removeTables((name) => isOurTable(name, this.#cleanupName))
   }
 
   hasRules(): Promise<boolean> {
-    return this.#open().hasTables()
+    return this.#open().areFilled(names.clusterIps)
   }
 
   features(): BackendFeatures {
@@ -160,28 +172,28 @@ class NftBackend implements FrontendBackend {
     return (this.#kernel?.families ?? []).map((each) => familyOfTable[each])
   }
 
-  #open(): Kernel {
+  #open(): Tables {
     if (this.#kernel) return this.#kernel
     throw new KpngError('usage', 'The nft backend was not set up. Call setup() first.')
   }
 
-  async #syncChange(kernel: Kernel, changes: FrontendChanges, steps: SyncStep[] | undefined): Promise<void> {
+  async #syncChange(kernel: Tables, changes: FrontendChanges, steps: SyncStep[] | undefined): Promise<void> {
     const transaction = this.#state.change(changes, this.frontends)
     const hasAffinity = ({ sessionAffinitySeconds }: { sessionAffinitySeconds?: number | undefined } = {}) =>
       sessionAffinitySeconds !== undefined
     const sticky = changes.frontends.filter(({ before, after }) => hasAffinity(before) || hasAffinity(after))
     const released = sticky.length > 0 ? this.#affinity.note(sticky) : []
-    await kernel.commit(transaction, steps)
+    await kernel.commit(transaction, asSteps(steps))
     const udp = changes.frontends.filter(({ before, after }) => (after ?? before)?.protocol !== 'tcp')
     await this.#follow(released, udp.length > 0 ? flowChecks(udp) : [], steps)
   }
 
-  async #syncAll(kernel: Kernel, changes: Changes, steps: SyncStep[] | undefined): Promise<void> {
-    const adopted = await kernel.adopt((found) => this.#state.rebuild(this.frontends, found), steps)
+  async #syncAll(kernel: Tables, changes: Changes, steps: SyncStep[] | undefined): Promise<void> {
+    const adopted = await kernel.adopt((found) => this.#state.rebuild(this.frontends, found), asSteps(steps))
     this.#affinity.reset(this.frontends)
     if (adopted) {
       const transaction = difference(adopted.known, adopted.wanted)
-      await kernel.commit(transaction, steps)
+      await kernel.commit(transaction, asSteps(steps))
       if (this.#hasSynced) this.#tellRepaired(repairedServices(transaction, this.frontends.all()), changes)
       await kernel.removeUnusedChains(adopted.wanted).catch((error) => this.#logUnusedChains(error))
       this.#settings.log.detail(2, 'The tables were compared with the view', { written: operationCount(transaction) })
@@ -204,11 +216,11 @@ class NftBackend implements FrontendBackend {
   }
 
   /** Fills new tables in several transactions of whole frontends. The kernel works on one while the next one is worked out. */
-  async #load(kernel: Kernel, steps: SyncStep[] | undefined): Promise<void> {
+  async #load(kernel: Tables, steps: SyncStep[] | undefined): Promise<void> {
     let writing = Promise.resolve()
     for (const transaction of this.#state.load(this.frontends)) {
       await writing
-      writing = kernel.commit(transaction, steps)
+      writing = kernel.commit(transaction, asSteps(steps))
       // If it fails, the next `await` says so; until then, nobody waits for it.
       writing.catch(() => {})
       // The transaction is on its way to the kernel after this.
@@ -218,7 +230,7 @@ class NftBackend implements FrontendBackend {
   }
 
   /** Families with remembered clients, including those of Services that no longer have session affinity. */
-  #familiesWithAffinity({ families }: Kernel, known: Elements): readonly TableFamily[] {
+  #familiesWithAffinity({ families }: Tables, known: Elements): readonly TableFamily[] {
     if (this.#affinity.isUsed) return families
     const sets = [names.sticky, names.stickyNodePorts]
     return families.filter((family) => sets.some((name) => (known.get(setPath(family, name))?.size ?? 0) > 0))
@@ -259,7 +271,7 @@ class NftBackend implements FrontendBackend {
     }
   }
 
-  #watchDrift(kernel: Kernel, runner: Runner): void {
+  #watchDrift(kernel: Tables, runner: Runner): void {
     const { driftCheckIntervalMs, log } = this.#settings
     if (driftCheckIntervalMs <= 0) return
     const check = () => {
@@ -284,3 +296,7 @@ const machineOf = (families: readonly Family[]): Machine => ({
     return reachableAddresses()
   },
 })
+
+/** Each transaction is a step of a traced sync. */
+const asSteps = (steps: SyncStep[] | undefined): Around | undefined =>
+  steps && ((operations, write) => asStep(steps, 'transaction', { 'kpng.operations': operations }, write))

@@ -1,8 +1,7 @@
 import { type Log, messageOf } from '@kpng/api'
 import { FollowUp } from '@kpng/dataplane'
-import type { ElementMap } from './elements/element.js'
-import type { TableFamily } from './rules/family.js'
-import { names, type SetPath, setPath } from './rules/names.js'
+import { type ElementMap, type SetPath, setPath, type TableFamily } from '@kpng/linux/nftables'
+import { names } from './rules/names.js'
 
 /** The part of our tables that remembers clients. */
 export interface Remembered {

@@ -20,6 +20,7 @@ const forEverybody: readonly SettingKey[] = [
   'enableProfiling',
   'oomScoreAdj',
   'syncPeriodMs',
+  'featureGates',
 ]
 
 /** The settings that it takes from a configuration file as well. */

@@ -6,9 +6,8 @@ import { agentOf, settingsGiven } from './flags.js'
 /** Flags override the file, the file overrides the defaults. Each field of the file that kpng does not use gets a warning. */
 export async function settingsFrom(flags: Flags, warn: (message: string) => void): Promise<ResolvedSettings> {
   // Not the whole of @kpng/node: the source can ask the API server before that is loaded.
-  const { defaultSettings, readConfigFile, resolveSettings, settingsFromFlags, unusedSettings } = await import(
-    '@kpng/node/config'
-  )
+  const { defaultSettings, gateWarnings, readConfigFile, resolveSettings, settingsFromFlags, unusedSettings } =
+    await import('@kpng/node/config')
   const path = textFlag(flags, 'config')
   const { mode, uses } = agentOf(flags)
   // A file without a mode is one for the mode that runs: in kube-proxy, it is one for iptables or, on Windows, kernelspace.
@@ -19,12 +18,14 @@ export async function settingsFrom(flags: Flags, warn: (message: string) => void
   const known = [...(uses ?? []), ...(isOwnMode ? (['mode'] as const) : [])]
   const warnings = uses ? unusedSettings(file?.settings ?? {}, known, mode) : []
   for (const { message } of uses ? [...(file?.unknown ?? []), ...warnings] : (file?.warnings ?? [])) warn(message)
-  return resolveSettings({
+  const resolved = resolveSettings({
     flags: settingsFromFlags(settingsGiven(flags)),
     // kube-proxy waits a second between syncs because one costs it a second; a sync here costs milliseconds.
     defaults: { ...defaultSettings, mode, minSyncPeriodMs: 0 },
     ...(file ? { file: uses ? only(file.settings, uses) : file.settings } : {}),
   })
+  for (const { message } of gateWarnings(resolved.settings.featureGates)) warn(message)
+  return resolved
 }
 
 const only = (settings: Partial<Settings>, keys: readonly SettingKey[]): Partial<Settings> =>

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { booleanFlag, type Flags } from '../context.js'
+import { booleanFlag, type Context, type Flags } from '../context.js'
 import { booleanOption } from '../help.js'
 
 /** Which addresses of Services a backend serves. */
@@ -14,7 +14,12 @@ export const addAddressFlags = (command: Command): Command =>
       ),
     )
 
-export const addressOptions = (flags: Flags) => ({
-  externalIps: booleanFlag(flags, 'externalIps', true),
-  protectNodeAndPodIps: booleanFlag(flags, 'protectNodeAndPodIps', false),
-})
+/** External IPs are served only if neither the flag nor kube-proxy's feature gate says otherwise. */
+export async function addressOptions(flags: Flags, resolved: Context['resolved']) {
+  const { isOn } = await import('@kpng/node/config')
+  const allowed = isOn(resolved?.settings.featureGates ?? {}, 'AllowServiceExternalIPs')
+  return {
+    externalIps: allowed && booleanFlag(flags, 'externalIps', true),
+    protectNodeAndPodIps: booleanFlag(flags, 'protectNodeAndPodIps', false),
+  }
+}

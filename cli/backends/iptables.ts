@@ -39,7 +39,7 @@ async function optionsFrom(flags: Flags, { log, resolved }: Context): Promise<Ip
     name: textFlag(flags, 'serviceProxyName') ?? 'kpng',
     flavour: flags.iptablesFlavour as NonNullable<IptablesOptions['flavour']>,
     localhostNodePorts: settings.localhostNodePorts,
-    ...addressOptions(flags),
+    ...(await addressOptions(flags, resolved)),
     onSysctlChanged: (path, before, value) => void rememberChanges({ [path]: { before, value } }, { log }),
   }
 }

@@ -1,6 +1,7 @@
+import { KpngError } from '@kpng/api'
 import type { IpvsOptions } from '@kpng/backend-ipvs'
-import { booleanFlag, type Context, type Flags, textFlag } from '../context.js'
-import { booleanOption } from '../help.js'
+import { type Context, type Flags, textFlag } from '../context.js'
+import { addAddressFlags, addressOptions } from './address-flags.js'
 import type { BackendCommand } from './backend.js'
 import { printing } from './printing.js'
 
@@ -10,15 +11,7 @@ export const ipvsCommand: BackendCommand = {
   examples: ['--cluster-cidr 10.244.0.0/16', '--ipvs-scheduler lc'],
   agent: { mode: 'ipvs', flags: 'kernel' },
   addFlags: (command) =>
-    command
-      .addOption(booleanOption('--external-ips', 'serve spec.externalIPs', true))
-      .addOption(
-        booleanOption(
-          '--protect-node-and-pod-ips',
-          'do not serve external and load-balancer IPs that are addresses of this node or of a pod',
-          false,
-        ),
-      )
+    addAddressFlags(command)
       .option(
         '--drain-limit <duration>',
         'how long connections to a removed endpoint may continue; it is removed as soon as it has none',
@@ -34,9 +27,15 @@ export const ipvsCommand: BackendCommand = {
 
 async function optionsFrom(flags: Flags, { log, resolved }: Context): Promise<IpvsOptions> {
   const { milliseconds } = await import('@kpng/client')
-  const { checkMode, kernelBackendOptions, rememberChanges } = await import('@kpng/node')
+  const { checkMode, isOn, kernelBackendOptions, rememberChanges } = await import('@kpng/node')
   const { settings, origins } = resolved as NonNullable<typeof resolved>
   if (textFlag(flags, 'config') !== undefined) checkMode(settings.mode, 'ipvs')
+  if (!isOn(settings.featureGates, 'KubeProxyIPVS')) {
+    throw new KpngError(
+      'unsupported',
+      'The feature gate KubeProxyIPVS is off, so IPVS must not be used. Use to-nft, or set the gate to true.',
+    )
+  }
   // As in kube-proxy's ipvs mode, every address serves node ports unless somebody chose some.
   const nodePortAddresses = origins.nodePortAddresses === 'default' ? ['all'] : settings.nodePortAddresses
   const { options, warnings } = kernelBackendOptions({ ...settings, nodePortAddresses }, 'ipvs')
@@ -55,8 +54,7 @@ async function optionsFrom(flags: Flags, { log, resolved }: Context): Promise<Ip
       udp: seconds(settings.ipvsUdpTimeoutMs),
     },
     drainLimitMs: milliseconds('--drain-limit', textFlag(flags, 'drainLimit') ?? '15m'),
-    externalIps: booleanFlag(flags, 'externalIps', true),
-    protectNodeAndPodIps: booleanFlag(flags, 'protectNodeAndPodIps', false),
+    ...(await addressOptions(flags, resolved)),
     onSysctlsChanged: (changes) => rememberChanges(changes, { log }),
   }
 }

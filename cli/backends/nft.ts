@@ -38,7 +38,7 @@ export async function nftOptionsFrom(
   return {
     ...options,
     log,
-    ...addressOptions(flags),
+    ...(await addressOptions(flags, resolved)),
     counters: booleanFlag(flags, 'serviceCounters', false),
     tableName: textFlag(flags, 'table') ?? defaultTable(textFlag(flags, 'serviceProxyName')),
   }

@@ -33,7 +33,7 @@ async function optionsFrom(flags: Flags, { resolved }: Context) {
     ...given('drainSeconds', drain === undefined ? undefined : wholeNumber('--drain-seconds', drain)),
     detectLocal: { mode: 'ClusterCIDR' as const, cidrs: fromFlag ?? clusterCidrs },
     nodePortAddresses,
-    ...addressOptions(flags),
+    ...(await addressOptions(flags, resolved)),
   }
 }
 

@@ -31,7 +31,7 @@ export const winkernelCommand: BackendCommand = {
       healthzPort: Number(settings.healthzBindAddress.split(':').at(-1)),
       checkIntervalMs: settings.syncPeriodMs,
       detectLocal: { mode: 'ClusterCIDR', cidrs: settings.clusterCidrs },
-      ...addressOptions(flags),
+      ...(await addressOptions(flags, resolved)),
       log,
     })
   },

@@ -1,7 +1,9 @@
-import { execFileSync, type SpawnSyncReturns, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { execFileSync, type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Lab, whyNoLab } from '@kpng/linux/testing'
 import './compiled.js'
@@ -13,6 +15,8 @@ export type Machine =
   | 'whole'
   /** A user who may change nothing. */
   | 'without rights'
+  /** Root, in a PID namespace of its own, as in a container. */
+  | 'without its processes'
   /** Root, and no other programs than these are installed. */
   | { readonly programs: readonly string[] }
 
@@ -49,6 +53,25 @@ export class NetworkNamespace {
     }
   }
 
+  /** Starts a process with this name that does nothing. */
+  async start(name: string, around: readonly string[] = []): Promise<{ readonly pid: number; end(): Promise<void> }> {
+    const folder = mkdtempSync(join(tmpdir(), 'kpng-programs-'))
+    symlinkSync(execFileSync('sh', ['-c', 'command -v sleep'], { encoding: 'utf8' }).trim(), join(folder, name))
+    // `inside` and what is around it replace themselves by the program, so that the process has its id.
+    const [command, ...words] = this.#inside([...around, join(folder, name), 'infinity'])
+    const child = spawn(command, words, { stdio: 'ignore' })
+    const ended = once(child, 'exit')
+    while (!readFileSync(`/proc/${child.pid}/cmdline`, 'utf8').startsWith(join(folder, name))) await setImmediate()
+    return {
+      pid: child.pid as number,
+      end: async () => {
+        child.kill()
+        await ended
+        rmSync(folder, { recursive: true })
+      },
+    }
+  }
+
   #inside(command: readonly string[]): [string, ...string[]] {
     if (!this.#lab) throw new Error('There is no namespace yet. Call add() first.')
     return this.#lab.inside('machine', command) as [string, ...string[]]
@@ -76,6 +99,7 @@ function surroundings(machine: Machine, folder: string): string[] {
   if (machine === 'whole') return []
   if (machine === 'without rights')
     return ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--bounding-set=-all']
+  if (machine === 'without its processes') return ['unshare', '--pid', '--fork', '--mount-proc']
   for (const program of machine.programs) {
     symlinkSync(
       execFileSync('sh', ['-c', 'command -v "$0"', program], { encoding: 'utf8' }).trim(),

@@ -15,7 +15,7 @@ export interface Container {
     readonly valueFrom?: { readonly configMapKeyRef?: { readonly name: string; readonly key: string } }
   }[]
   readonly ports?: readonly { readonly name?: string; readonly containerPort: number; readonly hostPort?: number }[]
-  readonly volumeMounts?: readonly { readonly name: string }[]
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[]
   readonly resources?: { readonly requests?: Record<string, string>; readonly limits?: Record<string, string> }
   readonly securityContext?: {
     readonly runAsUser?: number
@@ -47,6 +47,7 @@ interface PodSpec {
   readonly nodeSelector?: Labels
   readonly tolerations?: readonly { readonly operator?: string; readonly key?: string }[]
   readonly securityContext?: {
+    readonly runAsUser?: number
     readonly runAsNonRoot?: boolean
     readonly seccompProfile?: { readonly type: string }
     readonly windowsOptions?: { readonly hostProcess?: boolean }

@@ -1,4 +1,5 @@
 import { KpngError } from '@kpng/api'
+import { flagText } from './kinds.js'
 import { everySetting, type SettingKey, type Settings } from './settings.js'
 
 /** A flag of the command line. */
@@ -21,7 +22,7 @@ export const settingFlags: readonly SettingFlag[] = everySetting.map(([key, { fl
   flag,
   summary,
   placeholder: kind.placeholder,
-  fallback: String(kind.toFile(fallback)) || undefined,
+  fallback: flagText(kind.toFile(fallback)) || undefined,
   boolean: typeof fallback === 'boolean',
 }))
 

@@ -1,4 +1,5 @@
 export { backendOfMode, checkMode, kernelBackendOptions } from './backend-options.js'
+export { gateWarnings, isOn } from './feature-gates.js'
 export { type SettingFlag, settingFlags, settingsFromFlags } from './flags.js'
 export { readConfigFile, unusedSettings } from './read-config.js'
 export { type ResolvedSettings, resolveSettings } from './resolve.js'

@@ -12,6 +12,17 @@ export interface Kind<T> {
   fromFlag(text: string, name: string): T | undefined
   /** As it stands in a KubeProxyConfiguration. */
   toFile(value: T): unknown
+  /** Of values with parts: those of the flag over those of the file. Default: the flag replaces what the file says. */
+  over?(flag: T, file: T): T
+}
+
+/** A value as a flag would give it. */
+export function flagText(fileValue: unknown): string {
+  if (Array.isArray(fileValue)) return fileValue.join(',')
+  if (typeof fileValue !== 'object' || fileValue === null) return String(fileValue)
+  return Object.entries(fileValue)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(',')
 }
 
 export const invalid = (name: string, value: unknown, expected: string): KpngError =>
@@ -71,6 +82,28 @@ export const boolean: Kind<boolean> = {
     throw invalid(name, value, 'Write true or false.')
   },
   toFile: (value) => value,
+}
+
+/** Names with true or false: kube-proxy's `featureGates`. No names is "not set". */
+export const switches: Kind<Readonly<Record<string, boolean>>> = {
+  placeholder: 'gates',
+  fromFile: (value, name) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      throw invalid(name, value, 'Write a section with a name and true or false on each line.')
+    const read = Object.entries(value).map(([gate, on]) => [gate, boolean.fromFile(on, `${name}.${gate}`)])
+    return read.length === 0 ? undefined : Object.fromEntries(read)
+  },
+  fromFlag: (value, name) => {
+    if (value === '') return undefined
+    const read = value.split(',').map((part) => {
+      const [, gate, on] = /^\s*([^=\s]+)\s*=\s*(true|false)\s*$/i.exec(part) ?? []
+      if (gate === undefined) throw invalid(name, value, 'Write a name, = and true or false; several with commas.')
+      return [gate, on?.toLowerCase() === 'true']
+    })
+    return Object.fromEntries(read)
+  },
+  toFile: (value) => value,
+  over: (flag, file) => ({ ...file, ...flag }),
 }
 
 export function wholeNumber(least: number, most: number): Kind<number> {

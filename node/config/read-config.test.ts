@@ -179,7 +179,6 @@ describe('what is not acted on is warned about by name, once', () => {
       ['ipvs.syncPeriod', 'ipvs.scheduler', 'ipvs.strictARP'],
     ],
     ['clientConnection: { qps: 50, burst: 100 }', ['clientConnection.qps', 'clientConnection.burst']],
-    ['featureGates: { A: true, B: false }', ['featureGates.A', 'featureGates.B']],
     ['winkernel: { sourceVip: 10.0.0.1 }', ['winkernel.sourceVip']],
     ['logging: { vmodule: [{ filePattern: proxier, verbosity: 4 }] }', ['logging.vmodule']],
     ['configSyncPeriod: 15m', ['configSyncPeriod']],
@@ -226,6 +225,8 @@ describe('a bad value is an error that names field and value', () => {
     ['enableProfiling: "yes"', 'enableProfiling is "yes".'],
     ['hostnameOverride: " "', 'hostnameOverride is " ".'],
     ['hostnameOverride: 17', 'hostnameOverride is 17.'],
+    ['featureGates: { A: "true" }', 'featureGates.A is "true".'],
+    ['featureGates: [A]', 'featureGates is ["A"].'],
     ['conntrack: 5', 'conntrack is 5.'],
   ])('%s', (yaml, sentence) => {
     const error = errorOf(() => config(`mode: nftables\n${yaml}`.replace('mode: nftables\nmode', 'mode')))

@@ -70,7 +70,7 @@ function collect(value: object, prefix: string, fields: Map<string, unknown>, wa
     const why = unimplementedFields[path]
     if (settingPaths.has(path)) fields.set(path, inner)
     else if (why !== undefined) {
-      if (!isZero(inner)) warnings.push(...unused(path, inner, why))
+      if (!isZero(inner)) warnings.push({ field: path, message: `${path} is set, and has no effect here: ${why}.` })
     } else if (!isSection(path)) {
       const message = `${path} is not a field of a KubeProxyConfiguration. Check its spelling and place; it is ignored.`
       warnings.push({ field: path, message })
@@ -80,15 +80,6 @@ function collect(value: object, prefix: string, fields: Map<string, unknown>, wa
       collect(inner, path, fields, warnings)
     }
   }
-}
-
-function unused(path: string, value: unknown, why: string): ConfigWarning[] {
-  // Gates are warned about one by one, since each of them is a name that people know.
-  const names =
-    path === 'featureGates' && typeof value === 'object'
-      ? Object.keys(value ?? {}).map((gate) => `${path}.${gate}`)
-      : [path]
-  return names.map((field) => ({ field, message: `${field} is set, and has no effect here: ${why}.` }))
 }
 
 /** Warnings about the settings of a file that a backend does not use. */

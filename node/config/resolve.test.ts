@@ -37,6 +37,31 @@ describe('flags before file before defaults', () => {
     })
   })
 
+  test('/configz shows the settings of several modes in the section of the mode that runs', () => {
+    const { settings, origins } = resolved
+    const shown = (mode: string) => configz({ settings: { ...settings, mode }, origins }) as Record<string, object>
+    expect(shown('iptables')).toMatchObject({
+      'kubeproxy.config.k8s.io': { iptables: { masqueradeAll: true, masqueradeBit: 14, syncPeriod: '10s' } },
+      'kpng.origins': { 'iptables.masqueradeAll': 'flag' },
+    })
+    expect(shown('iptables')['kubeproxy.config.k8s.io']).not.toHaveProperty('nftables')
+    expect(shown('ipvs')).toMatchObject({
+      'kubeproxy.config.k8s.io': { ipvs: { syncPeriod: '10s' }, iptables: { masqueradeAll: true } },
+    })
+  })
+
+  test('feature gates: those of the flag over those of the file, gate by gate', () => {
+    const gates = resolveSettings({
+      flags: settingsFromFlags({ featureGates: 'A=true, B=False' }),
+      file: { featureGates: { B: true, AllowServiceExternalIPs: false } },
+    })
+    expect(gates.settings.featureGates).toEqual({ A: true, B: false, AllowServiceExternalIPs: false })
+    expect(flagz(gates)['feature-gates']).toBe('B=false,AllowServiceExternalIPs=false,A=true')
+    expect(configz(gates)).toMatchObject({ 'kubeproxy.config.k8s.io': { featureGates: { A: true } } })
+    for (const text of ['A', 'A=1', '=true', 'A=true,'])
+      expect(() => settingsFromFlags({ featureGates: text })).toThrow(/--feature-gates is/)
+  })
+
   test('/flagz shows flags', () => {
     expect(flagz(resolved)).toMatchObject({
       'sync-period': '10s',

@@ -26,10 +26,11 @@ export function resolveSettings({
 }: GivenSettings): ResolvedSettings {
   const settings: { [key: string]: unknown } = {}
   const origins: { [key: string]: Origin } = {}
-  for (const [key] of everySetting) {
+  for (const [key, { kind }] of everySetting) {
     const origin = flags[key] !== undefined ? 'flag' : file[key] !== undefined ? 'file' : 'default'
     origins[key] = origin
-    settings[key] = { flag: flags, file, default: defaults }[origin][key]
+    const value = { flag: flags, file, default: defaults }[origin][key]
+    settings[key] = origin === 'flag' && file[key] !== undefined ? (kind.over?.(value, file[key]) ?? value) : value
   }
   const resolved = {
     settings: withAddressesOfFamily(settings as unknown as Settings, origins),

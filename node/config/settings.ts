@@ -8,6 +8,7 @@ import {
   ipAddress,
   type Kind,
   oneOf,
+  switches,
   text,
   wholeNumber,
 } from './kinds.js'
@@ -296,6 +297,13 @@ export const settingsTable = {
     'pass health checks that come to a load-balancer IP to the node',
     whenTrue,
     false,
+  ),
+  featureGates: setting(
+    'featureGates',
+    'feature-gates',
+    'feature gates of kube-proxy, such as AllowServiceExternalIPs=false; several with commas',
+    switches,
+    {},
   ),
   verbosity: setting('logging.verbosity', 'v', 'verbosity of the log', wholeNumber(0, mostInt32), 0),
   logFormat: setting('logging.format', 'log-format', 'text or json', oneOf(['text', 'json']), 'text'),

@@ -1,4 +1,6 @@
+import { flagText } from './kinds.js'
 import type { ResolvedSettings } from './resolve.js'
+import { pathFor } from './sections.js'
 import { everySetting } from './settings.js'
 
 /** The settings as kube-proxy's /configz shows them: a KubeProxyConfiguration, all fields filled; and where each came from. */
@@ -9,7 +11,7 @@ export function configz({ settings, origins }: ResolvedSettings): object {
   }
   const originOf: { [path: string]: string } = {}
   for (const [key, { paths, kind }] of everySetting) {
-    const [path] = paths
+    const path = pathFor(paths, settings.mode, () => undefined)
     put(configuration, path.split('.'), kind.toFile(settings[key]))
     originOf[path] = origins[key]
   }
@@ -31,7 +33,7 @@ export function flagz({ settings, origins }: ResolvedSettings): { readonly [flag
   return Object.fromEntries(
     everySetting.map(([key, { flag, kind }]) => {
       const value = kind.toFile(settings[key])
-      const text = Array.isArray(value) ? value.join(',') : String(value)
+      const text = flagText(value)
       return [flag, origins[key] === 'flag' ? text : `${text} (${origins[key]})`]
     }),
   )

@@ -3,7 +3,6 @@
  * for everything below it.
  */
 export const unimplementedFields: { readonly [path: string]: string } = {
-  featureGates: 'kpng has no feature gates',
   'clientConnection.acceptContentTypes': 'kpng always asks for JSON',
   'clientConnection.contentType': 'kpng always speaks JSON',
   'clientConnection.qps': 'kpng has one watch per resource and needs no limit',

@@ -92,6 +92,7 @@ test("mode ipvs: chains before sets; only kube-proxy's sets", async () => {
   const { ran, log, run } = machine({
     'iptables-nft-save': services,
     [`iptables-nft-restore ${restore}`]: '',
+    'nft list tables': 'table ip kpng\n',
     'ip -o link show': '1: lo: <LOOPBACK> mtu 65536\n7: kube-ipvs0: <BROADCAST,NOARP> mtu 1500\n',
     'ip link delete kube-ipvs0': '',
     'ipset list -n': 'KUBE-SRC-ABC\nKUBE-CLUSTER-IP\nKUBE-6-LOAD-BALANCER-SOURCE-CID\nmine\n',
@@ -118,6 +119,21 @@ test("mode ipvs: what kpng's ipvs backend uses stays, and kube-proxy's sets go",
   await removeKubeProxyLeftovers({ log, run })
   expect(ran.filter((command) => !/save|list|show/.test(command))).toEqual(['ipset destroy KUBE-CLUSTER-IP'])
   expect(lines).toContain('Skipped virtual servers and kube-ipvs0: kpng uses them')
+})
+
+test.each<[string, Answers]>([
+  ['there is no nft program', {}],
+  ['nft fails', { 'nft list tables': new KpngError('refused', 'Operation not permitted') }],
+])("mode ipvs: the interface may be that of kpng's ipvs backend and stays if %s", async (_, answers) => {
+  const { ran, lines, log, run } = machine({
+    ...answers,
+    'ip -o link show': '7: kube-ipvs0: <BROADCAST,NOARP> mtu 1500\n',
+    'ip link delete kube-ipvs0': '',
+    'ipset list -n': '',
+  })
+  await removeKubeProxyLeftovers({ log, run }).catch(() => {})
+  expect(ran).not.toContain('ip link delete kube-ipvs0')
+  expect(lines).toContainEqual(expect.stringMatching(/^Skipped virtual servers and kube-ipvs0: kpng may use them/))
 })
 
 test('what fails does not stop the rest, and is told', async () => {

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { KpngError } from '@kpng/api'
 import { ipvsInterface, kubeProxySets } from './names.js'
 import { type FindLeftovers, look, type Removal, type Surroundings } from './removal.js'
 
@@ -10,10 +11,10 @@ export const findIpvs: FindLeftovers = async (surroundings) => {
   const links = await look(surroundings, 'ip', ['-o', 'link', 'show'])
   const present = new RegExp(`^\\d+: ${ipvsInterface}[@:]`, 'm').test(links ?? '')
   const sets = (await look(surroundings, 'ipset', ['list', '-n'])) ?? ''
-  const isKpngs = present && (await belongsToKpng(surroundings))
-  const removals = present && !isKpngs ? await virtualServers(surroundings) : []
-  if (isKpngs) {
-    surroundings.log.info(`Skipped virtual servers and ${ipvsInterface}: kpng uses them`)
+  const whyKept = present ? await whyInUse(surroundings) : undefined
+  const removals = present && whyKept === undefined ? await virtualServers(surroundings) : []
+  if (whyKept !== undefined) {
+    surroundings.log.info(`Skipped virtual servers and ${ipvsInterface}: ${whyKept}`)
   } else if (present) {
     const args = ['link', 'delete', ipvsInterface]
     removals.push({ what: 'interface', fields: { interface: ipvsInterface }, program: 'ip', args })
@@ -26,12 +27,19 @@ export const findIpvs: FindLeftovers = async (surroundings) => {
   return removals
 }
 
-/** kpng's ipvs backend has the same interface, and a table of its own. If that is unknown, the interface stays. */
-const belongsToKpng = async ({ run }: Surroundings): Promise<boolean> =>
-  run('nft', ['list', 'tables']).then(
-    (tables = '') => /^table ip6? kpng-ipvs$/m.test(tables),
-    () => true,
-  )
+/** kpng's ipvs backend has the same interface, and a table of its own. If that cannot be looked for, the interface stays. */
+async function whyInUse({ run, sight }: Surroundings): Promise<string | undefined> {
+  const unknown = 'kpng may use them, and `nft list tables` cannot say whether it does'
+  try {
+    const tables = await run('nft', ['list', 'tables'])
+    if (tables !== undefined) return /^table ip6? kpng-ipvs$/m.test(tables) ? 'kpng uses them' : undefined
+    sight.missing.push('nft')
+    return unknown
+  } catch (error) {
+    // Without nftables in the kernel there is no kpng.
+    return error instanceof KpngError && error.code === 'unsupported' ? undefined : unknown
+  }
+}
 
 /**
  * All of them, as `kube-proxy --cleanup` does, since they have no names. Called only if kube-proxy's interface exists; without it they

@@ -8,6 +8,8 @@ type ConntrackSettings = Pick<Settings, Extract<keyof Settings, `conntrack${stri
 
 const hashSize = 'sys/module/nf_conntrack/parameters/hashsize'
 const ifMissing = 'Load the module nf_conntrack on the node.'
+const ifReadOnly =
+  'The component deploy/components/conntrack sets it in a privileged init container; or set it on the node.'
 
 /** kube-proxy's limit for machines with many cores, since a larger table takes much kernel memory. */
 const highestMax = 1_048_576
@@ -16,7 +18,7 @@ const highestMax = 1_048_576
 export function conntrackValues(settings: ConntrackSettings, cores: number): KernelSetting[] {
   const values: KernelSetting[] = []
   const add = (name: string, value: number, atLeast = false) => {
-    if (value > 0) values.push({ path: sysctlPath(`net.netfilter.${name}`), value, atLeast, ifMissing })
+    if (value > 0) values.push({ path: sysctlPath(`net.netfilter.${name}`), value, atLeast, ifMissing, ifReadOnly })
   }
   const seconds = (ms: number) => Math.floor(ms / 1000)
   const perCore = settings.conntrackMaxPerCore
@@ -25,7 +27,7 @@ export function conntrackValues(settings: ConntrackSettings, cores: number): Ker
   // Never lowered, unlike in kube-proxy: an administrator raised it for a reason, and a full table drops new connections.
   add('nf_conntrack_max', max, true)
   // The kernel has a hash table of lists. As in kube-proxy, a list has four entries on average if the table is full.
-  if (max > 0) values.push({ path: hashSize, value: Math.floor(max / 4), atLeast: true, ifMissing })
+  if (max > 0) values.push({ path: hashSize, value: Math.floor(max / 4), atLeast: true, ifMissing, ifReadOnly })
   add('nf_conntrack_tcp_timeout_established', seconds(settings.conntrackTcpEstablishedTimeoutMs))
   add('nf_conntrack_tcp_timeout_close_wait', seconds(settings.conntrackTcpCloseWaitTimeoutMs))
   add('nf_conntrack_tcp_be_liberal', settings.conntrackTcpBeLiberal ? 1 : 0)
