@@ -147,6 +147,8 @@ export type BackendState = 'unknown' | 'syncing' | 'in step' | 'closed'
 
 export interface SteppedBackend extends FrontendBackend {
   readonly state: BackendState
+  /** Resolves when what the last sync left to be done beside it is done: what other backends left is gone. */
+  settled(): Promise<void>
   readonly observations: Observations
   features(): BackendFeatures
   held(frontend: FrontendAddress): Promise<HeldFrontend | undefined>
@@ -228,6 +230,10 @@ class Stepped<Held, Plan> implements SteppedBackend {
       this.#checkDelayMs = firstCheckMs
       this.#checkLater(false)
     }
+  }
+
+  async settled(): Promise<void> {
+    await this.#cleaningUp
   }
 
   async close(): Promise<void> {
