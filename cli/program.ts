@@ -237,6 +237,10 @@ function addConformance(program: Command, makeContext: MakeContext): void {
       '--chaos <duration>',
       'instead of the cases: let things go wrong for so long, under traffic that is checked',
     )
+    .option(
+      '--planted [faults]',
+      'instead of judging the proxy: lay faults over it, and see whether the kit finds them (default: all)',
+    )
     .option('--seed <number>', 'with --chaos: the same number makes the same faults (default: a new one)')
     .option('--whole-machine', 'with --chaos: also faults that all programs of this machine feel; for a VM of your own')
     .optionsGroup('Report:')
