@@ -22,7 +22,7 @@ export const stateTexts: Readonly<Record<ServiceState, StateText>> = {
 /** `dropped` is normal on a node without an endpoint, so it comes after the states that are not. */
 export const worstFirst: readonly ServiceState[] = ['differs', 'refused', 'draining', 'partly', 'dropped', 'serving']
 
-export const isState = (text: string): text is ServiceState => text in stateTexts
+export const isState = (text: string): text is ServiceState => Object.hasOwn(stateTexts, text)
 
 /** A shape on a field of 12 × 12. */
 export interface Shape {

@@ -4,7 +4,7 @@ import { connection, wallClock } from '../data/connection.js'
 import { query } from '../data/shown.js'
 import { noteTyping } from '../data/typing.js'
 import { setTheme, type Theme, themeNow } from '../draw/paint.js'
-import { duration } from '../format.js'
+import { ago } from '../format.js'
 import { enterList } from '../parts/virtual-list.js'
 import { goTo, nodeName, route } from '../route.js'
 
@@ -104,7 +104,7 @@ function Live() {
   const [className, text] = {
     live: ['', 'live'],
     loading: ['waiting', 'connecting'],
-    lost: ['gone', `lost ${duration(wallClock.value - since)} ago`],
+    lost: ['gone', `lost ${ago(wallClock.value - since)}`],
     unreachable: ['gone', 'no answer'],
     denied: ['gone', 'no permission'],
     older: ['gone', 'older agent'],

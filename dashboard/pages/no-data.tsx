@@ -1,3 +1,4 @@
+import type { AgentStatus } from '@kpng/api'
 import type { ComponentChildren } from 'preact'
 import { status } from '../data/cluster.js'
 import { type Connection, connection, wallClock } from '../data/connection.js'
@@ -96,6 +97,14 @@ function Retry() {
   return <>{seconds > 0 ? `Next try in ${seconds} s.` : 'Trying …'}</>
 }
 
+/** A data plane in the kernel works on. A process that carries the connections itself takes them with it. */
+const withoutAgent = (last: AgentStatus | undefined): string =>
+  last?.role === 'core'
+    ? 'Nodes keep what they have.'
+    : last?.features?.mover === undefined
+      ? 'If kpng has stopped, its rules keep working in the kernel.'
+      : `If kpng has stopped, nobody serves connections: this data plane (${last.backend}) carries them itself.`
+
 /** What may be out of date, and since when. */
 export function Bands({ at: { state, since, sentence } }: { readonly at: Connection }) {
   const source = status.value?.source
@@ -103,8 +112,8 @@ export function Bands({ at: { state, since, sentence } }: { readonly at: Connect
     <>
       {state === 'lost' && (
         <div class="band" role="alert">
-          <b>The agent does not answer.</b> {sentence} What you see is as of {timeOfDay(since)}. The data plane keeps
-          working without it.{' '}
+          <b>The agent does not answer.</b> {sentence} What you see is as of {timeOfDay(since)}.{' '}
+          {withoutAgent(status.value)}{' '}
           <span class="num" aria-hidden="true">
             <Retry />
           </span>

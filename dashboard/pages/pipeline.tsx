@@ -172,6 +172,7 @@ function DataPlane({ status: { backend = 'unknown', frontends, lastSync, drift }
 function Nodes() {
   const all = [...nodes.value.values()]
   const behind = all.filter(({ behindSince }) => behindSince !== undefined).length
+  const away = all.filter(({ watchers }) => watchers === 0).length
   return (
     <li class="station">
       <span class="eyebrow">nodes</span>
@@ -180,7 +181,13 @@ function Nodes() {
       </a>
       <div class="station-facts soft">
         <span>{counted(status.value?.core?.watchers.local ?? 0, 'watcher')}</span>
-        {behind === 0 ? <span>all up to date</span> : <b class="state-partly">{counted(behind, 'node')} behind</b>}
+        {behind > 0 ? (
+          <b class="state-partly">{counted(behind, 'node')} behind</b>
+        ) : away > 0 ? (
+          <b class="state-unknown">{counted(away, 'node')} not connected</b>
+        ) : (
+          <span>{all.length === 0 ? 'none yet' : 'all up to date'}</span>
+        )}
       </div>
     </li>
   )

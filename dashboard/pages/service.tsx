@@ -108,7 +108,7 @@ function RecentChanges({ name }: { readonly name: string }) {
             <li key={sync.number}>
               <a href={changeHref(sync.number)}>
                 <span class="soft num">{timeOfDay(Date.parse(sync.at))}</span>
-                <span class={sync.error === undefined ? '' : 'state-refused'}>{changeText(sync)}</span>
+                <span class={sync.error === undefined ? '' : 'state-refused'}>{changeText(sync, name)}</span>
                 <SpanBars sync={sync} />
                 <span class="num">{milliseconds(totalMs(sync))}</span>
               </a>
