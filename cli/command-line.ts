@@ -78,5 +78,6 @@ async function report(error: unknown, name: string, hint: string): Promise<numbe
   // An error of the system (a file, a port) says enough. Any other is a bug, and a report of it needs the stack.
   const expected = error instanceof KpngError || (error instanceof Error && 'syscall' in error)
   if (!expected && error instanceof Error && error.stack) console.error(error.stack)
-  return usage ? 2 : 1
+  // A question that nobody could answer has an exit code of its own.
+  return usage ? 2 : Number(process.exitCode ?? 0) || 1
 }

@@ -94,10 +94,11 @@ export const addExamples = (command: Command, ...examples: readonly string[]): C
   command.addHelpText('after', `\n${bold('Examples:')}\n${examples.map((example) => `  $ ${example}`).join('\n')}`)
 
 /** What scripts see, below the examples. */
-export const addExitCodes = (command: Command, good: string, bad: string): Command =>
+/** @param unanswered whether a question that nobody could answer has an exit code of its own */
+export const addExitCodes = (command: Command, good: string, bad: string, unanswered = false): Command =>
   command.addHelpText(
     'after',
-    `\n${bold('Exit code:')}\n  0  ${good}\n  1  ${bad}, or the question could not be answered\n  2  the command line is wrong`,
+    `\n${bold('Exit code:')}\n  0  ${good}\n  1  ${bad}${unanswered ? '' : ', or the question could not be answered'}\n  2  the command line is wrong${unanswered ? '\n  3  the question could not be answered' : ''}`,
   )
 
 /** A flag that is written `--flag`, `--flag=true` or `--flag=false`, as in Go programs. */
