@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { status } from '../data/cluster.js'
+import { isSynced, status } from '../data/cluster.js'
 import { connection, wallClock } from '../data/connection.js'
 import { query } from '../data/shown.js'
 import { noteTyping } from '../data/typing.js'
@@ -101,8 +101,9 @@ function Search() {
 
 function Live() {
   const { state, since } = connection.value
+  const now = status.value
   const [className, text] = {
-    live: ['', 'live'],
+    live: !isSynced(now) ? ['waiting', 'not synced yet'] : now?.source?.stale ? ['gone', 'stale'] : ['', 'live'],
     loading: ['waiting', 'connecting'],
     lost: ['gone', `lost ${ago(wallClock.value - since)}`],
     unreachable: ['gone', 'no answer'],

@@ -1,6 +1,6 @@
 import type { AgentStatus } from '@kpng/api'
 import type { ComponentChildren } from 'preact'
-import { status } from '../data/cluster.js'
+import { isSynced, status } from '../data/cluster.js'
 import { type Connection, connection, wallClock } from '../data/connection.js'
 import { timeOfDay } from '../format.js'
 import { Hints } from './hints.js'
@@ -30,9 +30,18 @@ export function Empty() {
     <main class="overview">
       <Pipeline />
       <div class="nothing tall">
-        <h1>No Services yet.</h1>
-        <p class="soft">kpng has read everything there is. The first Service shows up here by itself:</p>
-        <code>kubectl expose deployment web --port 80</code>
+        {isSynced(status.value) ? (
+          <>
+            <h1>No Services yet.</h1>
+            <p class="soft">kpng has read everything there is. The first Service shows up here by itself:</p>
+            <code>kubectl expose deployment web --port 80</code>
+          </>
+        ) : (
+          <>
+            <h1>Which Services there are is not known yet.</h1>
+            <p class="soft">kpng waits for its source.</p>
+          </>
+        )}
       </div>
       <Hints />
     </main>
@@ -117,6 +126,14 @@ export function Bands({ at: { state, since, sentence } }: { readonly at: Connect
           <span class="num" aria-hidden="true">
             <Retry />
           </span>
+        </div>
+      )}
+      {state === 'live' && !source?.stale && !isSynced(status.value) && (
+        <div class="band" role="status">
+          <b>Not everything is known yet.</b>{' '}
+          {status.value?.role === 'core'
+            ? 'The source has not been read completely. Nodes get nothing before that.'
+            : 'This kpng has not synced its data plane since it started.'}
         </div>
       )}
       {state === 'live' && source?.stale && (

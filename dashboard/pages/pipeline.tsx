@@ -163,7 +163,7 @@ function DataPlane({ status: { backend = 'unknown', frontends, lastSync, drift }
           {differs} {differs === 1 ? 'differs' : 'differ'}, repair due
         </b>
       ) : (
-        <span>as it should be</span>
+        <span>{lastSync ? 'as it should be' : 'nothing written yet'}</span>
       )}
     </Station>
   )
@@ -204,7 +204,7 @@ function Total() {
       <span class="eyebrow">event to data plane</span>
       <b class="big num">
         {middle === undefined ? '–' : milliseconds(middle).replace(/ m?s$/, '')}
-        <small> {middle === undefined || middle < 1000 ? 'ms' : 's'}</small>
+        <small> {middle === undefined ? '' : milliseconds(middle).endsWith('ms') ? 'ms' : 's'}</small>
       </b>
       <div class="soft">
         <span>median of a minute</span>
