@@ -224,10 +224,23 @@ export interface SourceStatusAnswer {
   readonly stale: boolean
   /** What is stale, and since when. */
   readonly reason?: string
+  /** When the state was saved that is served now, while it comes from the state cache. */
+  readonly stateCacheSavedAt?: string
   /** By name: a resource of the API server, or `core`. */
   readonly watches: Readonly<
     Record<string, { readonly connected: boolean; readonly since: string; readonly lastEvent?: string }>
   >
+}
+
+/** `never synced`: the source has not answered yet. `disconnected`: a change in the cluster would not arrive now. */
+export type SourceState = 'up to date' | 'disconnected' | 'stale' | 'never synced'
+
+/** What the connections of a source say about the state that is served. Every surface says it with these words. */
+export function sourceStateOf({ stale, stateCacheSavedAt, watches }: SourceStatusAnswer): SourceState {
+  const all = Object.values(watches)
+  if (stateCacheSavedAt === undefined && all.some(({ lastEvent }) => lastEvent === undefined)) return 'never synced'
+  if (stale) return 'stale'
+  return all.every(({ connected }) => connected) ? 'up to date' : 'disconnected'
 }
 
 /** One sync of the data plane. */

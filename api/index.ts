@@ -19,8 +19,10 @@ export {
   type ServiceAnswer,
   type ServiceChangeAnswer,
   type ServiceRow,
+  type SourceState,
   type SourceStatusAnswer,
   type SyncAnswer,
+  sourceStateOf,
 } from './agent.js'
 export { changeSentence, type ServiceDifference } from './change-sentence.js'
 export {
@@ -36,9 +38,9 @@ export {
   type Verdict,
   verdicts,
 } from './diagnosis.js'
-export { bucketCountFor, Digest, digestBytes, itemHash, placeOf } from './digest.js'
+export { bucketCountFor, Digest, digestBytes, isBucketCount, itemHash, placeOf } from './digest.js'
 export { endpointBytes } from './endpoint-bytes.js'
-export { KpngError, type KpngErrorCode, messageOf } from './error.js'
+export { fileAdvice, KpngError, type KpngErrorCode, messageOf } from './error.js'
 export * as globalv1 from './gen/globalv1/api_pb.js'
 export * as health from './gen/grpc/health/v1/health_pb.js'
 export * as kpngv1 from './gen/kpng/v1/explain_pb.js'
@@ -87,10 +89,14 @@ export {
   endpointPath,
   type GlobalPath,
   globalPath,
+  isName,
+  isPort,
+  nameProblem,
   parseGlobalPath,
   serviceOfEndpointPath,
   servicePath,
 } from './paths.js'
+export { printable, printableLines } from './printable.js'
 export {
   checkServerName,
   isAboutCertificate,

@@ -6,7 +6,7 @@ import { surviveClosedPipes } from './exit.js'
 export async function runCommandLine(args: readonly string[], name: string, version: string): Promise<number> {
   surviveClosedPipes()
   const { buildProgram, CommanderError } = await import('./program.js')
-  const { hintFor } = await import('./help.js')
+  const { hintFor, isQuestion } = await import('./help.js')
   const program = buildProgram(name, version, (flags) => contextFrom(flags, version), args)
   if (args[0] === completionWord) return await complete(program, args.slice(1))
   let running = program
@@ -19,7 +19,7 @@ export async function runCommandLine(args: readonly string[], name: string, vers
     return Number(process.exitCode ?? 0)
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    return await report(error, name, hintFor(running))
+    return await report(error, name, hintFor(running), isQuestion(running))
   }
 }
 
@@ -70,14 +70,15 @@ function withLogging(flags: Flags, resolved: Context['resolved']): Flags {
   return { ...flags, v: String(verbosity), logFormat }
 }
 
-async function report(error: unknown, name: string, hint: string): Promise<number> {
-  const { KpngError, messageOf } = await import('@kpng/api')
-  console.error(`${name}: ${messageOf(error)}`)
+async function report(error: unknown, name: string, hint: string, isQuestion: boolean): Promise<number> {
+  const { KpngError, messageOf, printableLines } = await import('@kpng/api')
+  console.error(`${name}: ${printableLines(messageOf(error))}`)
   const usage = error instanceof KpngError && error.code === 'usage'
   if (usage) console.error(hint)
   // An error of the system (a file, a port) says enough. Any other is a bug, and a report of it needs the stack.
   const expected = error instanceof KpngError || (error instanceof Error && 'syscall' in error)
   if (!expected && error instanceof Error && error.stack) console.error(error.stack)
-  // A question that nobody could answer has an exit code of its own.
-  return usage ? 2 : Number(process.exitCode ?? 0) || 1
+  if (usage) return 2
+  // A script that asks must not take "I could not find out" for "there is something wrong".
+  return isQuestion ? 3 : 1
 }

@@ -1,5 +1,6 @@
 import type { EndpointRow, FrontendRow, NodeRow, ServiceRow, SyncAnswer } from '@kpng/api'
 import { type Flags, textFlag } from './context.js'
+import { print } from './print.js'
 
 type List = 'services' | 'endpoints' | 'nodes' | 'frontends' | 'changes'
 
@@ -14,9 +15,9 @@ export async function printList(list: List, flags: Flags, socketPath: string, si
   const query = namespace === undefined ? '' : `?namespace=${encodeURIComponent(namespace)}`
   const read = async () => (await askAgent<Record<List, readonly never[]>>(socketPath, `/v1/${list}${query}`))[list]
   // What prints is loaded while the agent answers.
-  const [first, print] = await Promise.all([read(), printer(list, flags, namespace === undefined)])
+  const [first, textOf] = await Promise.all([read(), printer(list, flags, namespace === undefined)])
   let rows = first
-  process.stdout.write(print(rows))
+  print(textOf(rows))
   if (!flags.watch) return
   const { pause } = await import('@kpng/client')
   while (!signal.aborted) {
@@ -24,7 +25,7 @@ export async function printList(list: List, flags: Flags, socketPath: string, si
     const known = new Set(rows.map((row) => JSON.stringify(row)))
     rows = await read()
     const fresh = rows.filter((row) => !known.has(JSON.stringify(row)))
-    if (fresh.length > 0) process.stdout.write(print(fresh))
+    if (fresh.length > 0) print(textOf(fresh))
   }
 }
 

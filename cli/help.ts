@@ -93,13 +93,22 @@ export const useLayout = (program: Command, name: string): Command =>
 export const addExamples = (command: Command, ...examples: readonly string[]): Command =>
   command.addHelpText('after', `\n${bold('Examples:')}\n${examples.map((example) => `  $ ${example}`).join('\n')}`)
 
-/** What scripts see, below the examples. */
-/** @param unanswered whether a question that nobody could answer has an exit code of its own */
-export const addExitCodes = (command: Command, good: string, bad: string, unanswered = false): Command =>
-  command.addHelpText(
-    'after',
-    `\n${bold('Exit code:')}\n  0  ${good}\n  1  ${bad}${unanswered ? '' : ', or the question could not be answered'}\n  2  the command line is wrong${unanswered ? '\n  3  the question could not be answered' : ''}`,
-  )
+const questions = new WeakSet<Command>()
+
+/** Whether a command answers a question: its exit code tells a bad answer from none. */
+export const isQuestion = (command: Command): boolean => questions.has(command)
+
+/** What scripts see of a command that answers a question, below the examples. */
+export function addExitCodes(command: Command, good: string, bad?: string): Command {
+  questions.add(command)
+  const lines = [
+    `0  ${good}`,
+    ...(bad === undefined ? [] : [`1  ${bad}`]),
+    '2  the command line is wrong',
+    '3  the question could not be answered',
+  ]
+  return command.addHelpText('after', `\n${bold('Exit code:')}\n${lines.map((line) => `  ${line}`).join('\n')}`)
+}
 
 /** A flag that is written `--flag`, `--flag=true` or `--flag=false`, as in Go programs. */
 export const booleanOption = (flag: string, summary: string, fallback?: boolean): Option =>

@@ -1,4 +1,4 @@
-import { KpngError, type Log, type LogFields } from '@kpng/api'
+import { KpngError, type Log, type LogFields, printableLines } from '@kpng/api'
 // Not the whole package: it loads gRPC, which most commands do not need.
 import { textLog } from '@kpng/client/log'
 import { type Flags, textFlag, type Verbosity } from './context.js'
@@ -16,7 +16,13 @@ export async function logFrom(flags: Flags): Promise<{ log: Log; verbosity: Verb
     },
   }
   const format = textFlag(flags, 'logFormat') ?? 'text'
-  return { log: format === 'json' ? await jsonLog(verbosity.get) : textLog({ verbosity: verbosity.get }), verbosity }
+  return {
+    log:
+      format === 'json'
+        ? await jsonLog(verbosity.get)
+        : textLog({ verbosity: verbosity.get, write: (line) => process.stderr.write(printableLines(line)) }),
+    verbosity,
+  }
 }
 
 /** What a first look should not be bothered with is logged with `-v 1`. */

@@ -160,7 +160,7 @@ nodes:
 
   test('is not there: the error says how to start one', async () => {
     const { code, stderr } = await commands.run('kpng', 'status', '--agent-socket', join(commands.folder(), 'no.sock'))
-    expect(code).toBe(1)
+    expect(code).toBe(3)
     expect(stderr).toContain('No kpng runs on this machine')
   })
 })

@@ -3,6 +3,7 @@ import { type AgentStatus, KpngError } from '@kpng/api'
 import { type Command, Option } from 'commander'
 import { type Flags, type MakeContext, textFlag } from './context.js'
 import { addExamples, addExitCodes, groups } from './help.js'
+import { print } from './print.js'
 
 // Commands that ask a running kpng, or the cluster, and end.
 
@@ -40,9 +41,6 @@ async function socketOf(flags: Flags): Promise<string> {
   return asksCore && existsSync(coreSocketPath()) ? coreSocketPath() : ofNode
 }
 
-/** The exit code of a question until it was answered. A mistake in the command line is told apart by its own. */
-const unanswered = 3
-
 const asJson = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`
 
 function addStatus(program: Command, makeContext: MakeContext): void {
@@ -56,7 +54,7 @@ function addStatus(program: Command, makeContext: MakeContext): void {
     await makeContext(flags)
     const status = await ask<AgentStatus>(flags, '/v1/status')
     const { isHealthy, statusText } = await import('@kpng/node/agent-api')
-    process.stdout.write(flags.output === 'json' ? asJson(status) : statusText(status))
+    print(flags.output === 'json' ? asJson(status) : statusText(status))
     // For scripts: something is wrong, though the question was answered.
     if (!isHealthy(status)) process.exitCode = 1
   })
@@ -73,6 +71,7 @@ function addGet(program: Command, makeContext: MakeContext): void {
     .option('-w, --watch', 'go on, and print what changes')
     .addOption(outputFlag('wide', 'json', 'yaml'))
   addExamples(command, 'kpng get services -A', 'kpng get changes -w')
+  addExitCodes(command, 'the list was printed')
   command.action(async (what: string) => {
     const flags = command.optsWithGlobals()
     const { printList } = await import('./get.js')
@@ -128,17 +127,16 @@ function addExplain(program: Command, makeContext: MakeContext): void {
     command,
     'every connection that was asked about reaches an endpoint',
     'some do not, or there is a warning',
-    true,
   )
   command.action(async (what: string) => {
     const flags = command.optsWithGlobals()
     const { explainWith } = await import('./explain.js')
-    process.exitCode = unanswered
     const found = await explainWith(what, await socketOf(flags), flags, await makeContext(flags))
     const explanation = flags.probe ? await (await import('@kpng/node/agent-api')).probed(found) : found
     const { explanationText } = await import('@kpng/diagnose')
-    process.stdout.write(flags.output === 'json' ? asJson(explanation) : explanationText(explanation))
-    process.exitCode = explanation.works ? 0 : 1
+    print(flags.output === 'json' ? asJson(explanation) : explanationText(explanation))
+    // For scripts: the question was answered, and somebody who asks does not reach an endpoint.
+    if (!explanation.works) process.exitCode = 1
   })
 }
 
@@ -176,7 +174,7 @@ function addDoctor(program: Command, makeContext: MakeContext): void {
     const { examine } = await import('./doctor.js')
     const { report } = await examine(flags, await makeContext(flags))
     const { hasProblem, reportText } = await import('@kpng/node/doctor')
-    process.stdout.write(flags.output === 'json' ? asJson(report) : reportText(report))
+    print(flags.output === 'json' ? asJson(report) : reportText(report))
     // For scripts: the question was answered, and something does not work.
     if (hasProblem(report)) process.exitCode = 1
   })

@@ -7,6 +7,7 @@ import {
   type FrontendAnswer,
   hostPort,
   type ProbeAnswer,
+  printable,
 } from '@kpng/api'
 import { holderText } from './held.js'
 
@@ -111,10 +112,11 @@ function useOf({ reason, scopes }: EndpointAnswer): string {
 }
 
 /**
- * Lines whose fields stand below each other.
+ * Lines whose fields stand below each other. Whatever others wrote into a field is shown, not obeyed.
  * @param widths at least so wide; it is raised to what these rows need, for rows that come later
  */
-export function columns(rows: readonly (readonly string[])[], widths: number[] = []): string[] {
+export function columns(cells: readonly (readonly string[])[], widths: number[] = []): string[] {
+  const rows = cells.map((row) => row.map(printable))
   for (const row of rows) {
     for (const [column, text] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, text.length)
   }

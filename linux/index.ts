@@ -41,7 +41,6 @@ export {
   type Message,
   textOf,
 } from './netlink/messages.js'
-export { readNftGeneration } from './netlink/nft-generation.js'
 export { AnswersLost, NetlinkSocket } from './netlink/socket.js'
 export { type OpenFilesOptions, openFiles, openFilesLimit, watchOpenFiles } from './open-files.js'
 export { deletePacketCounter, makePacketCounter, readPacketCounter } from './packet-counters.js'
@@ -53,4 +52,5 @@ export {
   runProgram,
 } from './program.js'
 export { releaseProgramPages } from './program-pages.js'
+export { runtimeFolder, sharedFolder, whyUnsafe } from './runtime-folder.js'
 export { type ApplyOptions, applySetting, type KernelSetting, type SettingOutcome, sysctlPath } from './sysctls.js'

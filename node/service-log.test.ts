@@ -39,6 +39,17 @@ test('a Service that lost its last endpoint is a warning, with the reason', asyn
   expect(told.at(-1)?.fields).toEqual({ service: 'default/web', reason: '2 of 2: it is not ready' })
 })
 
+test('without a reason if its endpoints are used again by now', async () => {
+  const { log, told } = recordingLog()
+  const { reason: _, ...used } = { ...notReady, ready: true, scopes: ['internal'] as const }
+  const serviceAnswer = async (name: string): Promise<ServiceAnswer> => ({
+    ...{ service: name, isKnown: true, nearest: [], endpoints: [used] },
+  })
+  new ServiceLog({ log, serviceAnswer }).note(change(view([service('web', 2)]), 'web', service('web', 0)))
+  await until('the warning', () => told.some(({ level }) => level === 'warn'))
+  expect(told.at(-1)?.fields?.reason).toBeUndefined()
+})
+
 test('many at once are a few lines and a number', async () => {
   const { log, told } = recordingLog()
   let nowMs = 0

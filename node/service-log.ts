@@ -70,5 +70,7 @@ function reasonOf(answer: ServiceAnswer | undefined): string | undefined {
   for (const { reason } of answer.endpoints) {
     if (reason) counts.set(endpointReasons[reason], (counts.get(endpointReasons[reason]) ?? 0) + 1)
   }
+  // They are used again by now.
+  if (counts.size === 0) return undefined
   return [...counts].map(([text, count]) => `${count} of ${answer.endpoints.length}: ${text}`).join('; ')
 }

@@ -242,6 +242,16 @@ describe.skipIf(!mayChroot)('the tree of the image, made of what the image is bu
     expect(said).toBe('')
   })
 
+  test('from another folder, the same sources give the same bytes', () => {
+    const own = join(folder, 'bundle-of-checkout')
+    makePackage('--bundle', own)
+    // V8's code cache differs from run to run.
+    for (const name of ['kpng-bundle.cjs', 'kpng.cjs', 'kpng.cdx.json', 'LICENSES.txt', 'koffi.node']) {
+      const [here, there] = [own, join(folder, 'kpng-of-image')].map((each) => readFileSync(join(each, name)))
+      expect(here?.equals(there as Buffer), name).toBe(true)
+    }
+  })
+
   test('it has no compiler, no package manager, no tests and no sources', () => {
     const files = readdirSync(tree, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
     const names = files.map(({ parentPath, name }) => join(parentPath, name).slice(tree.length))

@@ -1,6 +1,7 @@
 import type { Family } from '@kpng/api'
 import { asStep, type SyncStep } from '@kpng/client'
-import { loadLibc, NETLINK_NETFILTER, NetlinkSocket, readNftGeneration } from '@kpng/linux'
+import { loadLibc, NETLINK_NETFILTER, NetlinkSocket } from '@kpng/linux'
+import { readNftGeneration } from '@kpng/linux/nftables'
 import { applyRules, readRules, readTable, tableDrift } from './nft.js'
 import { changeText, type Place, type RuleSettings, tableText } from './rules.js'
 import type { IpvsState, Update } from './state.js'

@@ -1,8 +1,7 @@
 import type { Frontend, FrontendChange, FrontendEndpoint, FrontendTable } from '@kpng/dataplane'
-import type { ElementMap } from './elements/element.js'
+import { addressBytesIn, type ElementMap, type TableFamily, tableFamily } from '@kpng/linux/nftables'
 import { type ElementState, serves } from './elements/element-state.js'
 import { endpointData, frontendKey, isLocalPolicy } from './elements/frontend-elements.js'
-import { addressBytesIn, type TableFamily, tableFamily } from './rules/family.js'
 
 /** A frontend's key and one of its endpoints, in one family. */
 const pair = (family: TableFamily, key: string, endpoint: string): string => `${family} ${key}${endpoint}`

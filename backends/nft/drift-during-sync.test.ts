@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { change, endpoint, fullSync, ips, type TestView, view } from '../../dataplane/testing/objects.js'
-import { NetlinkWriter } from './kernel/netlink-writer.js'
+import { NftSocket } from '../../linux/nftables/socket.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
 import { nft, RunningBackends } from './testing/running.js'
 
@@ -25,9 +25,9 @@ describe.skipIf(whyNoKernel() !== undefined)('during a sync', () => {
 
   /** Does something right after the writer's next transaction, before the sync goes on. */
   function afterTransaction(intrude: () => void): void {
-    const commit = NetlinkWriter.prototype.commit
-    vi.spyOn(NetlinkWriter.prototype, 'commit').mockImplementation(async function (this: NetlinkWriter, ...args) {
-      await commit.apply(this, args)
+    const transact = NftSocket.prototype.transact
+    vi.spyOn(NftSocket.prototype, 'transact').mockImplementation(async function (this: NftSocket, ...args) {
+      await transact.apply(this, args)
       intrude()
     })
   }

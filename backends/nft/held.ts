@@ -1,14 +1,22 @@
 import { hostPort } from '@kpng/api'
 import type { FrontendAddress, HeldFrontend } from '@kpng/client'
 import { isWholeAddress } from '@kpng/dataplane'
-import { addressBytes, addressText, portOf, slotBytes } from './elements/element.js'
+import {
+  addressBytes,
+  addressBytesIn,
+  addressText,
+  portOf,
+  type SetPath,
+  setPath,
+  slotBytes,
+  type Tables,
+  tableFamily,
+} from '@kpng/linux/nftables'
 import { frontendKey, listKindsOf, setsOf } from './elements/frontend-elements.js'
-import type { Kernel } from './kernel/kernel.js'
-import { addressBytesIn, tableFamily } from './rules/family.js'
-import { type ListKind, names, type SetPath, setPath } from './rules/names.js'
+import { type ListKind, names } from './rules/names.js'
 
 /** Reads back what the kernel's sets hold for one frontend, element by element. The cost depends on this frontend only. */
-export async function readHeld(kernel: Kernel, frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
+export async function readHeld(kernel: Tables, frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
   const family = tableFamily[frontend.family]
   const key = frontendKey(frontend)
   const path = (name: string): SetPath => setPath(family, name)
@@ -23,7 +31,8 @@ export async function readHeld(kernel: Kernel, frontend: FrontendAddress): Promi
   const inside = await endpoints(all)
   const affinity = (await has(sets.sticky)) ? await clientsOf(kernel, frontend) : undefined
   const counted = frontend.kind === 'nodePort' ? names.countedNodePorts : names.counted
-  const connections = kernel.counts ? (await kernel.packetsBeside(path(counted))).get(key) : undefined
+  const counts = kernel.ruleset.sets[family].has(counted)
+  const connections = counts ? (await kernel.packetsBeside(path(counted))).get(key) : undefined
   return {
     inside,
     outside: isLocal ? await endpoints(local) : inside,
@@ -34,7 +43,7 @@ export async function readHeld(kernel: Kernel, frontend: FrontendAddress): Promi
 }
 
 /** A cluster IP with a port is served if the address is known; a port without an endpoint is refused. */
-async function isServedClusterIp(kernel: Kernel, frontend: FrontendAddress): Promise<boolean> {
+async function isServedClusterIp(kernel: Tables, frontend: FrontendAddress): Promise<boolean> {
   if (frontend.kind !== 'clusterIP' || isWholeAddress(frontend)) return false
   const path = setPath(tableFamily[frontend.family], names.clusterIps)
   return (await kernel.lookUp(path, addressBytes(frontend.address))) !== undefined
@@ -43,7 +52,7 @@ async function isServedClusterIp(kernel: Kernel, frontend: FrontendAddress): Pro
 /** A list ends after this many empty slots in a row. Only changes by others leave a gap, and a gap must not hide the rest. */
 const emptySlots = 16
 
-async function readList(kernel: Kernel, path: SetPath, key: string): Promise<string[]> {
+async function readList(kernel: Tables, path: SetPath, key: string): Promise<string[]> {
   const endpoints: string[] = []
   for (let slot = 0, empty = 0; empty < emptySlots; slot++) {
     const data = await kernel.lookUp(path, key + slotBytes(slot))
@@ -62,7 +71,7 @@ const endpointText = (data: string): string =>
     ? addressText(data)
     : hostPort(addressText(data.slice(0, -4)), portOf(data.slice(-4)))
 
-async function clientsOf(kernel: Kernel, frontend: FrontendAddress): Promise<{ client: string; endpoint: string }[]> {
+async function clientsOf(kernel: Tables, frontend: FrontendAddress): Promise<{ client: string; endpoint: string }[]> {
   const family = tableFamily[frontend.family]
   const key = frontendKey(frontend)
   const addressLength = addressBytesIn[family]

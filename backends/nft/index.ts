@@ -1,5 +1,5 @@
-export { nftBackend } from './backend.js'
+export { NftDataPlane, nftBackend } from './backend.js'
 export { ConnectionCounts } from './connection-counts.js'
-export { whyUnusable } from './kernel/requirements.js'
 export type { NftOptions } from './options.js'
 export { renderRuleset } from './render.js'
+export { whyUnusable } from './requirements.js'

@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
+import { silentLog } from '@kpng/api'
 import type { SyncStep } from '@kpng/client'
 import { endpointKey, FrontendTable } from '@kpng/dataplane'
-import { loadLibc, NETLINK_NETFILTER, NetlinkSocket, readNftGeneration } from '@kpng/linux'
+import { loadLibc, NETLINK_NETFILTER, NetlinkSocket } from '@kpng/linux'
+import { type Elements, readNftGeneration, Tables, tableFamilies } from '@kpng/linux/nftables'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import {
   change,
@@ -14,21 +16,15 @@ import {
   view as viewOf,
 } from '../../dataplane/testing/objects.js'
 import { nftBackend } from './backend.js'
-import type { Elements } from './elements/element.js'
 import { ElementState } from './elements/element-state.js'
-import { elementLines } from './elements/element-text.js'
-import { NetlinkWriter } from './kernel/netlink-writer.js'
 import { type NftOptions, settingsOf } from './options.js'
-import { tableFamilies } from './rules/family.js'
+import { nftRuleset } from './rules/skeleton.js'
 import { labView, options } from './testing/cases.js'
+import { elementLines } from './testing/element-lines.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
-import { nft, RunningBackends } from './testing/running.js'
+import { heldElements, heldIn, nft, RunningBackends } from './testing/running.js'
 
 // What is in the kernel after a start, a restart, a change by others, an upgrade. No packets: those are in kernel-flow.test.ts.
-
-async function readAll(writer: NetlinkWriter): Promise<Elements> {
-  return new Map([...(await writer.readAll('ip')), ...(await writer.readAll('ip6'))])
-}
 
 const wanted = (view: TestView, given: NftOptions = options): Elements => {
   const settings = settingsOf(given)
@@ -43,14 +39,11 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
   const backends = new RunningBackends()
   const { reasons } = backends
   const start = (given: NftOptions = {}) => backends.start(given)
-  let netlink: NetlinkWriter
   let socket: NetlinkSocket
 
   beforeAll(async () => {
     await enterNewNamespace()
-    const libc = await loadLibc()
-    netlink = new NetlinkWriter(libc, settingsOf())
-    socket = new NetlinkSocket(libc, NETLINK_NETFILTER)
+    socket = new NetlinkSocket(await loadLibc(), NETLINK_NETFILTER)
   })
   afterEach(async () => {
     await backends.end()
@@ -65,7 +58,7 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
   test('holds after the first sync exactly what the view asks for', async () => {
     const view = labView()
     await (await start()).sync(view, fullSync)
-    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
   })
 
   test('many services come in several transactions, and nobody else is blamed for them', async () => {
@@ -80,9 +73,9 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     const steps: SyncStep[] = []
     await backend.sync(view, fullSync, steps)
     expect(steps.filter(({ name }) => name === 'transaction').length).toBeGreaterThan(2)
-    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
     await backend.sync(view, change(view, 'service-7', undefined))
-    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
     expect(reasons).toEqual([])
   })
 
@@ -92,9 +85,9 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     await backend.sync(view, fullSync)
     const now = { name: 'web', ips: { clusterIps: ips('10.96.0.1') }, endpoints: [endpoint('10.244.9.9')] }
     await backend.sync(view, change(view, 'web', now))
-    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
     await backend.sync(view, change(view, 'web', undefined))
-    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
   })
 
   test('each transaction is a step of a traced sync, and so is the search for stale flows', async () => {
@@ -152,7 +145,7 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     )
     view.services.delete('default/solo')
     await (await start()).sync(view, fullSync)
-    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
   })
 
   test('another version of the rules is replaced, foreign tables are not touched (79, 81)', async () => {
@@ -163,7 +156,7 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     const upgraded = await start()
     await upgraded.sync(view, fullSync)
     expect(nft('list', 'chain', 'ip', 'kpng', 'to-cluster-ip')).toContain('0x00004000')
-    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
     await upgraded.cleanup()
     expect(nft('list', 'tables').trim()).toBe('table ip foreign')
   })
@@ -183,8 +176,25 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     nft(...command)
     await driftNoticed()
     await backend.sync(view, fullSync)
-    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
     await pause(60)
+    expect(reasons).toEqual([])
+  })
+
+  test.each([
+    ['an element', ['delete', 'element', 'ip', 'kpng', 'endpoints', '{ 10.96.0.8 . tcp . 80 . 0 }']],
+    ['a table', ['delete', 'table', 'ip', 'kpng']],
+    ['everything', ['flush', 'ruleset']],
+  ])('somebody changes %s: the kernel tells, before any look (66)', async (_, command) => {
+    const view = labView()
+    const backend = await start({ driftCheckIntervalMs: 3_600_000 })
+    await backend.sync(view, fullSync)
+    for (let time = 1; time <= 3; time++) {
+      nft(...command)
+      await driftNoticed()
+      await backend.sync(view, fullSync)
+    }
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
     expect(reasons).toEqual([])
   })
 
@@ -214,11 +224,14 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
   test('a transaction that fails changes nothing', async () => {
     const view = labView()
     await (await start()).sync(view, fullSync)
-    const before = elementLines(await readAll(netlink))
+    const before = elementLines(await heldElements())
     const add: Elements = new Map([['ip dropped', new Map([['\x01\x01\x01\x01\x06\0\0\0\0\x50\0\0', '']])]])
     const remove: Elements = new Map([['ip cluster-ips', new Map([['\x09\x09\x09\x09', '']])]])
-    await expect(netlink.commit({ remove, add }, [])).rejects.toThrow(/transaction/)
-    expect(elementLines(await readAll(netlink))).toEqual(before)
+    const ruleset = nftRuleset(settingsOf(options))
+    const tables = await Tables.open({ libc: await loadLibc(), families: tableFamilies, ruleset, log: silentLog })
+    await expect(tables.commit({ remove, add })).rejects.toThrow(/transaction/)
+    tables.close()
+    expect(elementLines(await heldElements())).toEqual(before)
   })
 
   test('one service with 1,000 endpoints, and back to one', async () => {
@@ -228,9 +241,9 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     const endpoints = Array.from({ length: 1000 }, (_, index) => endpoint(`10.7.${index >> 8}.${index & 255}`))
     const big = { name: 'big', ips: { clusterIps: ips('10.96.8.8') }, endpoints }
     await backend.sync(view, change(view, 'big', big))
-    expect((await netlink.read('ip over-256')).size).toBe(1)
+    expect((await heldIn('ip over-256')).size).toBe(1)
     await backend.sync(view, change(view, 'big', { ...big, endpoints: endpoints.slice(500, 501) }))
-    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
   })
 
   test('affinity: chains are made once, for each time-out, in both families', async () => {
@@ -255,7 +268,7 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     }
     await pause(60)
     expect(reasons).toEqual([])
-    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
   })
 
   test('a change by others during a burst of ours is noticed', async () => {
@@ -312,7 +325,7 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     nft('add element ip kpng affinity { 172.30.0.2 . 10.96.0.9 . tcp . 80 timeout 600s : 10.244.1.10 }')
     const view = labView()
     await (await start()).sync(view, fullSync)
-    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
     expect(nft('list', 'map', 'ip', 'kpng', 'affinity')).not.toContain('172.30.0.2')
   })
 
@@ -351,6 +364,6 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     const { status, stderr } = spawnSync('nft', ['-f', '-'], { input: renderRuleset(view, options), encoding: 'utf8' })
     expect(stderr).toBe('')
     expect(status).toBe(0)
-    expect(elementLines(await readAll(netlink))).toEqual(elementLines(wanted(view)))
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
   })
 })

@@ -1,6 +1,6 @@
 import { silentLog } from '@kpng/api'
+import { usableFamilies } from '@kpng/linux/nftables'
 import { describe, expect, test } from 'vitest'
-import { usableFamilies } from './kernel/requirements.js'
 import { settingsOf } from './options.js'
 
 describe('options are checked at the door', () => {
@@ -21,9 +21,9 @@ describe('the machine', () => {
   test('a host without IPv6 serves IPv4, and says so once (50)', () => {
     const said: string[] = []
     const log = { ...silentLog, info: (message: string) => said.push(message) }
-    expect(usableFamilies(settingsOf({}), log, false)).toEqual(['ip'])
+    expect(usableFamilies('auto', log, false)).toEqual(['ip'])
     expect(said).toEqual(['This host has no IPv6; only IPv4 is served'])
-    expect(usableFamilies(settingsOf({}), log, true)).toEqual(['ip', 'ip6'])
-    expect(() => usableFamilies(settingsOf({ ipv6: true }), log, false)).toThrow(/host has none/)
+    expect(usableFamilies('auto', log, true)).toEqual(['ip', 'ip6'])
+    expect(() => usableFamilies(true, log, false)).toThrow(/host has none/)
   })
 })

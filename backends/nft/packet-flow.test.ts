@@ -1,5 +1,6 @@
 import { localv1 } from '@kpng/api'
 import { FrontendTable } from '@kpng/dataplane'
+import { tableFamilies as families, type TableFamily } from '@kpng/linux/nftables'
 import { describe, expect, test } from 'vitest'
 import {
   endpoint,
@@ -13,7 +14,6 @@ import {
 } from '../../dataplane/testing/objects.js'
 import { ElementState } from './elements/element-state.js'
 import { type NftOptions, settingsOf } from './options.js'
-import { tableFamilies as families, type TableFamily } from './rules/family.js'
 import { addresses, addressOf, type Case, cases, labView, type Name, options } from './testing/cases.js'
 import { evaluate, type Outcome } from './testing/evaluate.js'
 

@@ -1,12 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { loadLibc } from '@kpng/linux'
+import { Tables } from '@kpng/linux/nftables'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { change, endpoint, fullSync, ips, type TestService, view } from '../../dataplane/testing/objects.js'
-import { Kernel } from './kernel/kernel.js'
-import { NetlinkWriter } from './kernel/netlink-writer.js'
-import { settingsOf } from './options.js'
 import { enterNewNamespace, whyNoKernel } from './testing/namespace.js'
-import { nft, RunningBackends } from './testing/running.js'
+import { heldIn, nft, RunningBackends } from './testing/running.js'
 
 const sticky = (name: string, address: string, seconds: number, endpoints: readonly string[]): TestService => ({
   name,
@@ -28,11 +25,7 @@ function remember(clients: number, service: string, endpointAddress: string): vo
 
 describe.skipIf(whyNoKernel() !== undefined)('clients that are remembered', () => {
   const backends = new RunningBackends()
-  let reader: NetlinkWriter
-  beforeAll(async () => {
-    await enterNewNamespace()
-    reader = new NetlinkWriter(await loadLibc(), settingsOf())
-  })
+  beforeAll(() => enterNewNamespace())
   afterEach(() => backends.end())
 
   test('no sync waits until they have been looked through (39, 65)', async () => {
@@ -41,9 +34,9 @@ describe.skipIf(whyNoKernel() !== undefined)('clients that are remembered', () =
     const backend = await backends.start({ ipv6: false, driftCheckIntervalMs: 0 })
     await backend.sync(of, fullSync)
     remember(3, '10.96.0.2', '10.0.1.2')
-    const read = Kernel.prototype.readBeside
+    const read = Tables.prototype.readBeside
     let goOn = () => {}
-    const looking = vi.spyOn(Kernel.prototype, 'readBeside').mockImplementation(async function (this: Kernel, path) {
+    const looking = vi.spyOn(Tables.prototype, 'readBeside').mockImplementation(async function (this: Tables, path) {
       await new Promise<void>((resolve) => {
         goOn = resolve
       })
@@ -52,10 +45,10 @@ describe.skipIf(whyNoKernel() !== undefined)('clients that are remembered', () =
     await backend.sync(of, change(of, 'small', small('10.0.1.1')))
     await backend.sync(of, change(of, 'small', small('10.0.1.1', '10.0.1.3')))
     expect(nft('get', 'element', 'ip', 'kpng', 'endpoints', '{ 10.96.0.2 . tcp . 80 . 1 }')).toContain('10.0.1.3')
-    expect((await reader.read('ip affinity')).size).toBe(3)
+    expect((await heldIn('ip affinity')).size).toBe(3)
     looking.mockRestore()
     goOn()
-    await expect.poll(async () => (await reader.read('ip affinity')).size, { timeout: 90_000 }).toBe(0)
+    await expect.poll(async () => (await heldIn('ip affinity')).size, { timeout: 90_000 }).toBe(0)
   })
 
   test('by an endpoint with thousands of them are all released, also those that come late (39)', async () => {
@@ -65,10 +58,10 @@ describe.skipIf(whyNoKernel() !== undefined)('clients that are remembered', () =
     await backend.sync(of, fullSync)
     remember(5000, '10.96.0.1', '10.0.0.1')
     await backend.sync(of, change(of, 'big', service('10.0.0.2')))
-    await vi.waitFor(async () => expect((await reader.read('ip affinity')).size).toBe(0), { timeout: 90_000 })
+    await vi.waitFor(async () => expect((await heldIn('ip affinity')).size).toBe(0), { timeout: 90_000 })
     // A packet that was on its way.
     remember(1, '10.96.0.1', '10.0.0.1')
-    await vi.waitFor(async () => expect((await reader.read('ip affinity')).size).toBe(0), { timeout: 90_000 })
+    await vi.waitFor(async () => expect((await heldIn('ip affinity')).size).toBe(0), { timeout: 90_000 })
   })
 
   test('the chains of times that no service has go with a full sync', async () => {

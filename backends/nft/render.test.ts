@@ -46,13 +46,13 @@ describe('the elements of a view', () => {
       add element ip kpng node-port-endpoints { tcp . 30443 . 0 : 10.244.1.2 . 8080, tcp . 30443 . 1 : 10.244.2.3 . 8080 }
       add element ip kpng local-node-port-endpoints { tcp . 30443 . 0 : 10.244.1.2 . 8080 }
       add element ip kpng firewalled { 192.0.2.1 . tcp . 443 }
-      add element ip kpng allowed-24 { 192.0.2.1 . tcp . 443 . 203.0.113.0 }
       add element ip kpng sticky { 10.96.0.3 . tcp . 80 : goto remember-60 }
       add element ip kpng hairpin { 10.244.1.2 . 10.244.1.2 }
       add element ip kpng pods { 10.244.0.0-10.244.255.255 }
       add element ip kpng unmasqueraded { 10.244.0.0-10.244.255.255 }
       add element ip kpng node-port-addresses { 172.30.0.1 }
       add element ip kpng service-cidrs { 10.96.0.0-10.96.255.255 }
+      add element ip kpng allowed-24 { 192.0.2.1 . tcp . 443 . 203.0.113.0 }
       add element ip6 kpng cluster-ips { fd00:96::1 }
       add element ip6 kpng external-node-ports { udp . 30053 }
       add element ip6 kpng endpoints { fd00:96::1 . tcp . 80 . 0 : fd00:244::2 . 8080 }

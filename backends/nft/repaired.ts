@@ -1,8 +1,6 @@
 import type { Frontend } from '@kpng/dataplane'
-import type { Elements, Transaction } from './elements/element.js'
+import { type Elements, splitSetPath, type Transaction, tableFamily } from '@kpng/linux/nftables'
 import { frontendKey } from './elements/frontend-elements.js'
-import { tableFamily } from './rules/family.js'
-import { splitSetPath } from './rules/names.js'
 
 /** The Services whose elements a transaction writes, though nothing about them changed: what another program had done is repaired. */
 export function repairedServices({ remove, add }: Transaction, frontends: Iterable<Frontend>): string[] {

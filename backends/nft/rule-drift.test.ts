@@ -1,4 +1,5 @@
-import { loadLibc, NETLINK_NETFILTER, NetlinkSocket, readNftGeneration } from '@kpng/linux'
+import { loadLibc, NETLINK_NETFILTER, NetlinkSocket } from '@kpng/linux'
+import { readNftGeneration } from '@kpng/linux/nftables'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { fullSync } from '../../dataplane/testing/objects.js'
 import { labView } from './testing/cases.js'

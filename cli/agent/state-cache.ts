@@ -38,8 +38,8 @@ export async function stateCacheFrom(
   return new StateCache({ path, nodeName, backend, status, log, origin: async () => `${await origin()}${ofProxy}` })
 }
 
-/** The API server or the core that the state comes from, as text. Undefined: neither. */
+/** The API server or the core that the state comes from, as text. Undefined: a file or a record, which is no state to start with. */
 export function originOf(source: string, flags: Flags, kube: Context['kube']): Context['origin'] {
   if (kube) return () => kube.cluster()
-  return source === 'file' ? undefined : async () => `kpng at ${textFlag(flags, 'api')}`
+  return source === 'file' || source === 'replay' ? undefined : async () => `kpng at ${textFlag(flags, 'api')}`
 }

@@ -184,6 +184,34 @@ describe('the socket', () => {
   test('without an agent the error says how to start one', async () => {
     await expect(askAgent(join(folder, 'missing.sock'), '/v1/status')).rejects.toThrow('No kpng runs on this machine')
   })
+  test('answers though somebody keeps every connection open: the oldest one is closed', async () => {
+    const path = join(folder, 'streams.sock')
+    const server = await serveOnSocket(path, (asked, response) => {
+      if (asked.url === '/stream') response.write('event\n')
+      else response.end('{"ok":true}')
+    })
+    const streams: Promise<string>[] = []
+    const cut: number[] = []
+    try {
+      for (let index = 0; index < 80; index++) {
+        streams.push(
+          new Promise((resolve, reject) => {
+            const asked = request({ socketPath: path, path: '/stream', agent: false }, (response) => {
+              response.once('data', () => resolve('open'))
+              response.once('error', () => cut.push(index))
+            })
+            asked.once('error', reject)
+            asked.end()
+          }),
+        )
+        await streams.at(-1)
+      }
+      expect(await askAgent(path, '/question')).toEqual({ ok: true })
+      expect(cut.slice(0, 16)).toEqual(Array.from({ length: 16 }, (_, index) => index))
+    } finally {
+      await server.close()
+    }
+  })
   test('has a name of its own for each proxy name and platform', () => {
     expect(agentSocketPath('', {}, 'linux')).toMatch(/\/agent\.sock$/)
     expect(agentSocketPath('mine', {}, 'linux')).toMatch(/\/agent-mine\.sock$/)

@@ -63,6 +63,8 @@ export function agentApi(options: AgentApiOptions): AgentApi {
   return { handler, live, close: () => live.close() }
 }
 
+const statusCodes: Readonly<Record<string, number>> = { usage: 400, unavailable: 503 }
+
 /** Read-only requests, and errors as answers. */
 export const answering =
   (answer: (url: URL, response: ServerResponse, request: IncomingMessage) => Promise<void>) =>
@@ -80,7 +82,7 @@ export const answering =
     answered.catch((error) => {
       if (response.headersSent) response.destroy()
       else
-        sendJson(response, error instanceof KpngError && error.code === 'usage' ? 400 : 500, {
+        sendJson(response, statusCodes[error instanceof KpngError ? error.code : ''] ?? 500, {
           error: messageOf(error),
         })
     })

@@ -1,8 +1,9 @@
-import { chmod, mkdir, stat, unlink } from 'node:fs/promises'
+import { chmod, lstat, mkdir, stat, unlink } from 'node:fs/promises'
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { KpngError, type Log, messageOf } from '@kpng/api'
+import { runtimeFolder, sharedFolder } from '@kpng/linux'
 
 /**
  * Where the agent API of a kpng on this machine is. systemd names the folder of a unit with `RuntimeDirectory=` in the environment.
@@ -20,11 +21,18 @@ function socketPath(name: string, env: NodeJS.ProcessEnv, platform: NodeJS.Platf
   return join(runtimeFolder(env), `${name}.sock`)
 }
 
-function runtimeFolder({ RUNTIME_DIRECTORY = '', XDG_RUNTIME_DIR }: NodeJS.ProcessEnv): string {
-  const [given] = RUNTIME_DIRECTORY.split(':')
-  if (given) return given
-  const user = process.getuid?.() ?? 0
-  return user === 0 ? '/run/kpng' : join(XDG_RUNTIME_DIR ?? `/tmp/kpng-${user}`, 'kpng')
+/** Refuses a folder that another user may have made, to be asked here or to be served to. */
+async function checkFolder(path: string): Promise<void> {
+  const user = process.geteuid?.() ?? 0
+  const folder = sharedFolder(user)
+  if (dirname(path) !== folder) return
+  const found = await lstat(folder).catch(() => undefined)
+  if (!found) return
+  if (found.isDirectory() && found.uid === user && (found.mode & 0o077) === 0) return
+  throw new KpngError(
+    'unavailable',
+    `${folder} is not a folder that only you may use, so it may belong to somebody else. Remove it, set XDG_RUNTIME_DIR, or give --agent-socket.`,
+  )
 }
 
 const maxConnections = 64
@@ -41,11 +49,13 @@ export async function serveOnSocket(
 ): Promise<AgentSocket> {
   const isPipe = path.startsWith('\\\\.\\pipe\\')
   if (!isPipe) {
-    await mkdir(dirname(path), { recursive: true, mode: 0o750 })
+    const isShared = dirname(path) === sharedFolder(process.geteuid?.() ?? 0)
+    await mkdir(dirname(path), { recursive: true, mode: isShared ? 0o700 : 0o750 })
+    await checkFolder(path)
     await removeLeftover(path)
   }
   const server = createServer({ headersTimeout: 10_000, requestTimeout: 10_000, maxHeaderSize: 16_384 }, handler)
-  server.maxConnections = maxConnections
+  makeRoom(server)
   // A socket that cannot be accepted (no files left) is the client's loss, not the agent's end.
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -57,6 +67,20 @@ export async function serveOnSocket(
   })
   if (!isPipe) await chmod(path, 0o660)
   return { path, close: () => closeServer(server) }
+}
+
+/** Whoever may use the socket may keep connections open. The oldest one gives way, so that a question is always answered. */
+function makeRoom(server: Server): void {
+  const open = new Set<Socket>()
+  server.on('connection', (socket) => {
+    const [oldest] = open
+    if (oldest && open.size >= maxConnections) {
+      open.delete(oldest)
+      oldest.destroy()
+    }
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+  })
 }
 
 /** As `serveOnSocket`. Without the socket kpng works, and nobody can ask it: that is logged. */
@@ -109,8 +133,9 @@ const closeServer = (server: Server): Promise<void> =>
   })
 
 /** Asks the agent on a socket. The error says how to start one. */
-export function askAgent<Answer>(socketPath: string, path: string, limitMs = 30_000): Promise<Answer> {
-  return new Promise((resolve, reject) => {
+export async function askAgent<Answer>(socketPath: string, path: string, limitMs = 30_000): Promise<Answer> {
+  await checkFolder(socketPath)
+  return await new Promise((resolve, reject) => {
     // A connection of its own: the agent may have closed one that was left open, if this process was stopped for a while.
     const options = { socketPath, path, headers: { Host: 'localhost' }, timeout: limitMs, agent: false }
     const asked = request(options, (response) => {
@@ -121,7 +146,11 @@ export function askAgent<Answer>(socketPath: string, path: string, limitMs = 30_
         try {
           const answer = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Answer & { error?: string }
           if (response.statusCode === 200) resolve(answer)
-          else reject(new KpngError('usage', answer.error ?? `The agent answered ${response.statusCode}.`))
+          else {
+            // Only 400 says that the question is wrong. A core that has not read everything yet is asked again later.
+            const code = response.statusCode === 400 ? 'usage' : 'unavailable'
+            reject(new KpngError(code, answer.error ?? `The agent answered ${response.statusCode}.`))
+          }
         } catch (error) {
           reject(cannotAsk(socketPath, error))
         }

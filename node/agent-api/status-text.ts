@@ -1,15 +1,16 @@
-import type { AgentStatus } from '@kpng/api'
+import { type AgentStatus, printable, type SourceStatusAnswer, sourceStateOf } from '@kpng/api'
 
 /** Whether nobody needs to look: the last sync succeeded, and the state is up to date. */
 export const isHealthy = ({ lastSync, source, core }: AgentStatus): boolean =>
-  !source?.stale && (core ? core.synced : lastSync !== undefined && lastSync.error === undefined)
+  (source === undefined || sourceStateOf(source) === 'up to date') &&
+  (core ? core.synced : lastSync !== undefined && lastSync.error === undefined)
 
 /** A status for people, on one screen. */
 export function statusText(status: AgentStatus): string {
   const { version, node, backend, startedAt, now, source, core, problems } = status
   const lines: [string, string][] = [
     ['kpng', `${version} on ${node}, ${backend ?? 'core'}, up ${ago(startedAt, now)}`],
-    ['State', source ? (source.stale ? `STALE: ${source.reason}` : 'up to date') : 'from a source that is not watched'],
+    ['State', source ? sourceText(source) : 'from a source that is not watched'],
     ...Object.entries(source?.watches ?? {}).map(([name, { connected, since, lastEvent }]): [string, string] => [
       `  ${name}`,
       `${connected ? 'connected' : 'NOT CONNECTED'} for ${ago(since, now)}, last event ${lastEvent ? `${ago(lastEvent, now)} ago` : 'never'}`,
@@ -19,12 +20,19 @@ export function statusText(status: AgentStatus): string {
   ]
   const width = Math.max(...lines.map(([name]) => name.length))
   return [
-    ...lines.map(([name, text]) => `${name.padEnd(width)}  ${text}`),
+    ...lines.map(([name, text]) => `${name.padEnd(width)}  ${printable(text)}`),
     ...(problems.length > 0
-      ? ['', 'Not served', ...problems.map(({ service, problem }) => `  ${service}: ${problem}`)]
+      ? ['', 'Not served', ...problems.map(({ service, problem }) => printable(`  ${service}: ${problem}`))]
       : []),
     '',
   ].join('\n')
+}
+
+function sourceText(source: SourceStatusAnswer): string {
+  const state = sourceStateOf(source)
+  if (state === 'stale') return `STALE: ${source.reason}`
+  if (state === 'disconnected') return 'DISCONNECTED: changes do not arrive now'
+  return state === 'never synced' ? 'NEVER SYNCED: waiting for the source' : state
 }
 
 function nodeLines(status: AgentStatus): [string, string][] {

@@ -2,9 +2,12 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { collect } from './collect.js'
 import { nameHasher, namesIn } from './hash-names.js'
+import { makeBundle } from './index.js'
+import { proxyRules } from './platform-commands.js'
 import { environmentText, withoutSecrets } from './secrets.js'
 import { tarOf } from './tar.js'
 
@@ -102,6 +105,14 @@ describe('hashed names', () => {
     expect(hashed).not.toMatch(/corp|ada|prod|lovelace/)
   })
 
+  test('both ends of a range of addresses', () => {
+    const hash = nameHasher(new Set(), 'salt')
+    const [first, last] = [hash('203.0.113.7'), hash('203.0.113.9')]
+    expect(hash('ip saddr 203.0.113.7-203.0.113.9 accept')).toBe(`ip saddr ${first}-${last} accept`)
+    expect(hash('fd00::7-fd00::9')).toMatch(/^ip-\w{10}-ip-\w{10}$/)
+    expect(hash('version 1.0.6-2.3.4')).toBe('version 1.0.6-2.3.4')
+  })
+
   test('addresses of both families, in prefixes and with ports; loopback stays', () => {
     const hash = nameHasher(new Set(), 'salt')
     const text = '10.0.0.1:80 10.0.0.0/8 [fd00::1]:443 fd00::/64 127.0.0.1 ::1 12:30:45 1.0.6'
@@ -111,6 +122,35 @@ describe('hashed names', () => {
     )
     expect(nameHasher(new Set(), 'another salt')(text)).not.toBe(hashed)
   })
+})
+
+test("the archive's own explanation stays readable if a Service is named after one of its words", async () => {
+  const { archive } = await makeBundle({
+    ...{ version: '1', agentSocket: '/nowhere', metricsAddress: '127.0.0.1:1', unit: 'kpng', platform: 'win32' },
+    report: 'shop-secret is not there',
+    run: async () => 'Service shop/report and Service shop/bug',
+    hashNames: true,
+    knownNames: ['shop/shop-secret'],
+  })
+  const text = gunzipSync(archive).toString()
+  expect(text).toContain('What kpng knows about this node, for a bug report.')
+  expect(text).toMatch(/doctor\.txt: name-\w{10} is not there/)
+  expect(text).toMatch(/Service name-\w{10}\/name-\w{10} and Service name-\w{10}\/name-\w{10}/)
+})
+
+test('of iptables, the chains of kpng and Kubernetes and what leads to them', () => {
+  const saved = [
+    ...['*nat', ':PREROUTING ACCEPT [0:0]', ':DOCKER - [0:0]', ':KUBE-SERVICES - [0:0]', ':KPNG-PORTALS-HOST - [0:0]'],
+    '-A PREROUTING -m comment --comment "the VPN of ada" -s 198.51.100.7/32 -j RETURN',
+    ...['-A PREROUTING -j KUBE-SERVICES', '-A KUBE-SERVICES -d 10.96.0.1/32 -j ACCEPT', 'COMMIT', ''],
+  ].join('\n')
+  expect(proxyRules(saved)).toBe(
+    [
+      ...['*nat', ':PREROUTING ACCEPT [0:0]', ':KUBE-SERVICES - [0:0]', ':KPNG-PORTALS-HOST - [0:0]'],
+      ...['-A PREROUTING -j KUBE-SERVICES', '-A KUBE-SERVICES -d 10.96.0.1/32 -j ACCEPT', 'COMMIT'],
+      ...['# 2 chains and rules of others are left out', ''],
+    ].join('\n'),
+  )
 })
 
 describe('on Windows', () => {

@@ -6,7 +6,7 @@ import { askAgent } from '../agent-api/index.js'
 import { type Report, reportText } from '../doctor/index.js'
 import { readSysctls } from '../doctor/read-node.js'
 import { pageAt } from '../doctor/read-proxies.js'
-import { type BundleCommand, iptablesCommands, windowsCommands } from './platform-commands.js'
+import { type BundleCommand, iptablesCommands, proxyRules, windowsCommands } from './platform-commands.js'
 import { environmentText } from './secrets.js'
 import type { ArchivedFile } from './tar.js'
 
@@ -70,7 +70,7 @@ async function addLinux(add: Add, run: Run, unit: string): Promise<void> {
   for (const table of await proxyTables(run)) {
     await add(`rules/nft-${table.replace(' ', '-')}.txt`, () => run('nft', ['list', 'table', ...table.split(' ')]))
   }
-  await addOutputs(iptablesCommands, add, run)
+  await addOutputs(iptablesCommands, add, async (program, args) => proxyRules(await run(program, args)))
   await add('rules/ipset.txt', () => ifThere('/sys/module/ip_set', 'sets', () => run('ipset', ['list'])))
   await add('rules/ipvs.txt', () => ifThere('/proc/net/ip_vs', 'IPVS', () => run('ipvsadm', ['-S', '-n'])))
   await add('logs/kpng.txt', () => logText(run, unit))

@@ -46,7 +46,10 @@ export function nameHasher(names: ReadonlySet<string>, salt: string): (text: str
   const isName = (word: string) => names.has(word) || isPodOf(word, names)
   const hashedWord = (word: string) => {
     if (isName(word)) return `name-${hash(word)}`
-    if (/^\d+\.\d+\.\d+\.\d+$/.test(word)) return hashedIp(word, hash)
+    // Alone, or the two ends of a range.
+    const parts = word.split('-')
+    if (parts.every((part) => /^\d+\.\d+\.\d+\.\d+$/.test(part)))
+      return parts.map((part) => hashedIp(part, hash)).join('-')
     // Names in DNS, such as web.shop.svc.cluster.local.
     return word.replace(/[^.]+/g, (part) => (isName(part) ? `name-${hash(part)}` : part))
   }

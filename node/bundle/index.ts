@@ -24,10 +24,13 @@ export interface Bundle {
 /** Everything that helps with a bug report, as one archive. Never rejects because something cannot be read. */
 export async function makeBundle(options: BundleOptions): Promise<Bundle> {
   const { files, missing } = await collect(options)
-  const all = [...files, readme(files, missing, options.hashNames)]
-  const clean = all.map(({ path, text }) => ({ path, text: withoutSecrets(text) }))
-  const shown = options.hashNames ? hashed(clean, options.knownNames ?? []) : clean
-  const inFolder = shown.map(({ path, text }) => ({ path: `kpng-bundle/${path}`, text }))
+  const clean = files.map(({ path, text }) => ({ path, text: withoutSecrets(text) }))
+  const hide = options.hashNames ? hasher(clean, options.knownNames ?? []) : (text: string) => text
+  const shown = clean.map(({ path, text }) => ({ path, text: hide(text) }))
+  // Its own words are no names, even if a Service is called like one of them.
+  const reasons = missing.map(({ what, reason }) => ({ what, reason: hide(withoutSecrets(reason)) }))
+  const all = [...shown, readme(files, reasons, options.hashNames)]
+  const inFolder = all.map(({ path, text }) => ({ path: `kpng-bundle/${path}`, text }))
   return {
     archive: gzipSync(tarOf(inFolder, Date.now())),
     files: all.map(({ path }) => path),
@@ -35,11 +38,10 @@ export async function makeBundle(options: BundleOptions): Promise<Bundle> {
   }
 }
 
-function hashed(files: readonly ArchivedFile[], knownNames: Iterable<string>): ArchivedFile[] {
+function hasher(files: readonly ArchivedFile[], knownNames: Iterable<string>): (text: string) => string {
   const names = namesIn(files.map(({ text }) => text))
   for (const name of privateNames([...knownNames, hostname()])) names.add(name)
-  const hash = nameHasher(names, randomBytes(16).toString('hex'))
-  return files.map(({ path, text }) => ({ path, text: hash(text) }))
+  return nameHasher(names, randomBytes(16).toString('hex'))
 }
 
 function readme(
@@ -53,7 +55,7 @@ function readme(
   const lines = [
     'What kpng knows about this node, for a bug report.',
     '',
-    'Kubeconfigs, tokens, keys and the environment are not in it. Look through the files before you publish them.',
+    'Kubeconfigs, tokens and keys are not in it; of the environment, it has what environment.txt shows. Look through the files before you publish them.',
     names,
     '',
     'Files:',

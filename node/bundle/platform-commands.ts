@@ -28,6 +28,17 @@ export const windowsCommands: readonly BundleCommand[] = [
   events('vmswitch-system', 'System', "*[System[Provider[@Name='Microsoft-Windows-Hyper-V-VmSwitch']]]"),
 ]
 
+/** Of what `iptables-save` printed, the chains of kpng and Kubernetes and the rules that mention them. The rest is nobody's business. */
+export function proxyRules(saved: string): string {
+  let others = 0
+  const lines = saved.split('\n').filter((line) => {
+    const isOther = /^-A /.test(line) ? !/\bK(?:UBE|PNG)-/.test(line) : /^:(?!K(?:UBE|PNG)-)\S+ - /.test(line)
+    if (isOther) others++
+    return !isOther
+  })
+  return others === 0 ? saved : `${lines.join('\n')}# ${others} chains and rules of others are left out\n`
+}
+
 /** The rules of every variant of iptables. */
 export const iptablesCommands: readonly BundleCommand[] = [
   'iptables-nft',

@@ -4,11 +4,12 @@ import { create } from '@bufbuild/protobuf'
 import { globalv1 } from '@kpng/api'
 import type { Changes } from '@kpng/client'
 import { type DataplaneOptions, FrontendTable } from '@kpng/dataplane'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { recordingLog } from '../../core/testing/until.js'
 import { endpointAt, serviceWith, TestView } from '../testing/views.js'
 import type { HealthCheckEvent } from './health-check-event.js'
 import { HealthCheckNodePorts } from './health-check-node-ports.js'
+import { HealthCheckServer } from './health-check-server.js'
 
 let view: TestView
 let frontends: FrontendTable
@@ -256,4 +257,30 @@ test('an endpoint in the pod CIDR of this node is local, whatever the source say
   view.node = create(globalv1.NodeSchema, { name: 'worker-1', addresses: ['127.0.0.1'], podCidrs: ['10.0.0.0/24'] })
   await observe(view.change({ 'default/web': local(port, [endpointAt('10.0.0.1'), endpointAt('10.0.1.1')]) }))
   expect((await get(port)).headers.get('x-load-balancing-endpoint-weight')).toBe('1')
+})
+
+test('one change looks at one server; another address of the machine, or a port in use, at those that it concerns', async () => {
+  const ports = await Promise.all(Array.from({ length: 8 }, freePort))
+  const services = Object.fromEntries(
+    ports.map((port, index) => [`default/web-${index}`, local(port, [], `web-${index}`)]),
+  )
+  await observe(view.change(services))
+  const listen = vi.spyOn(HealthCheckServer.prototype, 'listen')
+  try {
+    const looksAfter = async (work: Promise<void>) => {
+      listen.mockClear()
+      await work
+      return listen.mock.calls.length
+    }
+    const change = () => view.change({ 'default/web-3': local(ports[3] as number, undefined, 'web-3') })
+    expect(await looksAfter(observe(change()))).toBe(1)
+    interfaces = ['127.0.0.1']
+    expect(await looksAfter(observe(change()))).toBe(8)
+    listen.mockRejectedValueOnce(new Error('in use'))
+    expect(await looksAfter(observe(change()))).toBe(1)
+    expect(await looksAfter(observe(view.change({})))).toBe(1)
+    expect(await looksAfter(observe(view.change({})))).toBe(0)
+  } finally {
+    listen.mockRestore()
+  }
 })

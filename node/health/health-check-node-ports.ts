@@ -29,6 +29,9 @@ export class HealthCheckNodePorts {
   readonly #servers = new Map<string, HealthCheckServer>()
   /** What was last reported of a Service whose health check is not served as it should be. */
   readonly #reported = new Map<string, string>()
+  /** The Services whose server must be looked at: they changed, or their port could not be opened. */
+  readonly #due = new Set<string>()
+  #hosts = ''
   #node: NodeFacts | undefined
   #closed = false
   #work: Promise<void> = Promise.resolve()
@@ -53,6 +56,8 @@ export class HealthCheckNodePorts {
       const before = this.#servers.get(path)
       const after = this.#update(path, healthCheckOf(view.services.get(path), frontends.wantedBy(path)))
       if (before && before !== after) closing.push(before)
+      if (after) this.#due.add(path)
+      else this.#due.delete(path)
     }
     if (this.#servers.size + closing.length === 0) return this.#work
     const now = addresses()
@@ -92,14 +97,21 @@ export class HealthCheckNodePorts {
   ): Promise<void> {
     // A port may go from one service to another.
     await Promise.all(closing.map((server) => server.close()))
-    for (const [path, server] of this.#servers) {
+    const before = this.#hosts
+    this.#hosts = JSON.stringify(hosts)
+    // A new address of the machine concerns every server; else the others are as they should be.
+    for (const path of before === this.#hosts ? [...this.#due] : [...this.#servers.keys()]) {
       if (this.#closed) return
+      this.#due.delete(path)
+      const server = this.#servers.get(path)
+      if (!server) continue
       const own = server.check.families.flatMap((family) => hosts[family])
       try {
         await server.listen(own)
         if (own.length > 0) this.#reported.delete(path)
         else this.#reportNowhere(path)
       } catch (error) {
+        this.#due.add(path)
         this.#reportFailure(path, server.check, error)
       }
     }

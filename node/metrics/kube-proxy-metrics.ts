@@ -103,6 +103,10 @@ export function failureMetrics(registry: Registry, mode: MetricsMode) {
   if (mode === 'iptables') {
     return {
       sync: counter('sync_proxy_rules_iptables_restore_failures_total', 'Cumulative proxy iptables restore failures'),
+      partialSync: counter(
+        'sync_proxy_rules_iptables_partial_restore_failures_total',
+        'Cumulative proxy iptables partial restore failures',
+      ),
     }
   }
   return {}

@@ -51,6 +51,7 @@ test('every metric of kube-proxy is there with its type and labels', async () =>
     kubeproxy_sync_proxy_rules_nftables_sync_failures_total: 'counter ip_family',
     kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total: 'counter ip_family',
     kubeproxy_sync_proxy_rules_iptables_restore_failures_total: 'counter ip_family',
+    kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total: 'counter ip_family',
     kubeproxy_proxy_healthz_total: 'counter code',
     kubeproxy_proxy_livez_total: 'counter code',
     kubeproxy_conntrack_reconciler_sync_duration_seconds: 'histogram ip_family',
@@ -109,6 +110,10 @@ describe('a sync', () => {
     metrics = make({ mode: 'iptables' })
     sync(view.change({}), { error: new Error('no') })
     expect(await value('kubeproxy_sync_proxy_rules_iptables_restore_failures_total{ip_family="IPv4"}')).toBe(1)
+    const partial = 'kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total{ip_family="IPv4"}'
+    expect(await value(partial)).toBe(1)
+    sync(view.change({}, { full: true }), { error: new Error('no') })
+    expect(await value(partial)).toBe(1)
     expect(await text()).not.toContain('nftables')
   })
 

@@ -48,6 +48,7 @@ export class ProxyMetrics {
     for (const ip_family of families) {
       this.#failures.sync?.inc({ ip_family }, 0)
       this.#failures.cleanup?.inc({ ip_family }, 0)
+      this.#failures.partialSync?.inc({ ip_family }, 0)
       this.#kubeProxy.conntrackDeleted.inc({ ip_family }, 0)
     }
   }
@@ -68,6 +69,7 @@ export class ProxyMetrics {
       this.#kubeProxy.syncDuration.observe({ ip_family }, seconds)
       byExtent.observe({ ip_family }, seconds)
       if (report.error !== undefined) this.#failures.sync?.inc({ ip_family })
+      if (report.error !== undefined && !report.changes.full) this.#failures.partialSync?.inc({ ip_family })
     }
     // Where nobody calls recordQueued: it was queued at the latest when the sync began.
     this.#setLastQueued(this.#now() - report.durationMs)

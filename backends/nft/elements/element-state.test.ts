@@ -1,6 +1,7 @@
 import { silentLog } from '@kpng/api'
 import type { Changes } from '@kpng/client'
 import { FrontendTable } from '@kpng/dataplane'
+import { type Elements, put, type SetPath, slotOf, type Transaction } from '@kpng/linux/nftables'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
@@ -15,10 +16,9 @@ import {
   view,
 } from '../../../dataplane/testing/objects.js'
 import { type NftOptions, settingsOf } from '../options.js'
-import { allListKinds, type SetPath } from '../rules/names.js'
-import { type Elements, put, slotOf, type Transaction } from './element.js'
+import { allListKinds } from '../rules/names.js'
+import { elementLines } from '../testing/element-lines.js'
 import { ElementState } from './element-state.js'
-import { elementLines } from './element-text.js'
 
 const machine = { families: ['IPv4', 'IPv6'], addresses: [] } as const
 

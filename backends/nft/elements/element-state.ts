@@ -1,8 +1,17 @@
 import type { Log } from '@kpng/api'
 import type { Frontend, FrontendChanges, FrontendTable } from '@kpng/dataplane'
-import type { TableFamily } from '../rules/family.js'
-import { listKindsOfKey, type SetPath, setPath } from '../rules/names.js'
-import { addDifference, type Elements, emptyTransaction, mapAt, put, type Transaction } from './element.js'
+import {
+  addDifference,
+  type Elements,
+  emptyTransaction,
+  mapAt,
+  put,
+  type SetPath,
+  setPath,
+  type TableFamily,
+  type Transaction,
+} from '@kpng/linux/nftables'
+import { listKindsOfKey } from '../rules/names.js'
 import { limitOf, listsOf, putOwn, sharedOf } from './frontend-elements.js'
 import { nodeElements } from './node-elements.js'
 import { nextSlots, pathOf, putSlotChanges, putSlots, type Slots, slotsIn } from './slots.js'

@@ -1,9 +1,19 @@
 import type { FrontendAddress } from '@kpng/client'
 import { type Frontend, type FrontendEndpoint, isWholeAddress } from '@kpng/dataplane'
-import { type TableFamily, tableFamily } from '../rules/family.js'
-import { allowedName, type ListKind, listKinds, names, rememberChain, type SetPath, setPath } from '../rules/names.js'
-import { addressBytes, type Elements, portBytes, protocolBytes, put, rangeOf } from './element.js'
-import { blocksOf } from './source-blocks.js'
+import {
+  addressBytes,
+  allowedElements,
+  type Elements,
+  gotoVerdict,
+  portBytes,
+  protocolBytes,
+  put,
+  type SetPath,
+  setPath,
+  type TableFamily,
+  tableFamily,
+} from '@kpng/linux/nftables'
+import { type ListKind, listKinds, names, rememberChain } from '../rules/names.js'
 
 // A frontend as elements of the sets and maps in names.ts.
 
@@ -75,13 +85,13 @@ export function putOwn(elements: Elements, frontend: Frontend, counters: boolean
   if (policy) put(elements, path(policy), key)
   // A key without an endpoint is refused, unless it is in this set.
   if (outside.endpoints.length === 0 && outside.otherwise === 'drop') put(elements, path(sets.dropped), key)
-  const blocks = allowedSources?.flatMap((cidr) => [...blocksOf(tableFamily[frontend.family], rangeOf(cidr))])
-  if (blocks?.every(({ bits }) => bits > 0)) {
+  const allowed = allowedSources && allowedElements(tableFamily[frontend.family], key, allowedSources)
+  if (allowed) {
     put(elements, path(names.firewalled), key)
-    for (const { bits, address } of blocks) put(elements, path(allowedName(bits)), key + address)
+    for (const [name, source] of allowed) put(elements, path(name), source)
   }
   if (sessionAffinitySeconds !== undefined && sets.sticky) {
-    put(elements, path(sets.sticky), key, rememberChain(sessionAffinitySeconds))
+    put(elements, path(sets.sticky), key, gotoVerdict(rememberChain(sessionAffinitySeconds)))
   }
   if (!counters || isWholeAddress(frontend)) return
   put(elements, path(frontend.kind === 'nodePort' ? names.countedNodePorts : names.counted), key)

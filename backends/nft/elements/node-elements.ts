@@ -1,8 +1,7 @@
 import { type Cidr, type Family, parseCidrs } from '@kpng/api'
 import type { NodeFacts } from '@kpng/dataplane'
-import { tableFamily } from '../rules/family.js'
-import { names, setPath } from '../rules/names.js'
-import { type Elements, mergeRanges, put, rangeOf } from './element.js'
+import { type Elements, mergeRanges, put, rangeOf, setPath, tableFamily } from '@kpng/linux/nftables'
+import { names } from '../rules/names.js'
 
 /** The elements that come from the node and from the cluster's ranges. */
 export function nodeElements(node: NodeFacts, { masqueradeAll }: { masqueradeAll: boolean }): Elements {

@@ -1,6 +1,15 @@
-import { tableFamilies } from '../rules/family.js'
-import { allListKinds, type ListKind, overName, type SetPath, setPath } from '../rules/names.js'
-import { type ElementMap, type Elements, mapAt, put, slotBytes, slotOf } from './element.js'
+import {
+  type ElementMap,
+  type Elements,
+  mapAt,
+  put,
+  type SetPath,
+  setPath,
+  slotBytes,
+  slotOf,
+  tableFamilies,
+} from '@kpng/linux/nftables'
+import { allListKinds, type ListKind, overName } from '../rules/names.js'
 import type { EndpointList } from './frontend-elements.js'
 
 // The endpoints of a list are numbered 0 … N-1, and a packet draws a number. An endpoint keeps its number if possible, so that the

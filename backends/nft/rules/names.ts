@@ -1,5 +1,4 @@
-import { addressBytesIn, type TableFamily, tableFamilies } from './family.js'
-import { blockLengths } from './source-lengths.js'
+import { addressBytesIn, allowedSets, type FieldKind, type SetShape, type TableFamily } from '@kpng/linux/nftables'
 
 // Every name that kpng puts into the kernel, and its meaning. There is one table per address family, `ip kpng` and `ip6 kpng`, with
 // the same rules.
@@ -14,6 +13,12 @@ export const defaultTableName = 'kpng'
 
 /** Tables of the IPVS and userspace backends. Those of specialised ones are called `kpng-ipvs-NAME` and `kpng-userspace-NAME`. */
 export const isForeignTable = (name: string): boolean => /^kpng-(ipvs|userspace)(-|$)/.test(name)
+
+/** @param wanted the tables of this name; undefined: all tables of kpng */
+export const isOurTable = (name: string, wanted: string | undefined): boolean =>
+  wanted === undefined
+    ? name === defaultTableName || (name.startsWith(`${defaultTableName}-`) && !isForeignTable(name))
+    : name === wanted
 
 export const names = {
   // Which addresses and ports are served, and how.
@@ -61,25 +66,12 @@ export const names = {
   countedNodePorts: 'counted-node-ports', //  node-port key, the same
 } as const
 
-export type FieldKind = 'address' | 'protocol' | 'port' | 'slot'
-
-/** What is in a set or map. */
-export interface SetShape {
-  readonly key: readonly FieldKind[]
-  /** Maps only. An endpoint is `address . port`; a chain is the name in a `goto`. */
-  readonly data?: 'endpoint' | 'address' | 'chain'
-  /** Keys are ranges: their bytes are the first key, then the last one. */
-  readonly interval?: true
-  /** The kernel writes it for each packet; we only remove elements. */
-  readonly dynamic?: true
-  /** Each element counts the packets that match it. */
-  readonly counter?: true
-  /** It is in the table of this family only. */
-  readonly family?: TableFamily
-}
+/** How many clients are remembered per family; further clients have no session affinity. The kernel reserves 16 bytes per client. */
+const maxClients = 131_072
 
 const serviceKey: readonly FieldKind[] = ['address', 'protocol', 'port']
 const nodePortKey: readonly FieldKind[] = ['protocol', 'port']
+const endpoint: readonly FieldKind[] = ['address', 'port']
 
 /**
  * Sizes of the endpoint lists. The chain of the smallest size ≥ N draws from a list of N endpoints. Which chain that is, is data too:
@@ -129,9 +121,6 @@ export function listKindsOfKey(family: TableFamily, key: string): readonly [all:
 /** The set of the keys with more than `size` endpoints. */
 export const overName = (kind: ListKind, size: number): string => `${kind.name}over-${size}`
 
-/** The set of service keys, each with a block of source addresses that may connect: addresses with the same leading bits. */
-export const allowedName = (bits: number): string => `allowed-${bits}`
-
 /** The chain that remembers clients for this long. There is one chain per distinct timeout, made when it is first needed. */
 export const rememberChain = (seconds: number): string => `remember-${seconds}`
 
@@ -141,14 +130,7 @@ export function rememberedSeconds(chain: string): number | undefined {
   return seconds === undefined ? undefined : Number(seconds)
 }
 
-/** A set without elements whose name holds the digest of the table as it was made. If the digest differs, somebody changed it. */
-export const sealSet = (digest: string): string => `rules-${digest}`
-
-export const isSealSet = (name: string): boolean => /^rules-[0-9a-f]+$/.test(name)
-
-const isInBoth = (bits: number): boolean => tableFamilies.every((family) => blockLengths(family).includes(bits))
-
-/** The sets and maps that do not depend on options, by name. */
+/** The sets and maps that do not depend on options nor on the family, by name. */
 export const setShapes: ReadonlyMap<string, SetShape> = new Map<string, SetShape>([
   [names.clusterIps, { key: ['address'] }],
   [names.externalServices, { key: serviceKey }],
@@ -160,7 +142,7 @@ export const setShapes: ReadonlyMap<string, SetShape> = new Map<string, SetShape
   [names.localAddresses, { key: ['address'] }],
   ...allListKinds.map(({ endpoints, key }): [string, SetShape] => [
     endpoints,
-    { key: [...key, 'slot'], data: key.length === 1 ? 'address' : 'endpoint' },
+    { key: [...key, 'slot'], data: key.length === 1 ? ['address'] : endpoint },
   ]),
   ...allListKinds.flatMap((kind) =>
     kind.sizes.slice(0, -1).map((size): [string, SetShape] => [overName(kind, size), { key: kind.key }]),
@@ -169,15 +151,9 @@ export const setShapes: ReadonlyMap<string, SetShape> = new Map<string, SetShape
   [names.droppedNodePorts, { key: nodePortKey }],
   [names.droppedAddresses, { key: ['address'] }],
   [names.firewalled, { key: serviceKey }],
-  ...tableFamilies.flatMap((family) =>
-    blockLengths(family).map((bits): [string, SetShape] => [
-      allowedName(bits),
-      { key: [...serviceKey, 'address'], ...(isInBoth(bits) ? {} : { family }) },
-    ]),
-  ),
-  [names.sticky, { key: serviceKey, data: 'chain' }],
-  [names.stickyNodePorts, { key: nodePortKey, data: 'chain' }],
-  [names.affinity, { key: ['address', ...serviceKey], data: 'endpoint', dynamic: true }],
+  [names.sticky, { key: serviceKey, data: 'verdict' }],
+  [names.stickyNodePorts, { key: nodePortKey, data: 'verdict' }],
+  [names.affinity, { key: ['address', ...serviceKey], data: endpoint, dynamic: { maxElements: maxClients } }],
   [names.hairpin, { key: ['address', 'address'] }],
   [names.pods, { key: ['address'], interval: true }],
   [names.unmasqueraded, { key: ['address'], interval: true }],
@@ -193,40 +169,9 @@ const counterShapes: ReadonlyMap<string, SetShape> = new Map<string, SetShape>([
 /** The names of the sets that count. */
 export const counterSets: readonly string[] = [...counterShapes.keys()]
 
-const allShapes: ReadonlyMap<string, SetShape> = new Map([...setShapes, ...counterShapes])
-
-/** The sets and maps with these options, by name. */
-export const shapesWith = ({ counters }: { readonly counters: boolean }): ReadonlyMap<string, SetShape> =>
-  counters ? allShapes : setShapes
-
-/** The sets and maps in the table of a family. */
-export const shapesIn = (family: TableFamily, shapes: ReadonlyMap<string, SetShape>): [string, SetShape][] =>
-  [...shapes].filter(([, shape]) => shape.family === undefined || shape.family === family)
-
-/** Undefined for a set that is not ours. */
-export const findShape = (name: string): SetShape | undefined => allShapes.get(name)
-
-export function shapeOf(name: string): SetShape {
-  const shape = findShape(name)
-  if (!shape) throw new Error(`There is no set or map "${name}" in the ruleset.`)
-  return shape
-}
-
-/** A set in one of the two tables: `ip endpoints`. */
-export type SetPath = `${TableFamily} ${string}`
-
-/** Returns the same string object each time: it is looked up once per element, and a new string must be hashed first. */
-export function setPath(family: TableFamily, name: string): SetPath {
-  const known = setPaths[family].get(name)
-  if (known !== undefined) return known
-  const path: SetPath = `${family} ${name}`
-  setPaths[family].set(name, path)
-  return path
-}
-
-const setPaths: Readonly<Record<TableFamily, Map<string, SetPath>>> = { ip: new Map(), ip6: new Map() }
-
-export function splitSetPath(path: SetPath): { family: TableFamily; name: string } {
-  const space = path.indexOf(' ')
-  return { family: path.slice(0, space) as TableFamily, name: path.slice(space + 1) }
-}
+/** The sets and maps in the table of a family, by name. */
+export const setsIn = (
+  family: TableFamily,
+  { counters }: { readonly counters: boolean },
+): ReadonlyMap<string, SetShape> =>
+  new Map([...setShapes, ...allowedSets(family, serviceKey), ...(counters ? counterShapes : [])])

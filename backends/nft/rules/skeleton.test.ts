@@ -1,10 +1,12 @@
+import { tableFamilies as families, rulesetVersion, type TableFamily, tableText } from '@kpng/linux/nftables'
 import { describe, expect, test } from 'vitest'
 import { settingsOf } from '../options.js'
 import { drawsOf } from './draw.js'
-import { tableFamilies as families } from './family.js'
-import { counterSets, listKinds, setShapes, shapesIn, shapesWith } from './names.js'
-import { chainsOf, rememberRules } from './skeleton.js'
-import { skeletonText, skeletonVersion } from './skeleton-text.js'
+import { counterSets, listKinds, setShapes, setsIn } from './names.js'
+import { chainsOf, nftRuleset, type RuleSettings, rememberRules } from './skeleton.js'
+
+const skeletonText = (family: TableFamily, given: RuleSettings) => tableText(family, nftRuleset(given))
+const skeletonVersion = (family: TableFamily, given: RuleSettings) => rulesetVersion(family, nftRuleset(given))
 
 const settings = settingsOf({ detectLocal: { mode: 'ClusterCIDR', cidrs: ['10.244.0.0/16'] } })
 
@@ -179,7 +181,8 @@ describe('the rules', () => {
     const known = new Set(chains.map(({ name }) => name))
     for (const { rules } of chains) {
       for (const { text } of rules) {
-        for (const [, set = ''] of text.matchAll(/@([a-z0-9-]+)/g)) expect([...setShapes.keys()]).toContain(set)
+        for (const [, set = ''] of text.matchAll(/@([a-z0-9-]+)/g))
+          expect([...setsIn(family, settings).keys()]).toContain(set)
         for (const [, chain = ''] of text.matchAll(/(?:goto|jump) ([a-z0-9-]+)/g)) expect(known).toContain(chain)
       }
     }
@@ -189,7 +192,7 @@ describe('the rules', () => {
     const text = chainsOf(family, settings)
       .flatMap(({ rules }) => rules.map(({ text }) => text))
       .join('\n')
-    for (const [name] of shapesIn(family, setShapes)) expect(text).toMatch(new RegExp(`@${name}\\b`))
+    for (const [name] of setsIn(family, settings)) expect(text).toMatch(new RegExp(`@${name}\\b`))
   })
 })
 
@@ -221,8 +224,8 @@ describe('with counters', () => {
     expect(added(skeletonText(family, settingsOf()), skeletonText(family, counting))).toEqual([])
   })
   test('the sets are there only then', () => {
-    expect([...shapesWith(settingsOf()).keys()].filter((name) => counterSets.includes(name))).toEqual([])
-    expect([...shapesWith(counting).keys()]).toEqual([...setShapes.keys(), ...counterSets])
+    expect([...setsIn('ip', settingsOf()).keys()].filter((name) => counterSets.includes(name))).toEqual([])
+    expect([...setsIn('ip', counting).keys()]).toEqual([...setsIn('ip', settingsOf()).keys(), ...counterSets])
   })
 })
 

@@ -1,27 +1,12 @@
 import type { DetectLocal } from '@kpng/dataplane'
-import { drawsOf } from './draw.js'
-import type { TableFamily } from './family.js'
 import {
+  type Chain,
   daddr,
-  dport,
-  type Key,
-  l4proto,
-  nodePortKey,
-  originalDaddr,
-  originalPort,
-  originalSaddr,
-  random,
-  saddr,
-  serviceKey,
-  sourceBlock,
-} from './field.js'
-import { allListKinds, allowedName, type ListKind, listKinds, names, overName } from './names.js'
-import { protocols } from './protocol.js'
-import { blockLengths } from './source-lengths.js'
-import {
   dnatToValue,
+  dport,
   drop,
   goto,
+  type Hook,
   hasMark,
   isIn,
   isInterface,
@@ -33,17 +18,31 @@ import {
   isProtocol,
   isTranslated,
   jump,
+  type Key,
+  l4proto,
   masquerade,
+  nodePortKey,
+  originalDaddr,
+  originalPort,
+  originalSaddr,
+  protocols,
+  type Ruleset,
+  random,
   reject,
   removeMark,
   reset,
-  returns,
   rule,
   type Statement,
+  saddr,
+  serviceKey,
   setMark,
+  sourceRules,
+  type TableFamily,
   updateMap,
   vmap,
-} from './statement.js'
+} from '@kpng/linux/nftables'
+import { drawsOf } from './draw.js'
+import { allListKinds, type ListKind, listKinds, names, overName, rememberedSeconds, setsIn } from './names.js'
 
 // The rules. They are the same whatever services there are; only some options change a line. Per table:
 //
@@ -87,20 +86,6 @@ export interface RuleSettings {
   readonly detectLocal: DetectLocal
   readonly counters: boolean
   readonly dropInvalid: boolean
-}
-
-/** Where packets enter a chain. */
-export interface Hook {
-  readonly type: 'nat' | 'filter'
-  readonly name: 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting'
-  readonly priority: number
-}
-
-/** One chain: its name, its hook where it has one, its rules. */
-export interface Chain {
-  readonly name: string
-  readonly hook?: Hook
-  readonly rules: readonly Statement[]
 }
 
 /** The packets that come from a pod, and all others. */
@@ -182,7 +167,7 @@ function dispatchChains(family: TableFamily, settings: RuleSettings): Chain[] {
       name: noneChain(listKinds.addresses),
       rules: [rule(isIn(address, names.droppedAddresses), drop), goto('refuse')],
     },
-    { name: checkSource, rules: sourceRules(family) },
+    { name: checkSource, rules: sourceRules(family, service) },
     // Unlike ICMP errors, resets are not rate-limited.
     { name: 'refuse', rules: [rule(isProtocol('tcp'), reset), reject(family)] },
   ]
@@ -190,19 +175,12 @@ function dispatchChains(family: TableFamily, settings: RuleSettings): Chain[] {
 
 const checkSource = 'check-source'
 
-/** Allowed sources return from this chain; all others are dropped in it. */
-function sourceRules(family: TableFamily): Statement[] {
-  const lengths = blockLengths(family)
-  const source = (bits: number) => (bits === lengths[0] ? saddr(family) : sourceBlock(family, bits))
-  return [...lengths.map((bits) => rule(isIn([...serviceKey(family), source(bits)], allowedName(bits)), returns)), drop]
-}
-
 /** The chain for packets that drew no endpoint. */
 const noneChain = ({ key }: ListKind): string =>
   key.length === 1 ? 'no-address-endpoint' : key.length === 2 ? 'no-node-port-endpoint' : 'no-endpoint'
 
 /** The chain that draws from the lists of one kind, for lists of up to `size`. */
-export const drawChain = (kind: ListKind, size = kind.sizes[0]): string => `draw-${kind.name}${size}`
+const drawChain = (kind: ListKind, size = kind.sizes[0]): string => `draw-${kind.name}${size}`
 
 function drawChains(family: TableFamily, kind: ListKind): Chain[] {
   const key = keyOf(family, kind)
@@ -282,3 +260,14 @@ export const chainsOf = (family: TableFamily, settings: RuleSettings): Chain[] =
   rememberChain(family),
   ...baseChains(family, settings),
 ]
+
+/** Our tables without elements. */
+export const nftRuleset = (settings: RuleSettings): Ruleset => ({
+  tableName: settings.tableName,
+  sets: { ip: setsIn('ip', settings), ip6: setsIn('ip6', settings) },
+  chains: (family) => chainsOf(family, settings),
+  extraChain(family, name) {
+    const seconds = rememberedSeconds(name)
+    return seconds === undefined ? undefined : rememberRules(family, seconds)
+  },
+})

@@ -1,4 +1,5 @@
 import type { Protocol } from '@kpng/client'
+import type { TableFamily } from '@kpng/linux/nftables'
 import {
   endpoint,
   ips,
@@ -10,7 +11,6 @@ import {
   view,
 } from '../../../dataplane/testing/objects.js'
 import type { NftOptions } from '../options.js'
-import type { TableFamily } from '../rules/family.js'
 
 // Packet flows as a table: who asks what, and what must come of it. Run on the rendered rules and on a real kernel.
 

@@ -3,17 +3,20 @@ import type { Protocol } from '@kpng/client'
 import {
   addressBytes,
   addressText,
+  type Chain,
   type Elements,
   portBytes,
   portOf,
   protocolBytes,
   rangeOf,
+  type SetPath,
+  setPath,
+  shapeAt,
   slotBytes,
-} from '../elements/element.js'
-import type { Settings } from '../options.js'
-import type { TableFamily } from '../rules/family.js'
-import { type SetPath, setPath, shapeOf } from '../rules/names.js'
-import { type Chain, chainsOf } from '../rules/skeleton.js'
+  type TableFamily,
+} from '@kpng/linux/nftables'
+import { type Settings, settingsOf } from '../options.js'
+import { chainsOf, nftRuleset } from '../rules/skeleton.js'
 
 // Walks a packet through the rendered rules and elements, as the kernel would, without a kernel. Knows the few expressions that
 // the skeleton is made of, and throws on any other.
@@ -221,12 +224,14 @@ function draw(walk: Walk, hits: readonly string[], of: number): boolean | { verd
   return walk.undecided < 1e-12 ? { verdict: 'accept' } : false
 }
 
+const everySet = nftRuleset(settingsOf({ counters: true }))
+
 const elementsOf = (walk: Walk, name: string) => walk.elements.get(setPath(walk.family, name) as SetPath)
 
 function contains(walk: Walk, name: string, wanted: string): boolean {
   const elements = elementsOf(walk, name)
   if (!elements) return false
-  if (!shapeOf(name).interval) return elements.has(wanted)
+  if (!shapeAt(everySet, setPath(walk.family, name)).interval) return elements.has(wanted)
   return [...elements.keys()].some((range) => {
     const half = range.length / 2
     // All fields but the last are the same at both ends of our ranges, so comparing whole keys is enough.

@@ -1,7 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { silentLog } from '@kpng/api'
+import { loadLibc } from '@kpng/linux'
+import { type ElementMap, type Elements, type SetPath, shapeAt, splitSetPath } from '@kpng/linux/nftables'
+import { readSet } from '../../../linux/nftables/set-elements.js'
+import { NftSocket } from '../../../linux/nftables/socket.js'
 import { nftBackend } from '../backend.js'
-import type { NftOptions } from '../options.js'
+import { type NftOptions, settingsOf } from '../options.js'
+import { nftRuleset } from '../rules/skeleton.js'
 import { options } from './cases.js'
 
 /** Runs nft, or fails with what it said. */
@@ -9,6 +14,30 @@ export function nft(...args: string[]): string {
   const { status, stdout, stderr } = spawnSync('nft', args, { encoding: 'utf8' })
   if (status !== 0) throw new Error(`nft ${args.join(' ')}: ${stderr}`)
   return stdout
+}
+
+/** What a set in this network namespace holds. */
+export async function heldIn(path: SetPath): Promise<ElementMap> {
+  const ruleset = nftRuleset(settingsOf())
+  const socket = new NftSocket(await loadLibc())
+  try {
+    const at = { ...splitSetPath(path), table: ruleset.tableName, shape: shapeAt(ruleset, path) }
+    return (await readSet(socket, at)).finish()
+  } finally {
+    socket.close()
+  }
+}
+
+/** What all sets hold, without those that packets write. */
+export async function heldElements(): Promise<Elements> {
+  const elements: Elements = new Map()
+  for (const [family, sets] of Object.entries(nftRuleset(settingsOf()).sets)) {
+    for (const [name, { dynamic }] of sets) {
+      const map = dynamic ? undefined : await heldIn(`${family} ${name}` as SetPath)
+      if (map && map.size > 0) elements.set(`${family} ${name}` as SetPath, map)
+    }
+  }
+  return elements
 }
 
 /** The backends that a test starts. A second start on the same tables is a restart: the first one is closed before. */
