@@ -13,7 +13,10 @@ export {
   type FrontendRow,
   type HeldAnswer,
   type NodeCause,
+  type NodeHealth,
   type NodeRow,
+  type NodeState,
+  nodeHealthOf,
   type ProbeAnswer,
   type RouteAnswer,
   type RouteOutcome,
@@ -71,6 +74,7 @@ export {
   type UnsafeKind,
   unsafeKindOf,
 } from './ip.js'
+export { type LabelRequirement, type Labels, matchesLabels, parseLabelSelector } from './label-selector.js'
 export { zoneLabel } from './labels.js'
 export type {
   ConnectionsAnswer,

@@ -48,6 +48,7 @@ async function core() {
     ...{ version: '1.2.3', nodeName: 'here', state: store, history },
     watchers: () => counters.watchers,
     endpointCounts: () => new Map(),
+    endpoints: () => [],
     counts: () => ({ services: store.entries().length, endpoints: 1 }),
     viewOf: () => Promise.reject(new Error('not used')),
     explain: () => Promise.reject(new Error('not used')),

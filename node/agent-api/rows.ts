@@ -31,6 +31,7 @@ export function serviceRow(path: string, { service, endpoints }: ServiceEndpoint
     externalTrafficPolicy: service.externalTrafficToLocal ? 'Local' : 'Cluster',
     sessionAffinity: service.sessionAffinity.case !== undefined,
     problems: table.problemsOf(path).map(({ sentence }) => sentence),
+    ...labelsOf(service.labels),
   }
 }
 
@@ -68,13 +69,19 @@ export function frontendRows(table: FrontendTable, namespace?: string): Frontend
   return rows
 }
 
-export const nodeRow = ({ name, addresses, topology, podCidrs }: globalv1.Node, localName: string): NodeRow => ({
+export const nodeRow = (
+  { name, addresses, topology, podCidrs, labels }: globalv1.Node,
+  localName: string,
+): NodeRow => ({
+  ...labelsOf(labels),
   name,
   addresses,
   zone: topology?.zone ?? '',
   podCidrs,
   isLocal: name === localName,
 })
+
+const labelsOf = (labels: Readonly<Record<string, string>>) => (Object.keys(labels).length === 0 ? {} : { labels })
 
 const itemsIn = ({ services }: NodeView, namespace: string | undefined): [string, ServiceEndpoints][] =>
   [...services]

@@ -1,6 +1,6 @@
 import { globalv1, localv1 } from '@kpng/api'
 import type { Watch } from '../../view/index.js'
-import type { ApiCounters, NodeWatcher, WatcherKind } from './counters.js'
+import { type ApiCounters, type NodeWatcher, noteLeft, type WatcherKind } from './counters.js'
 import type { Handler } from './grpc/index.js'
 import { Watching, WatchRequests, type WatchSettings } from './watching.js'
 
@@ -72,6 +72,7 @@ class ListedWatcher implements NodeWatcher {
     this.#watch = watch
     this.#node = node
     this.#counters = counters
+    counters.left.delete(node)
     counters.nodes.set(node, (counters.nodes.get(node) ?? new Set()).add(this))
   }
 
@@ -92,7 +93,9 @@ class ListedWatcher implements NodeWatcher {
   leave(): void {
     const watchers = this.#counters.nodes.get(this.#node)
     watchers?.delete(this)
-    if (watchers?.size === 0) this.#counters.nodes.delete(this.#node)
+    if (watchers?.size !== 0) return
+    this.#counters.nodes.delete(this.#node)
+    noteLeft(this.#counters, this.#node)
   }
 }
 
