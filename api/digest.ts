@@ -1,5 +1,5 @@
-// How a client and a server find out where what they have differs. Every item is hashed as it goes over the wire. A digest is the sum of
-// hashes, so it does not depend on the order, and an item that goes is subtracted. These are checksums against loss, not against forgery.
+// How a client and a server find out where their states differ. Each item is hashed as it goes over the wire. A digest is the sum of the
+// hashes, so the order does not matter, and a removed item is subtracted. Digests protect against loss, not against forgery.
 
 /** A hash has 53 bits, so that it is one number: 32 in the low lane, 21 in the high lane. */
 const highLane = 2 ** 32
@@ -9,6 +9,10 @@ export const digestBytes = 8
 
 /** As many buckets as fit into half of the largest request (64 KiB). */
 const maxBuckets = 4096
+
+/** Whether a state can be divided into so many buckets: a power of two, up to 4,096. Check every number that comes from a wire. */
+export const isBucketCount = (count: number): boolean =>
+  Number.isInteger(count) && count >= 1 && count <= maxBuckets && (count & (count - 1)) === 0
 
 /** One bucket per few items, so that a change costs little more than itself. A power of two. */
 export function bucketCountFor(items: number): number {

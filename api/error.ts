@@ -28,3 +28,15 @@ export type KpngErrorCode =
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
+
+const fileAdvices: Readonly<Record<string, string>> = {
+  EACCES: 'Check its permissions.',
+  EPERM: 'Check its permissions.',
+  EMFILE:
+    'This process has no file descriptors left. Raise its limit of open files (systemd: LimitNOFILE, shell: ulimit -n).',
+  ENFILE: 'This machine has no file descriptors left. Raise fs.file-max.',
+  ENOSPC: 'The disk is full. Free some space.',
+}
+
+/** What to do when a file or folder cannot be used; empty if the error says it all. */
+export const fileAdvice = (error: unknown): string => fileAdvices[(error as { code?: string }).code ?? ''] ?? ''

@@ -12,7 +12,6 @@ export {
   type FrontendAnswer,
   type FrontendRow,
   type HeldAnswer,
-  type NodeCause,
   type NodeHealth,
   type NodeRow,
   type NodeState,
@@ -42,9 +41,9 @@ export {
   type Verdict,
   verdicts,
 } from './diagnosis.js'
-export { bucketCountFor, Digest, digestBytes, itemHash, placeOf } from './digest.js'
+export { bucketCountFor, Digest, digestBytes, isBucketCount, itemHash, placeOf } from './digest.js'
 export { endpointBytes } from './endpoint-bytes.js'
-export { KpngError, type KpngErrorCode, messageOf } from './error.js'
+export { fileAdvice, KpngError, type KpngErrorCode, messageOf } from './error.js'
 export * as globalv1 from './gen/globalv1/api_pb.js'
 export * as health from './gen/grpc/health/v1/health_pb.js'
 export * as kpngv1 from './gen/kpng/v1/explain_pb.js'
@@ -86,7 +85,6 @@ export type {
   LiveService,
   LiveSnapshot,
   LiveSync,
-  ServiceState,
   SyncTimes,
 } from './live.js'
 export { type Log, type LogFields, OncePerMinute, silentLog } from './log.js'
@@ -95,6 +93,9 @@ export {
   endpointPath,
   type GlobalPath,
   globalPath,
+  isName,
+  isPort,
+  nameProblem,
   parseGlobalPath,
   serviceOfEndpointPath,
   servicePath,

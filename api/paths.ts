@@ -1,4 +1,4 @@
-// The path rules of the wire contract.
+// The rules of the wire contract for names and paths.
 
 /** `namespace/name`: a service in a node's view. */
 export const servicePath = (namespace: string, name: string): string => `${namespace}/${name}`
@@ -36,3 +36,33 @@ export function parseGlobalPath(path: string): GlobalPath | undefined {
   const [namespace, name, source, key] = parts as [string, string, string, string]
   return { namespace, name, source, key }
 }
+
+/** The longest name in Kubernetes. */
+const longestName = 253
+
+/** Nearly all names: printable ASCII characters except the separators of paths. */
+const plainName = /^[!-.0-{}~]{1,253}$/
+
+/**
+ * Why a text cannot be the name of a namespace, Service, slice, pod or node; undefined if it can. Names become parts of paths
+ * (`namespace/name/key`, `namespace|name|source|key`), of rule comments and of log lines. Kubernetes' own rules are stricter;
+ * state files, relays and clients may bring other names, and these must not break a path.
+ */
+export function nameProblem(name: string): string | undefined {
+  if (plainName.test(name)) return undefined
+  if (name === '') return 'it is empty'
+  if (name.length > longestName) return `it is longer than ${longestName} characters`
+  for (let index = 0; index < name.length; index++) {
+    const code = name.charCodeAt(index)
+    if (code === 0x2f || code === 0x7c) return `it contains ${JSON.stringify(name[index])}`
+    if (code <= 0x20 || code === 0x7f) return 'it contains a blank or a control character'
+    if (code > 0x7f && /[\p{Z}\p{C}]/u.test(name)) return 'it contains a blank or a control character'
+  }
+  return undefined
+}
+
+export const isName = (name: string): boolean => nameProblem(name) === undefined
+
+/** Whether a value can be a port number. */
+export const isPort = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 65_535

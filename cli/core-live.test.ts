@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { type LiveChanges, type LiveNode, type LiveSnapshot, silentLog } from '@kpng/api'
 import { changeSetsOverGrpc } from '@kpng/client'
 import { noApiCounts, type Server, serveApi } from '@kpng/core/sinks/api'
-import { ChangeLog, Store } from '@kpng/core/store'
-import { serviceFacts, View } from '@kpng/core/view'
+import { ChangeLog, type EndpointRecord, Store } from '@kpng/core/store'
+import { serviceFactsOf, View } from '@kpng/core/view'
 import { type AgentSocket, askAgent, type CoreApi, coreApi, serveOnSocket } from '@kpng/node/agent-api'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { endpoint, node, service } from '../core/testing/objects.js'
@@ -44,10 +44,11 @@ async function core() {
   const address = `unix://${folder}/api.sock`
   server = await serveApi({ store, view, counters, log: silentLog, listen: address })
   const history = new ChangeLog(store)
+  /** The Services whose facts were asked for. */
+  const asked: string[] = []
   api = coreApi({
     ...{ version: '1.2.3', nodeName: 'here', state: store, history },
     watchers: () => counters.watchers,
-    endpointCounts: () => new Map(),
     endpoints: () => [],
     counts: () => ({ services: store.entries().length, endpoints: 1 }),
     viewOf: () => Promise.reject(new Error('not used')),
@@ -55,7 +56,14 @@ async function core() {
     knownNodes: () => [],
     nodes: () => liveNodes(store, counters),
     follow: await followAsCore(store, view, silentLog),
-    factsOf: (name) => (path, used) => serviceFacts(store, path, name, used),
+    factsOf: (name) => {
+      const facts = serviceFactsOf(store, name)
+      const count = (path: string, used: number) => {
+        asked.push(path)
+        return facts(path, used)
+      }
+      return Object.assign(count, { onChange: facts.onChange })
+    },
   })
   socket = await serveOnSocket(join(folder, 'core.sock'), api.handler)
   const { path: socketPath } = socket
@@ -72,7 +80,7 @@ async function core() {
     const iterator = changeSets[Symbol.asyncIterator]()
     return { take: () => iterator.next() }
   }
-  return { store, read, watch, socketPath }
+  return { store, read, watch, socketPath, asked }
 }
 
 type Transaction = Parameters<Parameters<Store['update']>[0]>[0]
@@ -97,7 +105,7 @@ test('the cluster: all Services, what happens to them, and the nodes', async () 
     events.flatMap(({ data }) => (data.services && !Array.isArray(data.services) ? [data.services] : []))
   await expect
     .poll(() => events[0]?.data.services[0] ?? rows().find((row) => row['default/web'])?.['default/web'], limit)
-    .toMatchObject({ name: 'web', state: 'serving', total: 1, endpoints: 1 })
+    .toMatchObject({ name: 'web', verdict: 'serving', total: 1, endpoints: 1 })
 
   const nodeNow = (name: string): LiveNode | undefined =>
     events.reduce<LiveNode | undefined>((known, { data }) => {
@@ -129,12 +137,38 @@ test('a node as that node sees it', async () => {
       .flatMap(({ data }) => (Array.isArray(data.services) ? data.services : [data.services?.['default/web']]))
       .filter((row) => row)
       .at(-1)
-  await expect.poll(() => rowOf(onA), limit).toMatchObject({ state: 'dropped', leftOut: { 'not-local': 1 } })
-  await expect.poll(() => rowOf(onB), limit).toMatchObject({ state: 'serving', endpoints: 1 })
+  await expect.poll(() => rowOf(onA), limit).toMatchObject({ verdict: 'dropped' })
+  await expect.poll(() => rowOf(onB), limit).toMatchObject({ verdict: 'serving', endpoints: 1 })
   expect(onB.events[0]?.data.status.core).toMatchObject({ asNode: 'node-b' })
   store.update((transaction) => setEndpoints(transaction, 'node-a'))
-  await expect.poll(() => rowOf(onA), limit).toMatchObject({ state: 'serving' })
-  await expect.poll(() => rowOf(onB), limit).toMatchObject({ state: 'dropped' })
+  await expect.poll(() => rowOf(onA), limit).toMatchObject({ verdict: 'serving' })
+  await expect.poll(() => rowOf(onB), limit).toMatchObject({ verdict: 'dropped' })
+})
+
+test('endpoints that come and go without being used: sent at once, at the cost of their Service', async () => {
+  const { store, read, asked } = await core()
+  const addWeb = (name: string, ...endpoints: readonly EndpointRecord[]) =>
+    store.update((transaction) => {
+      transaction.setService(service(name, { ips: { clusterIps: { v4: [`10.96.1.${name.length}`] } } }))
+      transaction.setEndpoints({ ...{ namespace: 'default', name: `${name}-1`, service: name }, endpoints })
+    })
+  for (let length = 4; length < 30; length++) addWeb('s'.repeat(length), endpoint('10.0.1.1'))
+  const used = endpoint('10.0.0.9')
+  const leaving = ['10.0.0.7', '10.0.0.8'].map((ip) => endpoint(ip, { ready: false, serving: true, terminating: true }))
+  addWeb('api', used, ...leaving)
+  const [ofCluster, ofNode] = [read('/v1/stream'), read('/v1/stream?node=node-a')]
+  const rowOf = ({ events }: typeof ofNode) =>
+    events
+      .flatMap(({ data }) => (Array.isArray(data.services) ? data.services : Object.values(data.services ?? {})))
+      .filter((row) => row?.name === 'api')
+      .at(-1)
+  await expect.poll(() => rowOf(ofNode), limit).toMatchObject({ endpoints: 1, total: 3 })
+  await expect.poll(() => rowOf(ofCluster), limit).toMatchObject({ total: 3 })
+  asked.length = 0
+  addWeb('api', used)
+  await expect.poll(() => rowOf(ofNode), limit).toMatchObject({ endpoints: 1, total: 1 })
+  await expect.poll(() => rowOf(ofCluster), limit).toMatchObject({ total: 1 })
+  expect(new Set(asked)).toEqual(new Set(['default/api']))
 })
 
 test('a node that does not exist, changes and connections', async () => {

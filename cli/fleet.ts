@@ -20,7 +20,7 @@ export const bareNode = (name: string, health: NodeHealth): NodeRow => ({
 export const isWell = ({ state }: NodeRow): boolean => state === 'up to date'
 
 export async function fleetPrinted(nodes: readonly NodeRow[]): Promise<Printed> {
-  const { columns } = await import('@kpng/dataplane')
+  const { columns } = await import('@kpng/diagnose')
   const well = nodes.filter(isWell).length
   const rows = nodes.map((node) => [node.name, ...healthCells(node)])
   return {

@@ -16,7 +16,8 @@ const row = (namespace: string, name: string, labels?: Record<string, string>) =
     ports: ['80/tcp'],
     endpoints: 2,
   },
-  ...{ internalTrafficPolicy: 'Cluster', externalTrafficPolicy: 'Cluster', sessionAffinity: false, problems: [] },
+  ...{ internalTrafficPolicy: 'Cluster', externalTrafficPolicy: 'Cluster', sessionAffinity: false },
+  ...{ verdict: 'serving', headline: '', reason: '', findings: [] },
   ...(labels ? { labels } : {}),
 })
 const services = [
@@ -67,7 +68,7 @@ test.each([
   [['get', 'services', '-l', 'app in (web), tier=front', '-o=name'], /^service\/web\n$/],
   [['get', 'services', '-l', '!tier', '-o', 'name'], /^service\/db\n$/],
   [['get', 'svc', 'web', '-o', 'yaml'], /^schemaVersion: 2\nnamespace: default\nname: web\n/],
-  [['status', '-o', 'jsonpath={.asked}'], /^agent of a, by .*agent\.sock$/],
+  [['status', '-o', 'jsonpath={.asked}'], /^the agent of a, by its socket .*agent\.sock$/],
   [['status', '-o', 'yaml'], /^schemaVersion: 2\n/],
   [['status', '-o', 'name'], /^node\/a\n$/],
 ])('%j', async (args, expected) => {

@@ -131,7 +131,7 @@ type Print = (rows: readonly Row[], event?: WatchEvent) => Promise<void>
 
 /** What is printed later stands below what was printed first. */
 async function printer(list: List, names: readonly string[], flags: Flags): Promise<Print> {
-  const { columns } = await import('@kpng/dataplane')
+  const { columns } = await import('@kpng/diagnose')
   const widths: number[] = flags.watch ? ['MODIFIED'.length] : []
   let hasHead = flags.headers === false
   return async (rows, event) => {
@@ -212,7 +212,7 @@ const tables: Readonly<Record<List, Table>> = {
       'PORT(S)',
       'ENDPOINTS',
       ...(wide ? ['POLICY', 'AFFINITY'] : []),
-      'NOT SERVED',
+      'STATE',
     ],
     ...rows.map((row) => [
       ...(withNamespace ? [row.namespace] : []),
@@ -225,7 +225,7 @@ const tables: Readonly<Record<List, Table>> = {
       ...(wide
         ? [`${row.internalTrafficPolicy}/${row.externalTrafficPolicy}`, row.sessionAffinity ? 'ClientIP' : 'None']
         : []),
-      row.problems.join('; '),
+      row.verdict === 'serving' ? row.reason : `${row.verdict}${row.reason === '' ? '' : `: ${row.reason}`}`,
     ]),
   ],
   endpoints: (rows: readonly EndpointRow[], _, withNamespace) => [

@@ -43,7 +43,7 @@ async function readStatus(flags: Flags): Promise<Found> {
     ask<AgentStatus>(flags, '/v1/status'),
     import('@kpng/node/agent-api'),
   ])
-  const asked = `${status.role === 'core' ? 'core on' : 'agent of'} ${status.node}, by ${await socketOf(flags)}`
+  const asked = `${status.role === 'core' ? 'the core on' : 'the agent of'} ${status.node}, by its socket ${await socketOf(flags)}`
   const { now: _, source, ...rest } = status
   const watches = Object.entries(source?.watches ?? {}).map(([name, { connected }]) => [name, connected])
   return {

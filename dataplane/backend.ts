@@ -41,7 +41,7 @@ export interface Host {
   /** Rejects with a sentence that says what is missing. */
   check(needs: Needs, dataPlane: string): void | Promise<void>
   /** Takes a name that only one process can hold, or rejects with a sentence that says who holds it. */
-  lock(name: string): Promise<{ release(): Promise<void> }>
+  lock(name: string, log: Log): Promise<{ release(): Promise<void> }>
   /** The addresses at which other machines reach this one. */
   addresses(): readonly string[]
   /** Deletes UDP flows of the kernel and resolves with their number. Missing: flows are left alone. */
@@ -207,7 +207,7 @@ class Stepped<Held, Plan> implements SteppedBackend {
     const { host, log, driftCheckIntervalMs = 0 } = this.#options
     const { name, needs, lockName } = this.#plane
     await host.check(needs, name)
-    if (lockName !== undefined) this.#lock = await host.lock(lockName)
+    if (lockName !== undefined) this.#lock = await host.lock(lockName, log)
     await this.#plane.open(() => this.#watch?.lookNow())
     this.#isOpen = true
     if (!this.#plane.drift) return

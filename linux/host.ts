@@ -1,7 +1,7 @@
 import { accessSync, constants } from 'node:fs'
 import { hostname } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { KpngError } from '@kpng/api'
+import { KpngError, type Log } from '@kpng/api'
 import { type Capability, checkNetworkRights, hasCapability, rightsAdvice } from './capabilities.js'
 import { deleteFlows } from './conntrack.js'
 import { reachableAddresses } from './interfaces.js'
@@ -10,7 +10,7 @@ import { lockName } from './name-lock.js'
 /** This machine, as the skeleton of the backends asks it (`Host` of @kpng/dataplane). */
 export const linuxHost = {
   check: checkNeeds,
-  lock: (name: string) => lockName(name, `kpng (pid ${process.pid}) on ${hostname()}`),
+  lock: (name: string, log: Log) => lockName(name, `kpng (pid ${process.pid}) on ${hostname()}`, { log }),
   addresses: () => reachableAddresses(),
   deleteFlows,
 } as const

@@ -52,4 +52,5 @@ export {
   runProgram,
 } from './program.js'
 export { releaseProgramPages } from './program-pages.js'
+export { runtimeFolder, sharedFolder, whyUnsafe } from './runtime-folder.js'
 export { type ApplyOptions, applySetting, type KernelSetting, type SettingOutcome, sysctlPath } from './sysctls.js'

@@ -16,6 +16,7 @@ export interface Libc {
   sendAsync(fd: number, bytes: Uint8Array, length: number, flags: number): Promise<number>
   recv(fd: number, bytes: Uint8Array, length: number, flags: number): number
   close(fd: number): number
+  flock(fd: number, operation: number): number
   /** Moves this thread to new namespaces. */
   unshare(flags: number): number
   /** Moves this thread to the namespace of an open file. */
@@ -73,6 +74,7 @@ async function load(): Promise<Libc> {
         }),
       recv: library.func('long recv(int, void *, size_t, int)'),
       close: library.func('int close(int)'),
+      flock: library.func('int flock(int, int)'),
       unshare: library.func('int unshare(int)'),
       setns: library.func('int setns(int, int)'),
       madvise: library.func('int madvise(uintptr_t, size_t, int)'),

@@ -11,7 +11,9 @@ const cluster = upstream ? undefined : makeCluster({ services, endpoints, nodes 
 const store = cluster?.store ?? new Store()
 const log = { ...silentLog, warn: (...said) => console.error(...said) }
 if (upstream) void relayApi({ store, api: upstream, log, signal: new AbortController().signal })
-const server = await serveApi({ store, log, listen: 'tcp://127.0.0.1:0' })
+// All nodes of a benchmark have one address.
+const limits = { maxConnectionsPerPeer: 20_000 }
+const server = await serveApi({ store, log, listen: 'tcp://127.0.0.1:0', limits })
 const clock = () => performance.timeOrigin + performance.now()
 
 const longestPause = watchPauses()

@@ -7,7 +7,9 @@ import { watchPauses } from './pauses.js'
 const [services, endpoints, nodes] = process.argv.slice(2).map(Number)
 const cluster = makeCluster({ services, endpoints, nodes })
 const log = { ...silentLog, warn: (...said) => console.error(...said) }
-const server = await serveApi({ store: cluster.store, log, listen: 'tcp://127.0.0.1:0' })
+// All nodes of a benchmark have one address.
+const limits = { maxConnectionsPerPeer: 20_000 }
+const server = await serveApi({ store: cluster.store, log, listen: 'tcp://127.0.0.1:0', limits })
 
 let cpu = process.cpuUsage()
 const longestPause = watchPauses()

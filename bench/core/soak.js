@@ -26,7 +26,9 @@ const heapMb = () => {
 const changes = Number(values.changes)
 const watchers = Number(values.watchers)
 const cluster = makeCluster({ services: Number(values.services), endpoints: 10, nodes: 100 })
-const server = await serveApi({ store: cluster.store, log: silentLog, listen: 'tcp://127.0.0.1:0' })
+// All nodes of a benchmark have one address.
+const limits = { maxConnectionsPerPeer: 20_000 }
+const server = await serveApi({ store: cluster.store, log: silentLog, listen: 'tcp://127.0.0.1:0', limits })
 const authority = server.address.replace('tcp://', '')
 const swarm = fork(new URL('watchers.js', import.meta.url).pathname, [authority])
 await message(swarm, 'ready')

@@ -17,7 +17,9 @@ const { values } = parseArgs({
 const watchers = Number(values.watchers)
 const endpoints = Number(values.endpoints)
 const cluster = makeCluster({ services: Number(values.services), endpoints, nodes: Math.max(100, watchers) })
-const server = await serveApi({ store: cluster.store, log: silentLog, listen: 'tcp://127.0.0.1:0' })
+// All nodes of a benchmark have one address.
+const limits = { maxConnectionsPerPeer: 20_000 }
+const server = await serveApi({ store: cluster.store, log: silentLog, listen: 'tcp://127.0.0.1:0', limits })
 const swarm = fork(new URL('watchers.js', import.meta.url).pathname, [server.address.replace('tcp://', '')])
 await message(swarm, 'ready')
 swarm.send({ connect: watchers })

@@ -90,8 +90,8 @@ async function startServers(backend: Backend, mode: string, flags: Flags, contex
 }
 
 async function factsFrom(store: Store, nodeName: string) {
-  const { serviceFacts } = await import('@kpng/core/view')
-  return (service: string, used: number) => serviceFacts(store, service, nodeName, used)
+  const { serviceFactsOf } = await import('@kpng/core/view')
+  return serviceFactsOf(store, nodeName)
 }
 
 async function startTraces(flags: Flags, { log, nodeName }: Context) {

@@ -1,7 +1,7 @@
 import { userspaceBackend } from '@kpng/backend-userspace'
 import { runBackend } from '@kpng/client'
 import { changeSetsOf } from '@kpng/core/sinks/local'
-import { explainService, serviceFacts } from '@kpng/core/view'
+import { explainService, serviceFactsOf } from '@kpng/core/view'
 import { type Context, type Flags, given, textFlag } from '../context.js'
 import { makeAgentSocketPath, removeAgentSocketFolder, startPlaygroundAgent } from './agent.js'
 import { call } from './caller.js'
@@ -39,7 +39,7 @@ export async function loopbackDataPlane(flags: Flags, { log, signal, version, so
         ...{ socketPath: agentSocket, nodeName, version, log, source },
         serviceAnswer: async (service) => explainService(store, service, nodeName),
         ...given('hints', hints),
-        factsOf: (service, used) => serviceFacts(store, service, nodeName, used),
+        factsOf: serviceFactsOf(store, nodeName),
       })
       try {
         await runBackend(backend, {

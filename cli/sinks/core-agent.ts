@@ -49,7 +49,7 @@ async function coreApiOf(flags: Flags, store: Store, view: View, counters: ApiCo
   const { coreApi } = await import('@kpng/node/agent-api')
   const { sourceReport } = await import('@kpng/node')
   const { ChangeLog } = await import('@kpng/core/store')
-  const { serviceFacts } = await import('@kpng/core/view')
+  const { serviceFactsOf } = await import('@kpng/core/view')
   const { explainAsCore, followAsCore, viewAsCore } = await import('../explain.js')
   const { version, nodeName, log, source, state } = context
   const history = new ChangeLog(store)
@@ -59,8 +59,6 @@ async function coreApiOf(flags: Flags, store: Store, view: View, counters: ApiCo
     watchers: () => counters.watchers,
     source: () => sourceReport(source),
     ...given('skippedObjects', state && (() => state.skips.total)),
-    endpointCounts: () =>
-      new Map(store.entries().flatMap(({ service, path, sources }) => (service ? [[path, countIn(sources)]] : []))),
     endpoints: (namespace) => endpointsIn(store, namespace, nodeName),
     knownNodes: () => store.nodes.values(),
     viewOf: (node) => viewAsCore(store, node),
@@ -68,7 +66,7 @@ async function coreApiOf(flags: Flags, store: Store, view: View, counters: ApiCo
     explain: (query) => explainAsCore(query, store, flags, context),
     ...{ history, follow, log },
     nodes: () => liveNodes(store, counters),
-    factsOf: (node) => (service, used) => serviceFacts(store, service, node, used),
+    factsOf: (node) => serviceFactsOf(store, node),
   })
   const close = () => {
     api.close()
@@ -123,9 +121,6 @@ function endpointsIn(store: Store, namespace: string | undefined, nodeName: stri
     }))
   })
 }
-
-const countIn = (slices: ReadonlyMap<string, readonly unknown[]>): number =>
-  [...slices.values()].reduce((sum, { length }) => sum + length, 0)
 
 type StartCoreAgent = (store: Store, counters: ApiCounters, context: Context) => Promise<CoreAgent>
 

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf'
-import { Digest, localv1, placeOf } from '@kpng/api'
+import { Digest, isBucketCount, KpngError, localv1, placeOf } from '@kpng/api'
 
 /** The operations of one change set, up to its Sync. */
 export interface Operations {
@@ -21,38 +21,48 @@ export interface Received {
 }
 
 /**
- * What a client has, as hashes: enough to say it to a server after a lost connection, so that only the difference is sent. A server that is older
- * than this, or of the Go lineage, says no position and sends everything: then nothing is kept.
+ * What a client has, as hashes. After a lost connection it sends the digest of them, and the server sends only what differs. A server of the Go lineage
+ * sends no position: it cannot resume, so nothing is kept.
  */
 export class KnownState {
   /** The hash of each item, by set and path. */
   #items = new Map<localv1.Set, Map<string, number>>()
-  #position: localv1.Position | undefined
+  #canResume = false
 
-  /** What the first request of a connection says. */
+  /** For the first request of a connection. */
   get known(): localv1.Known {
-    const known = create(localv1.KnownSchema)
-    if (!this.#position) return known
-    known.position = this.#position
-    known.digest = this.#digest(1)
-    return known
+    return create(localv1.KnownSchema, this.#canResume ? { digest: this.#digest(1) } : {})
   }
 
-  /** What the client has in each bucket. */
+  /** The digest of each bucket. Throws if the server asks for a number of buckets that no server needs: 2³² of them would end this process. */
   knownIn(buckets: number): localv1.Known {
+    if (!isBucketCount(buckets)) throw broken(`asked for the digests of ${buckets} buckets`)
     return create(localv1.KnownSchema, { buckets: this.#digest(buckets) })
   }
 
   /**
-   * Takes over a change set, and says what it changes.
-   * @param isFirst it is the first one of a connection. It replaces everything, unless the server says that the client resumed: a server of the Go
+   * Takes over a change set, and returns what it changes. Throws if it cannot be right; then everything is forgotten, so that the next connection
+   * gets the whole state.
+   * @param isFirst whether it is the first one of a connection. It replaces everything, unless the server says that the client resumed: a server of the Go
    * lineage sends no Reset if it has nothing
    */
-  take({ reset, sets, hashes, deletes, sync }: Received, isFirst: boolean): Operations {
+  take(received: Received, isFirst: boolean): Operations {
+    try {
+      return this.#take(received, isFirst)
+    } catch (error) {
+      this.#items = new Map()
+      this.#canResume = false
+      throw error
+    }
+  }
+
+  #take({ reset, sets, hashes, deletes, sync }: Received, isFirst: boolean): Operations {
     const { triggers, timeline, position, resumed } = sync
+    if (resumed && (reset || !isFirst || !this.#canResume))
+      throw broken('continues a state that this client does not have')
     const replacesAll = reset || (isFirst && !resumed)
     if (replacesAll || !position) this.#items = new Map()
-    this.#position = position
+    this.#canResume = position !== undefined
     if (!position) return { reset: replacesAll, sets, deletes, triggers, timeline }
     const changed = resumed ? sets.filter((value, index) => !this.#has(value, hashes[index] as number)) : sets
     const gone = resumed ? [...deletes, ...this.#goneFrom(resumed, sets)] : deletes
@@ -60,7 +70,17 @@ export class KnownState {
       if (ref) this.#of(ref.set).set(ref.path, hashes[index] as number)
     })
     for (const { set, path } of gone) this.#of(set).delete(path)
+    if (resumed) this.#verify(resumed)
     return { reset: replacesAll, sets: changed, deletes: gone, triggers, timeline }
+  }
+
+  /** After resuming, both sides must have the same. A server of kpng 0.1.0 does not say what it has. */
+  #verify({ digest }: localv1.Resumed): void {
+    if (digest.length === 0 || Buffer.compare(digest, this.#digest(1)) === 0) return
+    throw new KpngError(
+      'unavailable',
+      'After the connection was lost, the server sent what changed, but the result is not what the server has. The whole state is requested again.',
+    )
   }
 
   #of(set: localv1.Set): Map<string, number> {
@@ -79,6 +99,7 @@ export class KnownState {
   /** What the client has in the buckets that were sent anew, and the server does not. */
   #goneFrom({ bucketCount, buckets }: localv1.Resumed, sets: readonly localv1.Value[]): localv1.Ref[] {
     if (buckets.length === 0) return []
+    if (!isBucketCount(bucketCount)) throw broken(`divides its state into ${bucketCount} buckets`)
     const replaced = new Set(buckets)
     const sent = new Set(sets.map(({ ref }) => `${ref?.set} ${ref?.path}`))
     const gone: localv1.Ref[] = []
@@ -100,3 +121,6 @@ export class KnownState {
     return digest.toBytes()
   }
 }
+
+const broken = (what: string) =>
+  new KpngError('invalid', `The server ${what}, which the kpng API does not allow. Is it a kpng server?`)

@@ -1,22 +1,18 @@
-import { EventEmitter } from 'node:events'
 import { setImmediate as nextLoop } from 'node:timers/promises'
 import { create, toBinary } from '@bufbuild/protobuf'
-import type { ClientDuplexStream } from '@grpc/grpc-js'
 import { localv1, silentLog } from '@kpng/api'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { noApiCounts } from '../../core/sinks/api/counters.js'
-import type { Call } from '../../core/sinks/api/grpc/index.js'
-import { ItemFrames } from '../../core/sinks/api/item-frames.js'
-import { Joins } from '../../core/sinks/api/joins.js'
-import { Resuming } from '../../core/sinks/api/resuming.js'
+import { MemoryCall } from '../../core/sinks/api/testing/memory-call.js'
 import { localWatchHandler } from '../../core/sinks/api/watch-calls.js'
+import { watchSettings } from '../../core/sinks/api/watching.js'
 import type { Store } from '../../core/store/index.js'
 import { syncedStore } from '../../core/testing/objects.js'
+import { View } from '../../core/view/node-watch.js'
 import { aWrite, nodeNames, type Write } from '../../core/view/testing/generators.js'
 import { contentsOf, naiveExtras, naiveNodeView } from '../../core/view/testing/naive-view.js'
-import { View } from '../../core/view/view.js'
-import { Turns } from '../../core/view/watch.js'
+import { Turns } from '../../core/view/turns.js'
 import { KnownState, type Operations } from './known-state.js'
 import { WatchCall } from './stream.js'
 
@@ -28,63 +24,7 @@ const extraSets = [localv1.Set.NODES, localv1.Set.SERVICE_CIDRS]
 /** A run of a server. */
 function startServer(store: Store) {
   const view = new View(store, new Turns(1e9))
-  const frames = new ItemFrames(silentLog)
-  const resuming = new Resuming({ store, view, frames })
-  return localWatchHandler({
-    view,
-    frames,
-    resuming,
-    joins: new Joins(),
-    log: silentLog,
-    counters: noApiCounts(),
-    onSent: () => {},
-  })
-}
-
-/** One call in memory, from the client's side. It can be cut, and it counts what is sent. */
-class MemoryCall extends EventEmitter implements Call {
-  readonly path = '/localv1.Sets/Watch'
-  readonly peer = { address: 'memory', subject: undefined }
-  readonly #aborter = new AbortController()
-  readonly #requests: Buffer[] = []
-  #asks: (() => void) | undefined
-  /** How many messages still come through. */
-  messagesLeft = Number.POSITIVE_INFINITY
-
-  get signal(): AbortSignal {
-    return this.#aborter.signal
-  }
-
-  async nextRequest(): Promise<Buffer | undefined> {
-    while (this.#requests.length === 0 && !this.signal.aborted) {
-      await new Promise<void>((resolve) => (this.#asks = resolve))
-    }
-    if (this.signal.aborted) throw this.signal.reason
-    return this.#requests.shift()
-  }
-
-  /** The server answers. */
-  async write(framed: Buffer): Promise<void> {
-    for (let at = 0; at < framed.length && !this.signal.aborted; ) {
-      const end = at + 5 + framed.readUInt32BE(at + 1)
-      if (this.messagesLeft-- <= 0) return this.cancel()
-      this.emit('data', framed.subarray(at + 5, end))
-      at = end
-    }
-  }
-
-  /** The client asks. */
-  ask(request: Uint8Array): void {
-    this.#requests.push(Buffer.from(request))
-    this.#asks?.()
-  }
-
-  cancel(): void {
-    if (this.signal.aborted) return
-    this.#aborter.abort(new Error('The connection is lost'))
-    this.#asks?.()
-    this.emit('error', new Error('The connection is lost'))
-  }
+  return localWatchHandler(watchSettings(view, { log: silentLog, counters: noApiCounts(), onSent: () => {} }))
 }
 
 /** A client that connects again and again and keeps what it has. */
@@ -107,17 +47,12 @@ class ResumingClient {
     this.#connection?.cancel()
     const connection = new MemoryCall()
     connection.messagesLeft = messages
-    const duplex = {
-      on: connection.on.bind(connection),
-      write: (bytes: Uint8Array) => connection.ask(bytes),
-      cancel: () => connection.cancel(),
-    } as unknown as ClientDuplexStream<Uint8Array, Uint8Array>
     this.#connection = connection
     this.isBack = true
     const nodeName = this.#nodeName
     const request = (known?: localv1.Known) =>
       toBinary(localv1.WatchReqSchema, create(localv1.WatchReqSchema, { nodeName, extraSets, ...(known && { known }) }))
-    this.#call = new WatchCall(duplex, request, this.known)
+    this.#call = new WatchCall(connection.stream, request, this.known)
     void handler(connection).catch(() => {})
     this.#next = this.#call.next()
     this.#next.catch(() => {})
@@ -169,7 +104,13 @@ class ResumingClient {
 const aStep = fc.record({
   /** Where the client is before the writes: connected, away, or cut off in the middle of what it is told next. */
   meanwhile: fc.constantFrom('connected', 'away', 'cut off'),
-  writes: fc.array(aWrite, { maxLength: 4 }),
+  /** After a long outage most of the state is another one. */
+  writes: fc.oneof(
+    { weight: 4, arbitrary: fc.array(aWrite, { maxLength: 4 }) },
+    { weight: 1, arbitrary: fc.array(aWrite, { minLength: 50, maxLength: 80 }) },
+  ),
+  /** Whose cluster they happen in. */
+  where: fc.constantFrom('everywhere', 'everywhere', 'here', 'there'),
   /** Which server it then talks to. */
   server: fc.constantFrom('the same', 'the same', 'restarted', 'another'),
   messages: fc.integer({ min: 0, max: 3 }),
@@ -182,23 +123,27 @@ test('a client that comes back knows what a new client is told, whatever changed
       fc.constantFrom(...nodeNames, 'unknown'),
       fc.constantFrom({}, { maxSupersededEndpoints: 160 }),
       async (steps, nodeName, options) => {
-        const store = syncedStore(options)
-        const other = startServer(store)
-        let server = startServer(store)
+        // Two servers with stores of their own, which need not agree.
+        let [here, there] = [options, options].map((each) => {
+          const store = syncedStore(each)
+          return { store, server: startServer(store) }
+        }) as [Core, Core]
         const client = new ResumingClient(nodeName)
-        client.connect(server)
+        client.connect(here.server)
         await client.catchUp()
-        for (const { meanwhile, writes, server: next, messages } of steps) {
-          if (meanwhile === 'cut off') client.connect(server, messages)
+        for (const { meanwhile, writes, where, server: next, messages } of steps) {
+          if (meanwhile === 'cut off') client.connect(here.server, messages)
           if (meanwhile === 'away') client.leave()
           await nextLoop()
           await nextLoop()
-          update(store, writes)
+          if (where !== 'there') update(here.store, writes)
+          if (where !== 'here') update(there.store, writes)
           if (meanwhile !== 'away') await client.catchUp()
-          if (next === 'restarted') server = startServer(store)
-          client.connect(next === 'another' ? other : server)
+          if (next === 'restarted') here = { ...here, server: startServer(here.store) }
+          if (next === 'another') [here, there] = [there, here]
+          client.connect(here.server)
           await client.catchUp()
-          client.compare(store)
+          client.compare(here.store)
         }
         client.leave()
       },
@@ -206,6 +151,11 @@ test('a client that comes back knows what a new client is told, whatever changed
     { numRuns: 60 },
   )
 }, 300_000)
+
+interface Core {
+  readonly store: Store
+  readonly server: ReturnType<typeof startServer>
+}
 
 function update(store: Store, writes: readonly Write[]): void {
   store.update((tx) => {

@@ -1,4 +1,4 @@
-import { type Family, parseIp } from '@kpng/api'
+import { type Family, isName, isPort, nameProblem, parseIp } from '@kpng/api'
 import {
   conditionsOf,
   type EndpointPort,
@@ -7,19 +7,7 @@ import {
   type Hints,
   none,
 } from '../store/index.js'
-import {
-  type Fields,
-  fieldsOf,
-  flagOf,
-  isFields,
-  isName,
-  isPort,
-  listOf,
-  nameProblem,
-  type Report,
-  shown,
-  textOf,
-} from './fields.js'
+import { type Fields, fieldsOf, flagOf, isFields, listOf, type Report, shown, textOf } from './fields.js'
 import { readObject } from './metadata.js'
 import { protocolOf } from './service-ports.js'
 

@@ -71,32 +71,3 @@ export function textMapOf(value: unknown, report: Report, ...place: Place): Reco
   }
   return texts
 }
-
-/** Whether a value can be a port number. */
-export const isPort = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 65_535
-
-const longestName = 253
-
-/** Nearly all names: printable ASCII without the separators of paths. */
-const plainName = /^[!-.0-{}~]{1,253}$/
-
-/**
- * Why a text cannot be the name of a namespace, service, slice, pod or node; undefined if it can. Names become parts of paths
- * (`namespace/name/key`, `namespace|name|source|key`), of rule comments and of log lines. Kubernetes' own rules are stricter;
- * state files and relays may bring other names, and these must not break a path.
- */
-export function nameProblem(name: string): string | undefined {
-  if (plainName.test(name)) return undefined
-  if (name === '') return 'it is empty'
-  if (name.length > longestName) return `it is longer than ${longestName} characters`
-  for (let index = 0; index < name.length; index++) {
-    const code = name.charCodeAt(index)
-    if (code === 0x2f || code === 0x7c) return `it contains ${JSON.stringify(name[index])}`
-    if (code <= 0x20 || code === 0x7f) return 'it contains a blank or a control character'
-    if (code > 0x7f && /[\p{Z}\p{C}]/u.test(name)) return 'it contains a blank or a control character'
-  }
-  return undefined
-}
-
-export const isName = (name: string): boolean => nameProblem(name) === undefined

@@ -5,7 +5,7 @@ export {
   type SliceEndpoints,
   serviceNameLabel,
 } from './endpoint-slice.js'
-export { isName, nameProblem, type Report } from './fields.js'
+export type { Report } from './fields.js'
 export { type KeptKeys, type KeyFilter, keptKeys, keyFilter } from './globs.js'
 export { nodeFromKubernetes } from './node.js'
 export { serviceFromKubernetes } from './service.js'

@@ -1,4 +1,5 @@
-import { type Fields, fieldsOf, isFields, nameProblem, type Report, shown, textMapOf } from './fields.js'
+import { nameProblem } from '@kpng/api'
+import { type Fields, fieldsOf, isFields, type Report, shown, textMapOf } from './fields.js'
 
 /** What kpng reads of an object's metadata. */
 export interface Metadata {

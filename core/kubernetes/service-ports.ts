@@ -1,5 +1,5 @@
-import { localv1 } from '@kpng/api'
-import { type Fields, fieldsOf, isPort, listOf, type Report, shown, textOf } from './fields.js'
+import { isPort, localv1 } from '@kpng/api'
+import { type Fields, fieldsOf, listOf, type Report, shown, textOf } from './fields.js'
 
 const protocols = new Map<unknown, localv1.Protocol>([
   ['TCP', localv1.Protocol.TCP],

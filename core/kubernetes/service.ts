@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
-import { defaultAffinitySeconds, ipSetOf, localv1 } from '@kpng/api'
-import { type Fields, fieldsOf, isPort, type Report, shown, textOf, textsOf } from './fields.js'
+import { defaultAffinitySeconds, ipSetOf, isPort, localv1 } from '@kpng/api'
+import { type Fields, fieldsOf, type Report, shown, textOf, textsOf } from './fields.js'
 import type { KeptKeys } from './globs.js'
 import { loadBalancerOf, sourceRangeFilters } from './load-balancer.js'
 import { readObject } from './metadata.js'

@@ -1,5 +1,6 @@
 import { changeSentence, type LiveSync, type ServiceChangeAnswer } from '@kpng/api'
-import type { Bookmark, Changed, ChangeRange } from './history.js'
+import { followStore } from './follow.js'
+import type { Changed, ChangeRange } from './history.js'
 import type { ServiceEntry } from './records.js'
 import type { Store } from './store.js'
 
@@ -12,17 +13,16 @@ const maxComparedEndpoints = 1000
 
 /** What happened to a store since it was complete, for `kpng get changes` and the live page of a core. Its memory is bounded. */
 export class ChangeLog {
-  readonly #store: Store
   readonly #changes: LiveSync[] = []
   readonly #changedBy = new Map<string, LiveSync>()
   readonly #listeners = new Set<(change: LiveSync) => void>()
-  readonly #leave: () => void
-  #bookmark: Bookmark | undefined
+  /** Ends it. */
+  readonly close: () => void
 
   constructor(store: Store) {
-    this.#store = store
-    this.#leave = store.onChange(() => this.#look())
-    this.#look()
+    this.close = followStore(store, (range) => {
+      if (range) this.#add(describe(range), range)
+    })
   }
 
   /** The oldest first. The number of a change is the revision of the store that holds it. */
@@ -39,22 +39,6 @@ export class ChangeLog {
   onChange(listener: (change: LiveSync) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
-  }
-
-  close(): void {
-    this.#leave()
-    if (this.#bookmark) this.#store.release(this.#bookmark)
-    this.#bookmark = undefined
-  }
-
-  #look(): void {
-    const store = this.#store
-    if (!store.synced || this.#bookmark?.revision === store.revision) return
-    const before = this.#bookmark
-    const range = before && store.changesSince(before)
-    this.#bookmark = store.bookmark()
-    if (before) store.release(before)
-    if (range) this.#add(describe(range), range)
   }
 
   #add(change: LiveSync, { services }: ChangeRange): void {

@@ -15,6 +15,8 @@ export interface LiveSource {
   samples(): readonly LiveSample[]
   /** Services whose rows may change without a change of their own: those that want an address of another one. */
   contested?(): Iterable<string>
+  /** Calls the listener with Services whose rows may have changed without a sync; undefined: any. Returns the function that ends it. */
+  onChange?(listener: (services: Iterable<string> | undefined) => void): () => void
   /** Of a core. */
   nodes?(): Iterable<LiveNode>
 }

@@ -27,6 +27,8 @@ export class LiveStream {
   #number = 0
   /** Undefined while it is idle. */
   #state: LiveState | undefined
+  /** Ends what tells about changes without a sync. */
+  #leave: (() => void) | undefined
   #snapshot: { readonly event: LiveEvent; readonly number: number; readonly madeAtMs: number } | undefined
   #working: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
@@ -113,6 +115,8 @@ export class LiveStream {
     clearTimeout(this.#timer)
     clearTimeout(this.#lingering)
     this.#timer = undefined
+    this.#leave?.()
+    this.#leave = undefined
     this.#state = undefined
     this.#snapshot = undefined
   }
@@ -140,6 +144,7 @@ export class LiveStream {
 
   #begin(): LiveState {
     this.#number++
+    this.#leave = this.#source.onChange?.((services) => (services ? this.noteServices(services) : this.noteAll()))
     this.#state = new LiveState(this.#source, this.#number)
     return this.#state
   }

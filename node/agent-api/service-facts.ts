@@ -12,8 +12,15 @@ export interface ServiceFacts {
   readonly onlyStandIns: boolean
 }
 
-/**
- * The facts about a Service; undefined if the core does not know it.
- * @param used the number of endpoints that the node uses: if it is that of all that exist and they are ready, the answer is cheap
- */
-export type ServiceFactsOf = (service: string, used: number) => ServiceFacts | undefined
+export interface ServiceFactsOf {
+  /**
+   * The facts about a Service; undefined if the core does not know it.
+   * @param used the number of endpoints that the node uses: if it is that of all that exist and they are ready, the answer is cheap
+   */
+  (service: string, used: number): ServiceFacts | undefined
+  /**
+   * Calls the listener with the Services whose facts may have changed; undefined: any. Endpoints that nobody uses come and go without a sync.
+   * Returns the function that ends it. Missing: the facts never change by themselves.
+   */
+  readonly onChange?: (listener: (services: Iterable<string> | undefined) => void) => () => void
+}

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, request, type Server, type ServerRe
 import { connect, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { KpngError, type Log, messageOf } from '@kpng/api'
+import { runtimeFolder, sharedFolder } from '@kpng/linux'
 
 /**
  * Where the agent API of a kpng on this machine is. systemd names the folder of a unit with `RuntimeDirectory=` in the environment.
@@ -20,20 +21,9 @@ function socketPath(name: string, env: NodeJS.ProcessEnv, platform: NodeJS.Platf
   return join(runtimeFolder(env), `${name}.sock`)
 }
 
-function runtimeFolder({ RUNTIME_DIRECTORY = '', XDG_RUNTIME_DIR }: NodeJS.ProcessEnv): string {
-  const [given] = RUNTIME_DIRECTORY.split(':')
-  if (given) return given
-  const user = process.getuid?.() ?? 0
-  if (user === 0) return '/run/kpng'
-  return XDG_RUNTIME_DIR === undefined ? sharedFolder(user) : join(XDG_RUNTIME_DIR, 'kpng')
-}
-
-/** Without a folder of the user's own: one that anybody could have made first. */
-const sharedFolder = (user: number): string => `/tmp/kpng-${user}`
-
 /** Refuses a folder that another user may have made, to be asked here or to be served to. */
 async function checkFolder(path: string): Promise<void> {
-  const user = process.getuid?.() ?? 0
+  const user = process.geteuid?.() ?? 0
   const folder = sharedFolder(user)
   if (dirname(path) !== folder) return
   const found = await lstat(folder).catch(() => undefined)
@@ -59,7 +49,7 @@ export async function serveOnSocket(
 ): Promise<AgentSocket> {
   const isPipe = path.startsWith('\\\\.\\pipe\\')
   if (!isPipe) {
-    const isShared = dirname(path) === sharedFolder(process.getuid?.() ?? 0)
+    const isShared = dirname(path) === sharedFolder(process.geteuid?.() ?? 0)
     await mkdir(dirname(path), { recursive: true, mode: isShared ? 0o700 : 0o750 })
     await checkFolder(path)
     await removeLeftover(path)

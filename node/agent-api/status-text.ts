@@ -7,7 +7,7 @@ export const isHealthy = ({ lastSync, source, core }: AgentStatus): boolean =>
 
 /**
  * A status for people, on one screen.
- * @param asked who gave it: `agent of worker-1, by its socket`
+ * @param asked who gave it: `the agent of worker-1, by its socket`
  */
 export function statusText(status: AgentStatus, asked?: string): string {
   const { version, node, backend, startedAt, now, source, core, problems } = status

@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file localv1/api.proto.
  */
 export const file_localv1_api: GenFile = /*@__PURE__*/
-  fileDesc("ChFsb2NhbHYxL2FwaS5wcm90bxIHbG9jYWx2MSJwCghXYXRjaFJlcRIRCglub2RlX25hbWUYASABKAkSIAoKZXh0cmFfc2V0cxgCIAMoDjIMLmxvY2FsdjEuU2V0EhAKCHRpbWVsaW5lGAMgASgIEh0KBWtub3duGAQgASgLMg4ubG9jYWx2MS5Lbm93biIuCghQb3NpdGlvbhIQCghpbnN0YW5jZRgBIAEoCRIQCghyZXZpc2lvbhgCIAEoBCJNCgVLbm93bhIjCghwb3NpdGlvbhgBIAEoCzIRLmxvY2FsdjEuUG9zaXRpb24SDgoGZGlnZXN0GAIgASgMEg8KB2J1Y2tldHMYAyABKAwivgEKBk9wSXRlbRIgCgRzeW5jGAEgASgLMhAubG9jYWx2MS5FbXB0eU9wSAASHQoDc2V0GAIgASgLMg4ubG9jYWx2MS5WYWx1ZUgAEh4KBmRlbGV0ZRgDIAEoCzIMLmxvY2FsdjEuUmVmSAASIQoFcmVzZXQYBCABKAsyEC5sb2NhbHYxLkVtcHR5T3BIABIqCgthc2tfYnVja2V0cxgFIAEoCzITLmxvY2FsdjEuQXNrQnVja2V0c0gAQgQKAm9wIhsKCkFza0J1Y2tldHMSDQoFY291bnQYASABKA0iMAoHUmVzdW1lZBIUCgxidWNrZXRfY291bnQYASABKA0SDwoHYnVja2V0cxgCIAMoDSKaAQoHRW1wdHlPcBIiCgh0cmlnZ2VycxgBIAMoCzIQLmxvY2FsdjEuVHJpZ2dlchIjCgh0aW1lbGluZRgCIAEoCzIRLmxvY2FsdjEuVGltZWxpbmUSIwoIcG9zaXRpb24YAyABKAsyES5sb2NhbHYxLlBvc2l0aW9uEiEKB3Jlc3VtZWQYBCABKAsyEC5sb2NhbHYxLlJlc3VtZWQiYwoIVGltZWxpbmUSEAoIcmV2aXNpb24YASABKAQSFgoOcmVjZWl2ZWRfYXRfbXMYAiABKAESFwoPY29tbWl0dGVkX2F0X21zGAMgASgBEhQKDHZpZXdlZF9hdF9tcxgEIAEoASIrCgdUcmlnZ2VyEg8KB3NlcnZpY2UYASABKAkSDwoHdW5peF9tcxgCIAEoAyIuCgNSZWYSGQoDc2V0GAEgASgOMgwubG9jYWx2MS5TZXQSDAoEcGF0aBgCIAEoCSIxCgVWYWx1ZRIZCgNyZWYYASABKAsyDC5sb2NhbHYxLlJlZhINCgVieXRlcxgCIAEoDCKpBAoHU2VydmljZRIRCgluYW1lc3BhY2UYASABKAkSDAoEbmFtZRgCIAEoCRIMCgR0eXBlGAMgASgJEiAKA2lwcxgEIAEoCzITLmxvY2FsdjEuU2VydmljZUlQcxIOCgZtYXBfaXAYBSABKAgSIwoFcG9ydHMYBiADKAsyFC5sb2NhbHYxLlBvcnRNYXBwaW5nEiEKGWV4dGVybmFsX3RyYWZmaWNfdG9fbG9jYWwYByABKAgSLAoGbGFiZWxzGAggAygLMhwubG9jYWx2MS5TZXJ2aWNlLkxhYmVsc0VudHJ5EjYKC2Fubm90YXRpb25zGAkgAygLMiEubG9jYWx2MS5TZXJ2aWNlLkFubm90YXRpb25zRW50cnkSJQoKaXBfZmlsdGVycxgKIAMoCzIRLmxvY2FsdjEuSVBGaWx0ZXISLgoJY2xpZW50X2lwGAsgASgLMhkubG9jYWx2MS5DbGllbnRJUEFmZmluaXR5SAASIQoZaW50ZXJuYWxfdHJhZmZpY190b19sb2NhbBgMIAEoCBIeChZoZWFsdGhfY2hlY2tfbm9kZV9wb3J0GA0gASgFGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMgoQQW5ub3RhdGlvbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhIKEHNlc3Npb25fYWZmaW5pdHkixQEKClNlcnZpY2VJUHMSIwoLY2x1c3Rlcl9pcHMYASABKAsyDi5sb2NhbHYxLklQU2V0EiQKDGV4dGVybmFsX2lwcxgCIAEoCzIOLmxvY2FsdjEuSVBTZXQSEAoIaGVhZGxlc3MYAyABKAgSKQoRbG9hZF9iYWxhbmNlcl9pcHMYBCABKAsyDi5sb2NhbHYxLklQU2V0Ei8KF2xvYWRfYmFsYW5jZXJfcHJveHlfaXBzGAUgASgLMg4ubG9jYWx2MS5JUFNldCIfCgVJUFNldBIKCgJ2NBgBIAMoCRIKCgJ2NhgCIAMoCSJFCghJUEZpbHRlchIiCgp0YXJnZXRfaXBzGAEgASgLMg4ubG9jYWx2MS5JUFNldBIVCg1zb3VyY2VfcmFuZ2VzGAIgAygJIr8BCgtQb3J0TWFwcGluZxIMCgRuYW1lGAEgASgJEiMKCHByb3RvY29sGAIgASgOMhEubG9jYWx2MS5Qcm90b2NvbBIMCgRwb3J0GAMgASgFEhEKCW5vZGVfcG9ydBgEIAEoBRITCgt0YXJnZXRfcG9ydBgFIAEoBRIYChB0YXJnZXRfcG9ydF9uYW1lGAYgASgJEi0KD3NlcnZlZF9mYW1pbGllcxgHIAEoCzIULmxvY2FsdjEuRmFtaWx5RmxhZ3MiJQoLRmFtaWx5RmxhZ3MSCgoCdjQYASABKAgSCgoCdjYYAiABKAgiKwoQQ2xpZW50SVBBZmZpbml0eRIXCg90aW1lb3V0X3NlY29uZHMYASABKAUizQEKCEVuZHBvaW50EhAKCGhvc3RuYW1lGAEgASgJEhsKA2lwcxgCIAEoCzIOLmxvY2FsdjEuSVBTZXQSDQoFbG9jYWwYAyABKAgSKQoOcG9ydF9vdmVycmlkZXMYBCADKAsyES5sb2NhbHYxLlBvcnROYW1lEicKBnNjb3BlcxgFIAEoCzIXLmxvY2FsdjEuRW5kcG9pbnRTY29wZXMSLwoKY29uZGl0aW9ucxgGIAEoCzIbLmxvY2FsdjEuRW5kcG9pbnRDb25kaXRpb25zIoYBCghQb3J0TmFtZRIMCgRuYW1lGAEgASgJEgwKBHBvcnQYAiABKAUSJwoGc2NvcGVzGAMgASgLMhcubG9jYWx2MS5FbmRwb2ludFNjb3BlcxIoCghwcm90b2NvbBgEIAEoDjIRLmxvY2FsdjEuUHJvdG9jb2xIAIgBAUILCglfcHJvdG9jb2wiRQoORW5kcG9pbnRTY29wZXMSEAoIaW50ZXJuYWwYASABKAgSEAoIZXh0ZXJuYWwYAiABKAgSDwoHY2x1c3RlchgDIAEoCCJJChJFbmRwb2ludENvbmRpdGlvbnMSDQoFcmVhZHkYASABKAgSDwoHc2VydmluZxgCIAEoCBITCgt0ZXJtaW5hdGluZxgDIAEoCCIqCgtTZXJ2aWNlQ0lEUhIMCgRuYW1lGAEgASgJEg0KBWNpZHJzGAIgAygJKtcBCgNTZXQSDwoLU0VUX1VOS05PV04QABIQCgxTRVRfU0VSVklDRVMQARIRCg1TRVRfRU5EUE9JTlRTEAISFQoRU0VUX1NFUlZJQ0VfQ0lEUlMQAxINCglTRVRfTk9ERVMQBBIcChhTRVRfR0xPQkFMX1NFUlZJQ0VfSU5GT1MQChIdChlTRVRfR0xPQkFMX0VORFBPSU5UX0lORk9TEAsSGQoVU0VUX0dMT0JBTF9OT0RFX0lORk9TEAwSHAoYU0VUX0dMT0JBTF9TRVJWSUNFX0NJRFJTEA0qVwoIUHJvdG9jb2wSFAoQUFJPVE9DT0xfVU5LTk9XThAAEhAKDFBST1RPQ09MX1RDUBABEhAKDFBST1RPQ09MX1VEUBACEhEKDVBST1RPQ09MX1NDVFAQAzI3CgRTZXRzEi8KBVdhdGNoEhEubG9jYWx2MS5XYXRjaFJlcRoPLmxvY2FsdjEuT3BJdGVtKAEwAWIGcHJvdG8z");
+  fileDesc("ChFsb2NhbHYxL2FwaS5wcm90bxIHbG9jYWx2MSJwCghXYXRjaFJlcRIRCglub2RlX25hbWUYASABKAkSIAoKZXh0cmFfc2V0cxgCIAMoDjIMLmxvY2FsdjEuU2V0EhAKCHRpbWVsaW5lGAMgASgIEh0KBWtub3duGAQgASgLMg4ubG9jYWx2MS5Lbm93biIuCghQb3NpdGlvbhIQCghpbnN0YW5jZRgBIAEoCRIQCghyZXZpc2lvbhgCIAEoBCJNCgVLbm93bhIjCghwb3NpdGlvbhgBIAEoCzIRLmxvY2FsdjEuUG9zaXRpb24SDgoGZGlnZXN0GAIgASgMEg8KB2J1Y2tldHMYAyABKAwivgEKBk9wSXRlbRIgCgRzeW5jGAEgASgLMhAubG9jYWx2MS5FbXB0eU9wSAASHQoDc2V0GAIgASgLMg4ubG9jYWx2MS5WYWx1ZUgAEh4KBmRlbGV0ZRgDIAEoCzIMLmxvY2FsdjEuUmVmSAASIQoFcmVzZXQYBCABKAsyEC5sb2NhbHYxLkVtcHR5T3BIABIqCgthc2tfYnVja2V0cxgFIAEoCzITLmxvY2FsdjEuQXNrQnVja2V0c0gAQgQKAm9wIhsKCkFza0J1Y2tldHMSDQoFY291bnQYASABKA0iQAoHUmVzdW1lZBIUCgxidWNrZXRfY291bnQYASABKA0SDwoHYnVja2V0cxgCIAMoDRIOCgZkaWdlc3QYAyABKAwimgEKB0VtcHR5T3ASIgoIdHJpZ2dlcnMYASADKAsyEC5sb2NhbHYxLlRyaWdnZXISIwoIdGltZWxpbmUYAiABKAsyES5sb2NhbHYxLlRpbWVsaW5lEiMKCHBvc2l0aW9uGAMgASgLMhEubG9jYWx2MS5Qb3NpdGlvbhIhCgdyZXN1bWVkGAQgASgLMhAubG9jYWx2MS5SZXN1bWVkImMKCFRpbWVsaW5lEhAKCHJldmlzaW9uGAEgASgEEhYKDnJlY2VpdmVkX2F0X21zGAIgASgBEhcKD2NvbW1pdHRlZF9hdF9tcxgDIAEoARIUCgx2aWV3ZWRfYXRfbXMYBCABKAEiKwoHVHJpZ2dlchIPCgdzZXJ2aWNlGAEgASgJEg8KB3VuaXhfbXMYAiABKAMiLgoDUmVmEhkKA3NldBgBIAEoDjIMLmxvY2FsdjEuU2V0EgwKBHBhdGgYAiABKAkiMQoFVmFsdWUSGQoDcmVmGAEgASgLMgwubG9jYWx2MS5SZWYSDQoFYnl0ZXMYAiABKAwiqQQKB1NlcnZpY2USEQoJbmFtZXNwYWNlGAEgASgJEgwKBG5hbWUYAiABKAkSDAoEdHlwZRgDIAEoCRIgCgNpcHMYBCABKAsyEy5sb2NhbHYxLlNlcnZpY2VJUHMSDgoGbWFwX2lwGAUgASgIEiMKBXBvcnRzGAYgAygLMhQubG9jYWx2MS5Qb3J0TWFwcGluZxIhChlleHRlcm5hbF90cmFmZmljX3RvX2xvY2FsGAcgASgIEiwKBmxhYmVscxgIIAMoCzIcLmxvY2FsdjEuU2VydmljZS5MYWJlbHNFbnRyeRI2Cgthbm5vdGF0aW9ucxgJIAMoCzIhLmxvY2FsdjEuU2VydmljZS5Bbm5vdGF0aW9uc0VudHJ5EiUKCmlwX2ZpbHRlcnMYCiADKAsyES5sb2NhbHYxLklQRmlsdGVyEi4KCWNsaWVudF9pcBgLIAEoCzIZLmxvY2FsdjEuQ2xpZW50SVBBZmZpbml0eUgAEiEKGWludGVybmFsX3RyYWZmaWNfdG9fbG9jYWwYDCABKAgSHgoWaGVhbHRoX2NoZWNrX25vZGVfcG9ydBgNIAEoBRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjIKEEFubm90YXRpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUISChBzZXNzaW9uX2FmZmluaXR5IsUBCgpTZXJ2aWNlSVBzEiMKC2NsdXN0ZXJfaXBzGAEgASgLMg4ubG9jYWx2MS5JUFNldBIkCgxleHRlcm5hbF9pcHMYAiABKAsyDi5sb2NhbHYxLklQU2V0EhAKCGhlYWRsZXNzGAMgASgIEikKEWxvYWRfYmFsYW5jZXJfaXBzGAQgASgLMg4ubG9jYWx2MS5JUFNldBIvChdsb2FkX2JhbGFuY2VyX3Byb3h5X2lwcxgFIAEoCzIOLmxvY2FsdjEuSVBTZXQiHwoFSVBTZXQSCgoCdjQYASADKAkSCgoCdjYYAiADKAkiRQoISVBGaWx0ZXISIgoKdGFyZ2V0X2lwcxgBIAEoCzIOLmxvY2FsdjEuSVBTZXQSFQoNc291cmNlX3JhbmdlcxgCIAMoCSK/AQoLUG9ydE1hcHBpbmcSDAoEbmFtZRgBIAEoCRIjCghwcm90b2NvbBgCIAEoDjIRLmxvY2FsdjEuUHJvdG9jb2wSDAoEcG9ydBgDIAEoBRIRCglub2RlX3BvcnQYBCABKAUSEwoLdGFyZ2V0X3BvcnQYBSABKAUSGAoQdGFyZ2V0X3BvcnRfbmFtZRgGIAEoCRItCg9zZXJ2ZWRfZmFtaWxpZXMYByABKAsyFC5sb2NhbHYxLkZhbWlseUZsYWdzIiUKC0ZhbWlseUZsYWdzEgoKAnY0GAEgASgIEgoKAnY2GAIgASgIIisKEENsaWVudElQQWZmaW5pdHkSFwoPdGltZW91dF9zZWNvbmRzGAEgASgFIs0BCghFbmRwb2ludBIQCghob3N0bmFtZRgBIAEoCRIbCgNpcHMYAiABKAsyDi5sb2NhbHYxLklQU2V0Eg0KBWxvY2FsGAMgASgIEikKDnBvcnRfb3ZlcnJpZGVzGAQgAygLMhEubG9jYWx2MS5Qb3J0TmFtZRInCgZzY29wZXMYBSABKAsyFy5sb2NhbHYxLkVuZHBvaW50U2NvcGVzEi8KCmNvbmRpdGlvbnMYBiABKAsyGy5sb2NhbHYxLkVuZHBvaW50Q29uZGl0aW9ucyKGAQoIUG9ydE5hbWUSDAoEbmFtZRgBIAEoCRIMCgRwb3J0GAIgASgFEicKBnNjb3BlcxgDIAEoCzIXLmxvY2FsdjEuRW5kcG9pbnRTY29wZXMSKAoIcHJvdG9jb2wYBCABKA4yES5sb2NhbHYxLlByb3RvY29sSACIAQFCCwoJX3Byb3RvY29sIkUKDkVuZHBvaW50U2NvcGVzEhAKCGludGVybmFsGAEgASgIEhAKCGV4dGVybmFsGAIgASgIEg8KB2NsdXN0ZXIYAyABKAgiSQoSRW5kcG9pbnRDb25kaXRpb25zEg0KBXJlYWR5GAEgASgIEg8KB3NlcnZpbmcYAiABKAgSEwoLdGVybWluYXRpbmcYAyABKAgiKgoLU2VydmljZUNJRFISDAoEbmFtZRgBIAEoCRINCgVjaWRycxgCIAMoCSrXAQoDU2V0Eg8KC1NFVF9VTktOT1dOEAASEAoMU0VUX1NFUlZJQ0VTEAESEQoNU0VUX0VORFBPSU5UUxACEhUKEVNFVF9TRVJWSUNFX0NJRFJTEAMSDQoJU0VUX05PREVTEAQSHAoYU0VUX0dMT0JBTF9TRVJWSUNFX0lORk9TEAoSHQoZU0VUX0dMT0JBTF9FTkRQT0lOVF9JTkZPUxALEhkKFVNFVF9HTE9CQUxfTk9ERV9JTkZPUxAMEhwKGFNFVF9HTE9CQUxfU0VSVklDRV9DSURSUxANKlcKCFByb3RvY29sEhQKEFBST1RPQ09MX1VOS05PV04QABIQCgxQUk9UT0NPTF9UQ1AQARIQCgxQUk9UT0NPTF9VRFAQAhIRCg1QUk9UT0NPTF9TQ1RQEAMyNwoEU2V0cxIvCgVXYXRjaBIRLmxvY2FsdjEuV2F0Y2hSZXEaDy5sb2NhbHYxLk9wSXRlbSgBMAFiBnByb3RvMw");
 
 /**
  * @generated from message localv1.WatchReq
@@ -58,20 +58,20 @@ export const WatchReqSchema: GenMessage<WatchReq> = /*@__PURE__*/
   messageDesc(file_localv1_api, 0);
 
 /**
- * kpng: a place in the history of one server.
+ * kpng: says that the server can resume. A client that is told a position may keep what it has when the connection is lost.
  *
  * @generated from message localv1.Position
  */
 export type Position = Message<"localv1.Position"> & {
   /**
-   * One run of one server. Another run has another name.
+   * Not used. kpng 0.1.0 sent the name of one run of the server.
    *
    * @generated from field: string instance = 1;
    */
   instance: string;
 
   /**
-   * The store's revision.
+   * The store's revision, for people who compare logs.
    *
    * @generated from field: uint64 revision = 2;
    */
@@ -86,14 +86,14 @@ export const PositionSchema: GenMessage<Position> = /*@__PURE__*/
   messageDesc(file_localv1_api, 1);
 
 /**
- * kpng: what a client has that comes back. A digest is the sum of the hashes of all items. An item is hashed as it came: the OpItem message
- * with its Set. @kpng/api (digest.ts) says how, and in which bucket an item is.
+ * kpng: what a client has when it comes back. A digest is the sum of the hashes of all items. An item is hashed as it came: the OpItem message
+ * with its Set. @kpng/api (digest.ts) shows how to hash an item, and which bucket it is in.
  *
  * @generated from message localv1.Known
  */
 export type Known = Message<"localv1.Known"> & {
   /**
-   * The position of the last Sync.
+   * Not used. kpng 0.1.0 sent the position of the last Sync.
    *
    * @generated from field: localv1.Position position = 1;
    */
@@ -162,7 +162,8 @@ export type OpItem = Message<"localv1.OpItem"> & {
     case: "reset";
   } | {
     /**
-     * kpng: only to a client that said what it has. The next request must say what it has in each bucket.
+     * kpng: only to a client that sent a digest, at most once on a stream and before the first Sync. The next request must send the digest of
+     * each bucket.
      *
      * @generated from field: localv1.AskBuckets ask_buckets = 5;
      */
@@ -179,13 +180,13 @@ export const OpItemSchema: GenMessage<OpItem> = /*@__PURE__*/
   messageDesc(file_localv1_api, 3);
 
 /**
- * kpng: what the client has differs, and the server must know where.
+ * kpng: the state of the client differs, and the server must know where.
  *
  * @generated from message localv1.AskBuckets
  */
 export type AskBuckets = Message<"localv1.AskBuckets"> & {
   /**
-   * How many buckets there are.
+   * How many buckets there are: a power of two, at most 4,096.
    *
    * @generated from field: uint32 count = 1;
    */
@@ -218,6 +219,14 @@ export type Resumed = Message<"localv1.Resumed"> & {
    * @generated from field: repeated uint32 buckets = 2;
    */
   buckets: number[];
+
+  /**
+   * The digest of all items that the client has after this change set, 8 bytes. If the client's own digest differs, it must forget everything
+   * and connect again. Empty: the server is kpng 0.1.0, which does not send it.
+   *
+   * @generated from field: bytes digest = 3;
+   */
+  digest: Uint8Array;
 };
 
 /**

@@ -1,22 +1,19 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
-import type { ChangeSet, Trigger } from '../../view/index.js'
+import type { Trigger } from '../../store/index.js'
+import type { ChangeSet } from './change-set.js'
 import { frame } from './grpc/index.js'
-
-/** Where a watcher is: a run of a server, and the revision of its store. */
-export interface Position {
-  readonly instance: string
-  readonly revision: number
-}
 
 /** What a Sync says beside the end of its change set. */
 export interface SyncOptions {
   /** Where the time went. Default: not told. */
   readonly withTimeline?: boolean
-  /** For watchers that can resume. */
-  readonly position?: Position | undefined
-  /** The watcher keeps what it had, except in these buckets. Default: it is not a watcher that comes back, or was told everything. */
-  readonly resumed?: { readonly bucketCount: number; readonly buckets: readonly number[] } | undefined
+  /** For watchers that can resume: the revision of the store. */
+  readonly revision?: number | undefined
+  /** The watcher keeps what it had, except in these buckets, and then has what this digest says. Default: it did not resume. */
+  readonly resumed?:
+    | { readonly bucketCount: number; readonly buckets: readonly number[]; readonly digest?: Uint8Array }
+    | undefined
 }
 
 export function frameOf(op: localv1.OpItem['op']): Buffer {
@@ -28,40 +25,43 @@ const plainSync = frameOf({ case: 'sync', value: create(localv1.EmptyOpSchema) }
 
 /** The ends of change sets. After a change, and when many come back, most watchers are told the same: they get the same frame. */
 export class SyncFrames {
-  #last: Pick<SyncOptions, 'position' | 'resumed'> & {
+  #last: Pick<SyncOptions, 'revision' | 'resumed'> & {
     readonly triggers: readonly Trigger[]
     readonly frame: Buffer
   } = { triggers: [], frame: plainSync }
 
-  of({ triggers, timeline }: ChangeSet, { withTimeline, position, resumed }: SyncOptions): Buffer {
-    if (withTimeline && timeline) return encode(triggers, { position, resumed }, timeline)
+  of({ triggers, timeline }: ChangeSet, { withTimeline, revision, resumed }: SyncOptions): Buffer {
+    if (withTimeline && timeline) return encode(triggers, { revision, resumed }, timeline)
     const last = this.#last
-    if (last.resumed === resumed && samePosition(last.position, position) && sameTriggers(last.triggers, triggers)) {
+    if (last.resumed === resumed && last.revision === revision && sameTriggers(last.triggers, triggers)) {
       return last.frame
     }
-    this.#last = { triggers, position, resumed, frame: encode(triggers, { position, resumed }) }
+    this.#last = { triggers, revision, resumed, frame: encode(triggers, { revision, resumed }) }
     return this.#last.frame
   }
 }
 
 function encode(
   triggers: readonly Trigger[],
-  { position, resumed }: SyncOptions,
+  { revision, resumed }: SyncOptions,
   timeline?: ChangeSet['timeline'],
 ): Buffer {
   const value = create(localv1.EmptyOpSchema, {
     triggers: triggers.map(({ service, unixMs }) => ({ service, unixMs: BigInt(Math.trunc(unixMs)) })),
     ...(timeline && {
-      timeline: { ...timeline, revision: BigInt(timeline.revision), receivedAtMs: timeline.receivedAtMs ?? 0 },
+      timeline: {
+        revision: BigInt(timeline.revision),
+        receivedAtMs: timeline.receivedAtMs ?? 0,
+        committedAtMs: timeline.committedAtMs,
+        // It was worked out just now.
+        viewedAtMs: performance.timeOrigin + performance.now(),
+      },
     }),
-    ...(position && { position: { instance: position.instance, revision: BigInt(position.revision) } }),
-    ...(resumed && { resumed: { bucketCount: resumed.bucketCount, buckets: [...resumed.buckets] } }),
+    ...(revision !== undefined && { position: { revision: BigInt(revision) } }),
+    ...(resumed && { resumed: { ...resumed, buckets: [...resumed.buckets] } }),
   })
   return frameOf({ case: 'sync', value })
 }
-
-const samePosition = (a: Position | undefined, b: Position | undefined): boolean =>
-  a?.instance === b?.instance && a?.revision === b?.revision
 
 const sameTriggers = (a: readonly Trigger[], b: readonly Trigger[]): boolean =>
   a.length === b.length &&

@@ -1,19 +1,19 @@
-import { globalv1, localv1 } from '@kpng/api'
+import { digestBytes, globalv1, localv1, nameProblem } from '@kpng/api'
 import type { Watch } from '../../view/index.js'
 import { type ApiCounters, type NodeWatcher, noteLeft, type WatcherKind } from './counters.js'
-import type { Handler } from './grpc/index.js'
+import { type Handler, RpcError, Status } from './grpc/index.js'
 import { Watching, WatchRequests, type WatchSettings } from './watching.js'
 
 /** `/localv1.Sets/Watch`: one change set per request, for the node that the request names. */
 export function localWatchHandler(settings: WatchSettings): Handler {
-  const { view, log, counters } = settings
+  const { nodeItems, log, counters } = settings
   return counted('local', counters, async (call) => {
     let watching: Watching | undefined
-    let asked: localv1.WatchReq | undefined
+    let asked: WatchOf | undefined
     let listed: ListedWatcher | undefined
     // Also when the handler returns: the call is over then.
     const over = () => {
-      watching?.leave()
+      watching?.close()
       listed?.leave()
     }
     call.signal.addEventListener('abort', over, { once: true })
@@ -21,17 +21,17 @@ export function localWatchHandler(settings: WatchSettings): Handler {
     const requests = new WatchRequests(call, localv1.WatchReqSchema)
     for (let bytes = await call.nextRequest(); bytes; bytes = await call.nextRequest()) {
       const request = requests.decode(bytes)
-      const { nodeName, extraSets, known, timeline } = request
+      const { nodeName, extraSets, timeline } = request
       if (!watching || !asked || !isSameWatch(asked, request)) {
+        checkNodeName(nodeName)
+        const known = digestIn(request)
         log.detail(1, 'Watch', { peer: call.peer.address, node: nodeName })
         over()
-        const watcher = `${extraSets.join()} of node ${nodeName}`
-        watching = new Watching(settings, requests, { watcher, known }, (from) =>
-          view.watchNode({ nodeName, extraSets, from }),
-        )
+        watching = new Watching(settings, requests, nodeItems.watch({ nodeName, extraSets }), known)
         listed = new ListedWatcher(watching.watch, nodeName, counters)
       }
-      asked = request
+      // The first request may be large: it is not kept.
+      asked = request.known ? { nodeName, extraSets } : request
       listed?.asks()
       await watching.sendNext(timeline, isSent)
     }
@@ -40,35 +40,55 @@ export function localWatchHandler(settings: WatchSettings): Handler {
 
 /** `/globalv1.Sets/Watch`: the whole cluster, for relays. */
 export function globalWatchHandler(settings: WatchSettings): Handler {
-  const { view, log } = settings
+  const { clusterItems, log } = settings
   return counted('global', settings.counters, async (call) => {
     let watching: Watching | undefined
-    call.signal.addEventListener('abort', () => watching?.leave(), { once: true })
+    call.signal.addEventListener('abort', () => watching?.close(), { once: true })
     const requests = new WatchRequests(call, globalv1.GlobalWatchReqSchema)
     for (let bytes = await call.nextRequest(); bytes; bytes = await call.nextRequest()) {
-      const { extraSets, known } = requests.decode(bytes)
+      const request = requests.decode(bytes)
       if (!watching) {
+        const known = digestIn(request)
         log.detail(1, 'Watch of the global state', { peer: call.peer.address })
-        const watcher = `${extraSets.join()} of the cluster`
-        watching = new Watching(settings, requests, { watcher, known }, (from) =>
-          view.watchCluster({ extraSets, from }),
-        )
+        watching = new Watching(settings, requests, clusterItems.watch({ extraSets: request.extraSets }), known)
       }
       await watching.sendNext()
     }
   })
 }
 
+/** Node names become part of log lines, metrics and pages. The empty one is a node that the cluster does not know. */
+function checkNodeName(name: string): void {
+  const problem = name === '' ? undefined : nameProblem(name)
+  if (problem === undefined) return
+  throw new RpcError(Status.INVALID_ARGUMENT, `The request names a node that cannot exist: ${problem} in the name`)
+}
+
+/** More than there are sets. */
+const maxExtraSets = 16
+
+/** What of a watch's first request is kept for as long as the stream is open: checked, and copied out of the request. Undefined if the client cannot resume. */
+function digestIn({ known, extraSets }: Pick<localv1.WatchReq, 'known' | 'extraSets'>): Uint8Array | undefined {
+  if (extraSets.length > maxExtraSets) {
+    throw new RpcError(Status.INVALID_ARGUMENT, `The request asks for ${extraSets.length} sets; there are not so many`)
+  }
+  if (!known) return undefined
+  if (known.digest.length !== 0 && known.digest.length !== digestBytes) {
+    throw new RpcError(Status.INVALID_ARGUMENT, `A digest has ${digestBytes} bytes, not ${known.digest.length}`)
+  }
+  return known.digest.slice()
+}
+
 /** A watcher in the list of those of its node. */
 class ListedWatcher implements NodeWatcher {
   busySinceMs: number | undefined
-  readonly #watch: Watch
+  readonly #watch: Watch<unknown>
   readonly #node: string
   readonly #counters: ApiCounters
   /** What it had when it asked last. */
   #revision = 0
 
-  constructor(watch: Watch, node: string, counters: ApiCounters) {
+  constructor(watch: Watch<unknown>, node: string, counters: ApiCounters) {
     this.#watch = watch
     this.#node = node
     this.#counters = counters
@@ -110,6 +130,8 @@ const counted =
     }
   }
 
+type WatchOf = Pick<localv1.WatchReq, 'nodeName' | 'extraSets'>
+
 /** Nearly every request is the one before. */
-const isSameWatch = (a: localv1.WatchReq, b: localv1.WatchReq): boolean =>
+const isSameWatch = (a: WatchOf, b: WatchOf): boolean =>
   a === b || (a.nodeName === b.nodeName && a.extraSets.join() === b.extraSets.join())

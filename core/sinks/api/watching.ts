@@ -1,13 +1,15 @@
 import { create, fromBinary, type Message } from '@bufbuild/protobuf'
 import type { GenMessage } from '@bufbuild/protobuf/codegenv2'
 import { type Log, localv1 } from '@kpng/api'
-import type { Bookmark } from '../../store/index.js'
 import type { View, Watch } from '../../view/index.js'
+import type { ChangeSet } from './change-set.js'
+import { ClusterItems } from './cluster-watch.js'
 import type { ApiCounters } from './counters.js'
 import { type Call, RpcError, Status } from './grpc/index.js'
-import type { ItemFrames } from './item-frames.js'
-import type { Joins } from './joins.js'
-import type { Resuming } from './resuming.js'
+import { ItemFrames } from './item-frames.js'
+import { Joins } from './joins.js'
+import { NodeItems } from './node-items.js'
+import { Resuming } from './resuming.js'
 import { frameOf } from './sync-frames.js'
 
 /** Told how many items each change set had that went out. */
@@ -15,6 +17,8 @@ export type OnSent = (items: number) => void
 
 export interface WatchSettings {
   readonly view: View
+  readonly nodeItems: NodeItems
+  readonly clusterItems: ClusterItems
   readonly frames: ItemFrames
   readonly resuming: Resuming
   readonly joins: Joins
@@ -23,58 +27,57 @@ export interface WatchSettings {
   readonly onSent: OnSent
 }
 
-interface Watcher {
-  /** What it watches. */
-  readonly watcher: string
-  /** What it has; undefined if it cannot resume. */
-  readonly known: localv1.Known | undefined
+/** What the watches of a server share. */
+export function watchSettings(view: View, rest: Pick<WatchSettings, 'log' | 'counters' | 'onSent'>): WatchSettings {
+  const frames = new ItemFrames(rest.log)
+  const resuming = new Resuming({ view, frames })
+  const [nodeItems, clusterItems] = [new NodeItems(view), new ClusterItems(view)]
+  return { view, frames, resuming, nodeItems, clusterItems, joins: new Joins(), ...rest }
 }
 
 /** One watch of a call: sends change sets, and knows what the client has. */
 export class Watching {
-  readonly watch: Watch
+  readonly watch: Watch<ChangeSet>
   readonly #settings: WatchSettings
   readonly #requests: Pick<WatchRequests, 'call' | 'bucketsOf'>
-  readonly #watcher: Watcher
-  /** The revision of what was sent last. */
-  #sent: number | undefined
+  /** The digest of what the client has; undefined if it cannot resume. */
+  readonly #known: Uint8Array | undefined
+  #isFirst = true
 
   constructor(
     settings: WatchSettings,
     requests: Pick<WatchRequests, 'call' | 'bucketsOf'>,
-    watcher: Watcher,
-    start: (from: Bookmark | undefined) => Watch,
+    watch: Watch<ChangeSet>,
+    known: Uint8Array | undefined,
   ) {
     this.#settings = settings
     this.#requests = requests
-    this.#watcher = watcher
-    const { watcher: name, known } = watcher
-    this.watch = start(known && settings.resuming.placeOf(name, known))
+    this.watch = watch
+    this.#known = known
   }
 
   /** Sends the next change set. Asking for it says that the client has the one before. */
   async sendNext(withTimeline = false, onReady = () => {}): Promise<void> {
     const { view, frames, resuming, joins, counters, onSent } = this.#settings
-    const { known } = this.#watcher
-    const isFirst = this.#sent === undefined
-    const next = await this.watch.next(isFirst)
+    const known = this.#known
+    const next = await this.watch.next()
     const { changeSet, resumed } =
-      known && isFirst
+      known && this.#isFirst
         ? await resuming.difference(known, next, (count) => this.#askForBuckets(count))
         : { changeSet: next, resumed: undefined }
-    const position = known && { instance: resuming.instance, revision: next.revision }
+    const revision = known && next.revision
     onReady()
     const leave = changeSet.whole ? await joins.enter() : undefined
     try {
       let sent = 0
-      for (const { bytes, items } of frames.of(changeSet, { withTimeline, position, resumed })) {
+      for (const { bytes, items } of frames.of(changeSet, { withTimeline, revision, resumed })) {
         // A write that need not wait goes on within this turn: without a break, a large state would be all that happens.
         if (sent > 0 && view.turns.isOver) await view.turns.next()
         const room = this.#requests.call.write(bytes)
         if (room) await room
         sent += items
       }
-      this.#sent = changeSet.revision
+      this.#isFirst = false
       counters.changeSetsSent++
       counters.itemsSent += sent
       onSent(sent)
@@ -84,15 +87,8 @@ export class Watching {
   }
 
   /** The call is over. */
-  leave(): void {
-    const { watcher, known } = this.#watcher
-    const { reason } = this.#requests.call.signal
-    if (!known || this.#sent === undefined) {
-      this.watch.close(reason)
-      return
-    }
-    const bookmark = this.watch.leave(reason)
-    if (bookmark) this.#settings.resuming.keepPlace(watcher, this.#sent, bookmark)
+  close(): void {
+    this.watch.close(this.#requests.call.signal.reason)
   }
 
   /** A few watchers at a time: each says 32 KiB, and thousands of such answers at once would take long to read, and memory. */
@@ -125,11 +121,11 @@ export class WatchRequests<Request extends Message & { known?: localv1.Known | u
       this.#last = request.known ? undefined : { bytes: Buffer.from(bytes), request }
       return request
     } catch (error) {
-      throw new RpcError(Status.INVALID_ARGUMENT, `The request is no ${this.#schema.typeName}`, { cause: error })
+      throw new RpcError(Status.INVALID_ARGUMENT, `The request is not a ${this.#schema.typeName}`, { cause: error })
     }
   }
 
-  /** Asks the client what it has in each of `count` buckets. Empty if it does not say. */
+  /** Asks the client for the digest of each of `count` buckets. Empty if it does not say. */
   async bucketsOf(count: number): Promise<Uint8Array> {
     await this.call.write(frameOf({ case: 'askBuckets', value: create(localv1.AskBucketsSchema, { count }) }))
     const bytes = await this.call.nextRequest()

@@ -3,7 +3,7 @@ import type { Stats } from 'node:fs'
 import { open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Writable } from 'node:stream'
-import { KpngError, messageOf } from '@kpng/api'
+import { fileAdvice, KpngError, messageOf } from '@kpng/api'
 
 /** Where the state is written to. */
 export interface Output {
@@ -53,9 +53,9 @@ async function mustBeWritable(folder: string): Promise<void> {
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === 'ENOENT'
     const what = missing
-      ? 'does not exist. Create it'
-      : `cannot be written to (${messageOf(error)}). Change its permissions`
-    throw new KpngError('unavailable', `The folder ${folder} ${what}, or choose another one.`, { cause: error })
+      ? 'does not exist. Create it, or choose another one.'
+      : `cannot be written to (${messageOf(error)}). ${fileAdvice(error) || 'Choose another one.'}`
+    throw new KpngError('unavailable', `The folder ${folder} ${what}`, { cause: error })
   }
 }
 

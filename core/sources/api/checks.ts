@@ -1,5 +1,4 @@
-import { type Family, type globalv1, type localv1, parseCidr, parseIp } from '@kpng/api'
-import { nameProblem } from '../../kubernetes/index.js'
+import { type Family, type globalv1, type localv1, nameProblem, parseCidr, parseIp } from '@kpng/api'
 import type { EndpointRecord } from '../../store/index.js'
 
 // What an upstream sends is checked as what a cluster sends is: a core of another version, or one that was tampered with, must not make

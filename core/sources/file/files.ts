@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { KpngError, type Log, messageOf } from '@kpng/api'
+import { fileAdvice, KpngError, type Log, messageOf } from '@kpng/api'
 import type { FileContent, NamedContent } from './content.js'
 import type { ManifestOptions } from './manifests.js'
 import { readContent } from './read.js'
@@ -155,12 +155,12 @@ export class Files {
 /** The file was read and its content is wrong. The message is a digest of the content, the cause is the error. */
 class BadContent extends Error {}
 
-async function readText(file: string): Promise<string> {
+export async function readText(file: string): Promise<string> {
   try {
     const text = await readFile(file, 'utf8')
     return text.startsWith('\ufeff') ? text.slice(1) : text
   } catch (error) {
-    throw new KpngError('unavailable', `${file} cannot be read: ${messageOf(error)}. Check its permissions.`, {
+    throw new KpngError('unavailable', `${file} cannot be read: ${messageOf(error)}. ${fileAdvice(error)}`.trim(), {
       cause: error,
     })
   }

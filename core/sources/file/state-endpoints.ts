@@ -1,4 +1,5 @@
-import { isPort, nameProblem, type Report, shown } from '../../kubernetes/fields.js'
+import { isPort, nameProblem } from '@kpng/api'
+import { type Report, shown } from '../../kubernetes/fields.js'
 import { conditionsOf, type EndpointPort, type EndpointRecord, type Hints, none } from '../../store/index.js'
 import { addressesIn, type StateEndpoint } from './state-format.js'
 

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
-import { globalv1, localv1, nearestNames, parseIp } from '@kpng/api'
-import { nameProblem, shown } from '../../kubernetes/fields.js'
+import { globalv1, localv1, nameProblem, nearestNames, parseIp } from '@kpng/api'
+import { shown } from '../../kubernetes/fields.js'
 import type { ContentBuilder } from './content.js'
 import { check } from './shape.js'
 import { endpointsFromState } from './state-endpoints.js'

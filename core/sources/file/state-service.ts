@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
-import { families, localv1 } from '@kpng/api'
-import { isPort, type Report, shown } from '../../kubernetes/fields.js'
+import { families, isPort, localv1 } from '@kpng/api'
+import { type Report, shown } from '../../kubernetes/fields.js'
 import { filtersByFamily } from '../../kubernetes/load-balancer.js'
 import { clientIpAffinity } from '../../kubernetes/service.js'
 import { protocolOf } from '../../kubernetes/service-ports.js'

@@ -5,7 +5,7 @@ import { isAboutCertificate, type Log, messageOf, type TlsProblem, tlsProblemOf 
 import { hostAndPort } from '@kpng/client/address'
 import type { Peer } from './call.js'
 import { type Keepalive, keepAlive } from './keepalive.js'
-import { CallRate, type Limits } from './limits.js'
+import { CallRate, type Limits, peerKeyOf } from './limits.js'
 import type { Stats } from './stats.js'
 
 export interface ConnectionSettings {
@@ -33,13 +33,14 @@ interface Connection {
 export class Connections {
   readonly #settings: ConnectionSettings
   readonly #sockets = new Map<Socket, string>()
+  /** How many each peer has. */
+  readonly #ofPeers = new Map<string, number>()
   readonly #sessions = new Map<ServerHttp2Session, Connection>()
   readonly #whenEmpty: (() => void)[] = []
 
   constructor(listener: Listener, server: Http2Server | Http2SecureServer, settings: ConnectionSettings) {
     this.#settings = settings
     const { stats } = settings
-    listener.on('connection', (socket) => this.#accepted(socket))
     server.on('session', (session: ServerHttp2Session) => this.#opened(session))
     server.on('sessionError', (error: Error, session: ServerHttp2Session) => this.#failed(session, error))
     listener.on('drop', (data) => {
@@ -84,16 +85,30 @@ export class Connections {
     return host === undefined || port === undefined ? this.#settings.ownAddress : hostAndPort(host, port)
   }
 
-  #accepted(socket: Socket): void {
-    const { stats } = this.#settings
+  /** Takes a new connection, unless its peer has as many as one peer may have: then it is closed. */
+  accept(socket: Socket): boolean {
+    const { stats, limits } = this.#settings
+    const peer = peerKeyOf(socket.remoteAddress)
+    const count = (this.#ofPeers.get(peer) ?? 0) + 1
+    const address = this.#address(socket.remoteAddress, socket.remotePort)
+    if (count > limits.maxConnectionsPerPeer) {
+      stats.fault('crowd', { peer: address, connections: count - 1 })
+      socket.destroy()
+      return false
+    }
+    this.#ofPeers.set(peer, count)
     stats.connectionsAccepted += 1
     stats.connections += 1
-    this.#sockets.set(socket, this.#address(socket.remoteAddress, socket.remotePort))
+    this.#sockets.set(socket, address)
     socket.once('close', () => {
       stats.connections -= 1
+      const left = (this.#ofPeers.get(peer) ?? 1) - 1
+      if (left > 0) this.#ofPeers.set(peer, left)
+      else this.#ofPeers.delete(peer)
       // Its TLS socket may be reported later in this turn, by the address that is kept here.
       setImmediate(() => this.#forget(socket))
     })
+    return true
   }
 
   #forget(socket: Socket): void {

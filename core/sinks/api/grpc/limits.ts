@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs'
+import { bytesOfIp } from '@kpng/api'
+
 /** What one server takes and how long it waits. Sizes in bytes unless the name says otherwise. */
 export interface Limits {
   /**
@@ -7,8 +10,13 @@ export interface Limits {
   readonly maxRequestBytes: number
   /** All headers of one request together. Default 16 KiB. */
   readonly maxHeaderBytes: number
-  /** Further connections are turned away. Default 20,000. */
+  /** Further connections are turned away. Default 20,000, or what the limit of open files allows less a reserve for everything else. */
   readonly maxConnections: number
+  /**
+   * Connections from one address (of IPv6: from one /64), so that one client cannot keep the others out. Default 2,000, and never more than a quarter
+   * of `maxConnections`: many nodes may come through one load balancer.
+   */
+  readonly maxConnectionsPerPeer: number
   /** Calls at a time on one connection; the client queues the others. Default 100. */
   readonly maxStreamsPerConnection: number
   /** New calls per second on one connection, once `callBurst` is used up. More: the connection is closed. Default 100. */
@@ -32,10 +40,11 @@ export interface Limits {
   readonly tlsReloadMs: number
 }
 
-export const defaultLimits: Limits = {
+const defaults: Limits = {
   maxRequestBytes: 64 * 1024,
   maxHeaderBytes: 16 * 1024,
   maxConnections: 20_000,
+  maxConnectionsPerPeer: 2000,
   maxStreamsPerConnection: 100,
   callsPerSecond: 100,
   callBurst: 1000,
@@ -45,6 +54,41 @@ export const defaultLimits: Limits = {
   lingerMs: 5_000,
   tcpKeepAliveMs: 60_000,
   tlsReloadMs: 60_000,
+}
+
+/** Descriptors that are left for files, watches of the API server, and whatever else this process does. */
+const reservedDescriptors = 256
+
+/** All limits, from those that are given. @param openFiles how many descriptors this process may have; undefined if that is not known */
+export function limitsOf(given: Partial<Limits> = {}, openFiles = openFilesLimit()): Limits {
+  const limits = { ...defaults, ...given }
+  if (given.maxConnections === undefined && openFiles !== undefined) {
+    const room = openFiles - Math.min(reservedDescriptors, openFiles / 2)
+    limits.maxConnections = Math.min(defaults.maxConnections, Math.floor(room))
+  }
+  if (given.maxConnectionsPerPeer === undefined) {
+    limits.maxConnectionsPerPeer = Math.min(defaults.maxConnectionsPerPeer, Math.ceil(limits.maxConnections / 4))
+  }
+  return limits
+}
+
+/** Undefined where the system does not say it. Node has raised the limit as far as it may. */
+function openFilesLimit(): number | undefined {
+  try {
+    const [, limit] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return limit === undefined ? undefined : Number(limit)
+  } catch {
+    return undefined
+  }
+}
+
+/** A client of an IPv6 network can have any address of its /64. */
+const networkBytes = 8
+
+/** Whose connections are counted together: those of an IPv4 address, of an IPv6 network, or of a unix socket. */
+export function peerKeyOf(address = ''): string {
+  const bytes = bytesOfIp(address.replace(/%.*$/, ''))
+  return bytes ? Buffer.from(bytes.subarray(0, networkBytes)).toString('hex') : address
 }
 
 /** Counts the new calls of one connection: a token bucket. Opening and resetting calls costs a client nothing, and the server a lot. */

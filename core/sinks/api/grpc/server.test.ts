@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { until } from '../../../testing/until.js'
 import type { Call } from './call.js'
 import { frame } from './frames.js'
-import { CallRate } from './limits.js'
+import { CallRate, limitsOf, peerKeyOf } from './limits.js'
 import { listen } from './server.js'
 import { Status } from './status.js'
 import { FrameType, RawHttp2 } from './testing/raw-http2.js'
@@ -180,7 +180,10 @@ describe('limits', () => {
   })
 
   it('hold connections, and the log says so once', async () => {
-    const server = await startServer({ '/t/Wait': untilOver }, { limits: { maxConnections: 2 } })
+    const server = await startServer(
+      { '/t/Wait': untilOver },
+      { limits: { maxConnections: 2, maxConnectionsPerPeer: 2 } },
+    )
     const clients = [new RawHttp2(server.port).begin(), new RawHttp2(server.port).begin()]
     await until('two connections', () => server.stats.connections === 2)
     const turnedAway = [new RawHttp2(server.port), new RawHttp2(server.port)]
@@ -193,6 +196,43 @@ describe('limits', () => {
     await until('there is room again', () => server.stats.connections === 1)
     expect(new RawHttp2(server.port).begin().closed).toBe(false)
   })
+
+  it('hold the connections of one peer, and others still come in', async () => {
+    const server = await startServer({ '/t/Wait': untilOver }, { limits: { maxConnectionsPerPeer: 2 } })
+    const crowd = [new RawHttp2(server.port).begin(), new RawHttp2(server.port).begin()]
+    await until('two connections', () => server.stats.connections === 2)
+    const third = new RawHttp2(server.port)
+    await until('the third is closed', () => third.closed)
+    const other = connectTcp({ host: '127.0.0.1', port: server.port, localAddress: '127.0.0.2' })
+    afterTest(() => other.destroy())
+    await until('another peer is let in', () => server.stats.connections === 3)
+    expect(server.stats.faults).toMatchObject({ crowd: 1, full: 0 })
+    expect(server.log.lines.filter((line) => line.startsWith('W '))).toEqual([
+      expect.stringMatching(/this client has as many as one client may have.*connections=2/),
+    ])
+    crowd[0]?.socket.destroy()
+    await until('it has room again', () => server.stats.connections === 2)
+    expect(new RawHttp2(server.port).begin().closed).toBe(false)
+    await until('it is let in', () => server.stats.connections === 3)
+  })
+
+  it('are those of the machine: the limit of open files, less a reserve', () => {
+    expect(limitsOf({}, 1_000_000)).toMatchObject({ maxConnections: 20_000, maxConnectionsPerPeer: 2000 })
+    expect(limitsOf({}, 1024)).toMatchObject({ maxConnections: 768, maxConnectionsPerPeer: 192 })
+    expect(limitsOf({}, 64)).toMatchObject({ maxConnections: 32, maxConnectionsPerPeer: 8 })
+    expect(limitsOf({ maxConnections: 3 }, 64)).toMatchObject({ maxConnections: 3, maxConnectionsPerPeer: 1 })
+  })
+
+  it.each([
+    ['10.0.0.1', '::ffff:10.0.0.1', true],
+    ['10.0.0.1', '10.0.0.2', false],
+    ['2001:db8::1', '2001:db8::ffff:1', true],
+    ['2001:db8:0:1::1', '2001:db8:0:2::1', false],
+    ['fe80::1%eth0', 'fe80::2', true],
+    [undefined, undefined, true],
+  ])('count %s and %s as one peer: %s', (one, other, isSame) =>
+    expect(peerKeyOf(one) === peerKeyOf(other)).toBe(isSame),
+  )
 
   it('close a connection that opens and resets calls in a loop, and nobody else', async () => {
     const limits = { callsPerSecond: 1, callBurst: 200 }

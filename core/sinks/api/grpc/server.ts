@@ -14,7 +14,7 @@ import { Admission } from './admission.js'
 import { type Handler, responseHeaders, ServerCall } from './call.js'
 import { Connections } from './connections.js'
 import { defaultKeepalive, type Keepalive } from './keepalive.js'
-import { defaultLimits, type Limits } from './limits.js'
+import { type Limits, limitsOf } from './limits.js'
 import { bind } from './listening.js'
 import { readOpening } from './opening.js'
 import { followRotation } from './rotation.js'
@@ -52,7 +52,7 @@ export async function listen(options: ServerOptions): Promise<Server> {
   const address = parseAddress(options.address)
   const files = tlsFilesOf(options.tls)
   const material = files && (await loadTls(files))
-  const limits = { ...defaultLimits, ...options.limits }
+  const limits = limitsOf(options.limits)
   const server = createHttp2Server(limits, material)
   const running = new RunningServer(server, options, address, limits)
   await running.start()
@@ -124,6 +124,7 @@ class RunningServer implements Server {
       log: options.log,
     })
     this.#listener.on('connection', (socket) => {
+      if (!this.#connections.accept(socket)) return
       this.#admission.add(socket)
       options.onAccepted?.()
     })

@@ -14,6 +14,8 @@ export type Fault =
   | 'flood'
   /** Turned away because the server has as many as it takes. */
   | 'full'
+  /** Turned away because its peer has as many as one peer may have. */
+  | 'crowd'
 
 const sentences: Readonly<Record<Fault, string>> = {
   protocol:
@@ -22,7 +24,8 @@ const sentences: Readonly<Record<Fault, string>> = {
   slow: 'Closed a connection that never made a gRPC call',
   dead: 'Closed a connection whose client answers no more pings',
   flood: 'Closed a connection that opened too many calls: its client is broken or hostile',
-  full: 'Turned a connection away: the server has as many as it takes. Raise the limit or add a server',
+  full: 'Turned a connection away: the server has as many as it takes. Raise the limit of open files, or add a server',
+  crowd: 'Turned a connection away: this client has as many as one client may have. It is broken or hostile',
 }
 
 /** The server's numbers. Plain fields: read them whenever you like. */
@@ -41,7 +44,7 @@ export class Stats implements ServerStats {
   calls = 0
   connectionsAccepted = 0
   callsStarted = 0
-  readonly faults: Record<Fault, number> = { protocol: 0, tls: 0, slow: 0, dead: 0, flood: 0, full: 0 }
+  readonly faults: Record<Fault, number> = { protocol: 0, tls: 0, slow: 0, dead: 0, flood: 0, full: 0, crowd: 0 }
   readonly #log: Log
   readonly #loud: OncePerMinute
 

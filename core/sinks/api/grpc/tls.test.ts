@@ -49,7 +49,7 @@ describe('mutual TLS', () => {
   it('serves a client with a certificate of the CA and tells its subject', async () => {
     const server = await startServer(handlers, { tls: serverFiles })
     await goodClientWorks(server.target)
-    expect(server.stats.faults).toEqual({ protocol: 0, tls: 0, slow: 0, dead: 0, flood: 0, full: 0 })
+    expect(server.stats.faults).toEqual({ protocol: 0, tls: 0, slow: 0, dead: 0, flood: 0, full: 0, crowd: 0 })
   })
 
   it('works over a unix socket too', async () => {
