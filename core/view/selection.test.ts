@@ -207,6 +207,23 @@ const rows: { [group: string]: Row[] } = {
       endpoints: [endpoint('10.0.0.1', { ready: false, serving: true, terminating: true }), endpoint('10.0.0.1')],
       expect: ['10.0.0.1: - duplicate', `10.0.0.1: ${all}`],
     },
+    ...[false, true].map((reversed) => {
+      const stale = endpoint('10.0.0.1', { ready: false, podName: 'old' })
+      const found = [stale, endpoint('10.0.0.1', { podName: 'new' })]
+      return {
+        name: `one address in two slices: the ready one counts, even if the other is listed ${reversed ? 'last' : 'first'}`,
+        endpoints: reversed ? found.reverse() : found,
+        expect: ['10.0.0.1: - duplicate', `10.0.0.1: ${all}`],
+      }
+    }),
+    {
+      name: 'one address in two slices: without a ready one, the one that still serves counts',
+      endpoints: [
+        endpoint('10.0.0.1', { ready: false, serving: false }),
+        endpoint('10.0.0.1', { ready: false, serving: true, terminating: true }),
+      ],
+      expect: ['10.0.0.1: - duplicate', `10.0.0.1: ${all}`],
+    },
     {
       name: 'families are decided each for itself',
       endpoints: [
