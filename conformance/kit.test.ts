@@ -13,6 +13,7 @@ import '../cli/testing/compiled.js'
 import { mispredicted } from '../diagnose/testing/kit-prediction.js'
 import { cases } from './cases/index.js'
 import type { ConformanceOptions } from './options.js'
+import { runPlanted } from './planted/planted.js'
 import { proxyNamed, specialisedProxyNamed } from './proxies.js'
 import type { ConformanceReport } from './report/report.js'
 import { tableText } from './report/table.js'
@@ -223,6 +224,27 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       expect(report.summary.wrong).toBeGreaterThan(0)
       expect(report.notes.join('\n')).toMatch(/A proxy ended in round [23] of \d/)
       expect(report.notes.join('\n')).toMatch(/ended with code 3 during the run. It said last:.*last words/s)
+    },
+  )
+
+  it.skipIf(whyNoNft !== undefined)(
+    'finds faults that are laid over a right proxy',
+    { timeout: fullRunMs },
+    async () => {
+      const lines: string[] = []
+      const all = await runPlanted({
+        ...{ proxy: proxyNamed('nft', kpng, 'manifests'), feed: 'manifests', backend: 'nft' },
+        only: ['external-cluster', 'load-balancer-vip', 'endpoints-come-and-go'],
+        programTimeoutMs: 120_000,
+        faults: ['resets', 'wrong-*'],
+        log: (line) => lines.push(line),
+      })
+      expect(lines).toEqual([
+        expect.stringMatching(/^✓ resets: .*: (external-cluster|load-balancer-vip)\//),
+        expect.stringMatching(/^✓ wrong-after-changes: .*\//),
+        '2 of 2 faults were found.',
+      ])
+      expect(all).toBe(true)
     },
   )
 

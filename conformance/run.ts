@@ -15,6 +15,7 @@ import { manifestsFeed } from './feed/manifests.js'
 import { LabCgroups, type Node } from './lab/cgroups.js'
 import { type Lab, startLab } from './lab/lab.js'
 import { type ConformanceOptions, type Settings, settingsOf } from './options.js'
+import { PlantedFault } from './planted/laid-over.js'
 import { fillPlaceholders } from './proxies.js'
 import { htmlText } from './report/html.js'
 import { junitText } from './report/junit.js'
@@ -70,6 +71,8 @@ async function inLab(settings: Settings, signal: AbortSignal) {
     const lab = await startLab(settings.agentCommand, protocols, cgroups)
     closers.push(() => lab.close())
     await serveAtGateway(lab, settings, protocols)
+    const fault = settings.fault && (await PlantedFault.plant(lab, settings.fault))
+    if (fault) closers.push(() => fault.ended())
     const { feed, apiServer } = await startFeed(lab, settings, folder, closers)
     const fill = (command: readonly string[], node: Node = 'node-a') =>
       fillPlaceholders(command, {
@@ -88,7 +91,7 @@ async function inLab(settings: Settings, signal: AbortSignal) {
       onNodeB: fill(settings.proxy, 'node-b'),
       specialised: wantsSpecialised ? settings.specialised && fill(settings.specialised) : undefined,
     }
-    const stage: Stage = { lab, feed, apiServer, commands, settings, noSctp, signal, closers }
+    const stage: Stage = { lab, feed, apiServer, commands, settings, noSctp, fault, signal, closers }
     return await Promise.race([play(stage), whenAborted(signal)])
   } finally {
     await closeAll(closers.reverse())
