@@ -276,6 +276,10 @@ function addConformance(program: Command, makeContext: MakeContext): void {
       '--chaos <duration>',
       'instead of the cases: let things go wrong for so long, under traffic that is checked',
     )
+    .option(
+      '--planted [faults]',
+      'instead of judging the proxy: lay faults over it, and see whether the kit finds them (default: all)',
+    )
     .option('--seed <number>', 'with --chaos: the same number makes the same faults (default: a new one)')
     .option('--whole-machine', 'with --chaos: also faults that all programs of this machine feel; for a VM of your own')
     .optionsGroup('Report:')
@@ -347,7 +351,10 @@ function addCleanup(program: Command, makeContext: MakeContext): void {
       '--backend <name>',
       'only of this backend: nft, iptables, ipvs, ebpf, userspacelin, userspacelin-iptables; on Windows: winuserspace, winkernel (all HNS load balancers)',
     )
-    .option('--bpffs <path>', 'the --bpffs that to-ebpf was given', '/sys/fs/bpf')
+    .option(
+      '--bpffs <path>',
+      "the bpf file system of to-ebpf (default: the node's, also as /host/sys/fs/bpf or that of its first process)",
+    )
     .option('--state-file <path>', 'on Windows: the --state-file that to-winuserspace was given')
     .option('--kube-proxy', 'remove what kube-proxy left, in all its modes; kpng stays, except what --backend names')
     .option('--dry-run', 'with --kube-proxy: print the commands instead of running them')

@@ -3,6 +3,7 @@ import type { Case } from './cases/case.js'
 import { cases as allCases } from './cases/index.js'
 import type { Deviations } from './deviations/deviation.js'
 import { deviationsOf } from './deviations/index.js'
+import type { LaidOver } from './planted/laid-over.js'
 import { casesIn, casesNamed } from './runner/rounds.js'
 
 export interface ConformanceOptions {
@@ -42,6 +43,8 @@ export interface ConformanceOptions {
   readonly settleMs?: number
   /** The cases. Default: the kit's own. */
   readonly cases?: readonly Case[]
+  /** A fault that is laid over the proxy, to see whether the kit finds it. Default: none. */
+  readonly fault?: LaidOver
   /** What starts an agent of the lab; its name and role are added. Default: Node, with the program of this package. */
   readonly agentCommand?: readonly string[]
   /** Gets the lines for the terminal. */

@@ -15,10 +15,11 @@ import { manifestsFeed } from './feed/manifests.js'
 import { LabCgroups, type Node } from './lab/cgroups.js'
 import { type Lab, startLab } from './lab/lab.js'
 import { type ConformanceOptions, type Settings, settingsOf } from './options.js'
+import { PlantedFault } from './planted/laid-over.js'
 import { fillPlaceholders } from './proxies.js'
 import { htmlText } from './report/html.js'
 import { junitText } from './report/junit.js'
-import { type ConformanceReport, summaryOf, summaryText } from './report/report.js'
+import { type ConformanceReport, isFailure, summaryOf, summaryText } from './report/report.js'
 import { tableText } from './report/table.js'
 import { inOrder } from './runner/judge.js'
 import { play, type Stage } from './runner/play.js'
@@ -34,7 +35,7 @@ export async function runConformance(options: ConformanceOptions): Promise<Confo
   const start = performance.now()
   const { signal, release } = options.signal ? { signal: options.signal, release: () => {} } : abortOnSignals()
   try {
-    const { results, notes, proxyEnded } = await inLab(settings, signal)
+    const { results, stability, notes, proxyEnded } = await inLab(settings, signal)
     const ordered = inOrder(results, settings.cases)
     const summary = summaryOf(ordered)
     const report: ConformanceReport = {
@@ -42,9 +43,10 @@ export async function runConformance(options: ConformanceOptions): Promise<Confo
       backend: settings.backend,
       results: ordered,
       summary,
+      stability,
       notes,
       durationMs: Math.round(performance.now() - start),
-      passed: summary.wrong === 0 && summary.right > 0 && !proxyEnded,
+      passed: !results.some(isFailure) && summary.right > 0 && !proxyEnded,
     }
     await publish(report, settings)
     return report
@@ -69,6 +71,8 @@ async function inLab(settings: Settings, signal: AbortSignal) {
     const lab = await startLab(settings.agentCommand, protocols, cgroups)
     closers.push(() => lab.close())
     await serveAtGateway(lab, settings, protocols)
+    const fault = settings.fault && (await PlantedFault.plant(lab, settings.fault))
+    if (fault) closers.push(() => fault.ended())
     const { feed, apiServer } = await startFeed(lab, settings, folder, closers)
     const fill = (command: readonly string[], node: Node = 'node-a') =>
       fillPlaceholders(command, {
@@ -87,7 +91,7 @@ async function inLab(settings: Settings, signal: AbortSignal) {
       onNodeB: fill(settings.proxy, 'node-b'),
       specialised: wantsSpecialised ? settings.specialised && fill(settings.specialised) : undefined,
     }
-    const stage: Stage = { lab, feed, apiServer, commands, settings, noSctp, signal, closers }
+    const stage: Stage = { lab, feed, apiServer, commands, settings, noSctp, fault, signal, closers }
     return await Promise.race([play(stage), whenAborted(signal)])
   } finally {
     await closeAll(closers.reverse())
@@ -170,7 +174,9 @@ function whenAborted(signal: AbortSignal): Promise<never> {
 
 async function publish(report: ConformanceReport, settings: Settings): Promise<void> {
   const { json, junit, html, log, showAll = false, titles = false } = settings
-  const shown = report.results.filter(({ status }) => showAll || ['wrong', 'unexpectedly-right'].includes(status))
+  const shown = report.results.filter(
+    ({ status }) => showAll || ['wrong', 'unstable', 'unexpectedly-right'].includes(status),
+  )
   if (shown.length > 0) log(`${tableText(shown)}\n`)
   if (titles) log(`${titlesText(report.results)}\n`)
   for (const note of report.notes) log(note)
