@@ -10,7 +10,7 @@ import {
 } from '@kpng/api'
 import { allFeatures, type Client, type Frontend, isSupported, type Route, routeThrough } from '@kpng/dataplane'
 import type { Facts, SelectionFacts, Way } from './facts.js'
-import { byLevel, counted, found, namesOf } from './findings.js'
+import { byLevel, counted, found, namesOf, needsAction } from './findings.js'
 import { kubernetesFindings, whatIsUnknown } from './kubernetes.js'
 
 /** A way into a Service, and what each kind of client gets there. */
@@ -49,6 +49,7 @@ export function diagnose(facts: Facts, ways: readonly RoutedWay[] = routed(facts
   const differs = whatDiffers(facts)
   const because = reasons[0]?.because ?? ''
   const ofCore = 'value' in selection && selection.value.isKnown ? selection.value : undefined
+  const ofKubernetes = 'value' in kubernetes ? kubernetesFindings(service, kubernetes.value, ofCore?.total) : []
   const isStopped = onNode.some(({ level }) => level === 'problem')
   return {
     service,
@@ -57,18 +58,25 @@ export function diagnose(facts: Facts, ways: readonly RoutedWay[] = routed(facts
       headlineOf(facts, planned, because),
       ...(differs ? [`${asSubject(differs.because)}.`] : []),
       ...(isStopped ? ['But something on this node stops the packets.'] : []),
+      ...butOf(planned, ofKubernetes),
     ].join(' '),
     reason: differs?.because ?? because,
     findings: byLevel([
       ...(differs ? [differs.finding] : []),
       ...reasons.map(({ finding }) => finding),
       ...onNode,
-      ...('value' in kubernetes ? kubernetesFindings(service, kubernetes.value, ofCore?.total) : []),
+      ...ofKubernetes,
     ]),
     used: usedEndpoints(facts),
     ...(ofCore ? { total: ofCore.total } : {}),
     unknown: whatIsUnknown(facts),
   }
+}
+
+/** Every connection reaches an endpoint, and yet the objects are not as they should be: the headline must not sound as if all were well. */
+export function butOf(verdict: Verdict, ofKubernetes: readonly Finding[]): string[] {
+  const [first] = verdict === 'serving' || verdict === 'draining' ? ofKubernetes.filter(needsAction) : []
+  return first ? [`But ${first.what.charAt(0).toLowerCase()}${first.what.slice(1)}`] : []
 }
 
 /** What becomes of the connections of those who were asked about, one result per way and client. */
@@ -243,7 +251,7 @@ function whyLeftOut({
     }
   }
   if (counts.length === 1 && first === 'no-port') {
-    return { code: 'KPNG-S004', because: `${ofThem(total, 'has', 'have')} one of its ports: names or protocols differ` }
+    return { code: 'KPNG-S004', because: `${ofThem(total, 'serves', 'serve')} its ports: names or protocols differ` }
   }
   const list = counts.map(([reason, count]) => `${count} of ${total}: ${endpointReasons[reason]}`)
   return { code: 'KPNG-S005', because: `none of its endpoints is used (${list.join('; ')})` }

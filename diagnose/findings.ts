@@ -78,7 +78,7 @@ export const catalogue = {
     level: 'problem',
     title: 'The data plane cannot serve the protocol or the kind of address',
     why: 'Packets are left alone, and usually nobody answers.',
-    todo: 'Use a backend that can: docs/README.md compares them.',
+    todo: 'Use a backend that can, such as nft.',
   },
   'KPNG-S012': {
     level: 'warning',
@@ -102,7 +102,7 @@ export const catalogue = {
     level: 'note',
     title: 'This kpng does not serve the Service',
     why: 'It is not for a Service proxy, or for another one.',
-    todo: 'Ask the one that serves it.',
+    todo: 'Nothing, if that is wanted.',
   },
   'KPNG-S016': {
     level: 'problem',
