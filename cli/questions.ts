@@ -152,6 +152,7 @@ function addDoctor(program: Command, makeContext: MakeContext): void {
   const command = withClusterFlags(
     program.command('doctor').description('check this node and the cluster, and say what to do about each finding'),
   )
+    .option('-i, --input <path>', 'look at the Services of a state file, manifests or a record instead')
     .optionsGroup('Question:')
     .option('--node <name>', 'look at the Services from this node (default: this one, else the first)')
     .addOption(
@@ -167,7 +168,7 @@ function addDoctor(program: Command, makeContext: MakeContext): void {
     .option('--cluster-cidr <cidrs>', "the addresses of pods (default: the Nodes' pod CIDRs)")
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
     .addOption(outputFlag('text', 'json').default('text'))
-  addExamples(command, 'kpng doctor', 'kpng doctor --migrate-from iptables')
+  addExamples(command, 'kpng doctor', 'kpng doctor -i manifests/', 'kpng doctor --migrate-from iptables')
   addExitCodes(command, 'no problem was found', 'there is a problem')
   command.action(async () => {
     const flags = command.optsWithGlobals()

@@ -8,8 +8,16 @@ import {
   ipsOf,
   type Verdict,
 } from '@kpng/api'
-import { allFeatures, type Client, type Frontend, isSupported, type Route, routeThrough } from '@kpng/dataplane'
-import type { Facts, SelectionFacts, Way } from './facts.js'
+import {
+  allFeatures,
+  type Client,
+  type Frontend,
+  type FrontendTable,
+  isSupported,
+  type Route,
+  routeThrough,
+} from '@kpng/dataplane'
+import { type Facts, type SelectionFacts, type Way, waysOf } from './facts.js'
 import { byLevel, counted, found, namesOf, needsAction } from './findings.js'
 import { kubernetesFindings, whatIsUnknown } from './kubernetes.js'
 
@@ -78,6 +86,17 @@ export function butOf(verdict: Verdict, ofKubernetes: readonly Finding[]): strin
   const [first] = verdict === 'serving' || verdict === 'draining' ? ofKubernetes.filter(needsAction) : []
   return first ? [`But ${first.what.charAt(0).toLowerCase()}${first.what.slice(1)}`] : []
 }
+
+/** The diagnosis of a Service of a table, as everybody who may ask gets it. */
+export const diagnoseIn = (
+  table: FrontendTable,
+  service: string,
+  more: Omit<Facts, 'service' | 'item' | 'ways' | 'problems'>,
+): Diagnosis =>
+  diagnose({
+    ...{ service, item: table.itemOf(service), ways: waysOf(table, service), problems: table.problemsOf(service) },
+    ...more,
+  })
 
 /** What becomes of the connections of those who were asked about, one result per way and client. */
 type Result = Route['outcome'] | 'owned'
