@@ -249,7 +249,7 @@ test.each(['iptables', ''])('a file for kube-proxy with mode "%s" serves to-ipta
   const { code, stdout, stderr } = await commands.run('kpng', ...words)
   expect(code).toBe(0)
   expect(stderr).not.toMatch(/has no effect|nftables/)
-  expect(stdout).toContain('-A KUBE-MARK-MASQ -j MARK --or-mark 0x8000')
+  expect(stdout).toContain('-A KUBE-MARK-MASQ -j MARK --set-xmark 0x8000/0x8000')
   // kube-proxy's defaults in this mode: node ports on every address, loopback among them.
   expect(stdout).toContain('-A KUBE-SERVICES -m addrtype --dst-type LOCAL -m comment')
 })

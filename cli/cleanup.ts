@@ -48,10 +48,10 @@ export async function cleanUp(flags: Flags, context: Context): Promise<void> {
     if (!flags.force) await refuseWhileKubeProxyRuns(Boolean(flags.dryRun), context.log)
     await cleanUpAfterKubeProxy(flags, context).catch((error) => failed.push(`kube-proxy: ${messageOf(error)}`))
   }
-  failed.push(...(await cleanUpBackends(chosen, context)))
-  // The other backends change no sysctls.
+  // Before the rules: while loopback addresses are routed, a rule must keep other machines out. The other backends change no sysctls.
   if (['nft', 'iptables', 'ipvs', 'ebpf'].some((name) => chosen.has(name)) && !(await isUsed(chosen, context)))
     failed.push(...(await (await import('@kpng/node')).restoreSysctls(context)))
+  failed.push(...(await cleanUpBackends(chosen, context)))
   if (failed.length > 0) throw new KpngError('unavailable', `Not everything could be removed. ${failed.join(' ')}`)
 }
 

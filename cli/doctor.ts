@@ -215,7 +215,8 @@ async function diagnosesOf(store: Store, objects: ObjectSet | undefined, nodeNam
   const { FrontendTable } = await import('@kpng/dataplane')
   const { diagnoseIn } = await import('@kpng/diagnose')
   const { kubernetesFacts } = await import('@kpng/core/sources/kube')
-  const { nodeViewOf, serviceFacts } = await import('@kpng/core/view')
+  const { nodeViewOf } = await import('@kpng/core/sinks/local')
+  const { serviceFacts } = await import('@kpng/core/view')
   const view = await nodeViewOf(store, nodeName)
   const table = FrontendTable.of(view, dataplaneOptions(store, flags))
   const proxyName = textFlag(flags, 'serviceProxyName') ?? ''

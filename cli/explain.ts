@@ -161,7 +161,7 @@ const synced = (store: Store, signal: AbortSignal): Promise<void> =>
 async function answer(text: string, store: Store, flags: Flags, context: Context): Promise<Explanation> {
   const { explain, parseClient, parseQuestion } = await import('@kpng/diagnose')
   const { clientOf, FrontendTable, iptablesModeFeatures } = await import('@kpng/dataplane')
-  const { nodeViewOf } = await import('@kpng/core/view')
+  const { nodeViewOf } = await import('@kpng/core/sinks/local')
   const question = parseQuestion(text, textFlag(flags, 'namespace') ?? 'default')
   const nodeName = nodeFor(store, textFlag(flags, 'node'), context.nodeName, flags.held !== undefined)
   const kubeProxy = flags.held === 'kube-proxy' ? await kubeProxyHere(context.log) : undefined
@@ -200,7 +200,7 @@ export async function viewAsCore(store: Store, nodeName: string) {
   if (!store.synced)
     throw new KpngError('unavailable', 'This core does not know the cluster yet. Ask again in a moment.')
   const { FrontendTable } = await import('@kpng/dataplane')
-  const { nodeViewOf } = await import('@kpng/core/view')
+  const { nodeViewOf } = await import('@kpng/core/sinks/local')
   const view = await nodeViewOf(store, nodeName)
   return { view, frontends: FrontendTable.of(view, dataplaneOptions(store, {})) }
 }

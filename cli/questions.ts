@@ -168,7 +168,7 @@ function addDoctor(program: Command, makeContext: MakeContext): void {
     .option('--cluster-cidr <cidrs>', "the addresses of pods (default: the Nodes' pod CIDRs)")
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
     .addOption(outputFlag('text', 'json').default('text'))
-  addExamples(command, 'kpng doctor', 'kpng doctor -i manifests/', 'kpng doctor --migrate-from iptables')
+  addExamples(command, 'kpng doctor -i manifests.yaml', 'kpng doctor --migrate-from iptables')
   addExitCodes(command, 'no problem was found', 'there is a problem')
   command.action(async () => {
     const flags = command.optsWithGlobals()

@@ -310,7 +310,9 @@ class Stepped<Held, Plan> implements SteppedBackend {
   /** What must be done when the rules no longer use the endpoints that are gone. The next changes are more urgent. */
   async #follow(full: boolean, changed: FrontendChanges, steps: SyncStep[] | undefined): Promise<void> {
     const released = this.#plane.release?.()
-    const checks = full ? allFlowChecks(this.frontends) : flowChecks(changed.frontends)
+    // Nearly all changes are of TCP, which has no stale flows.
+    const others = changed.frontends.filter(({ before, after }) => (after ?? before)?.protocol !== 'tcp')
+    const checks = full ? allFlowChecks(this.frontends) : others.length > 0 ? flowChecks(others) : []
     if (this.#flows && checks.length > 0) {
       const removal = this.#flows.remove(checks)
       const attributes: StepAttributes = {}

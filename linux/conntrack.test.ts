@@ -122,6 +122,27 @@ describe.skipIf(why !== undefined)('connections in the kernel', () => {
     })
   })
 
+  test('of the same addresses and ports in two zones, only the stale one is deleted', async () => {
+    const udp: FlowSelection = { family: 'IPv4', protocol: 'udp', ports: [7001] }
+    makeFlow('IPv4', 'udp', '10.0.16.1', 7001, 11)
+    makeFlow('IPv4', 'udp', '10.0.16.1', 7001, 11, '--dst-nat', '10.0.16.2', '-w', '5')
+    expect(await listFlows(udp)).toHaveLength(2)
+    expect(await deleteFlows(udp, ({ isRedirected }) => isRedirected)).toBe(1)
+    expect(await listFlows(udp)).toMatchObject([{ isRedirected: false }])
+  })
+
+  test('a flow that took the place of a stale one meanwhile is not deleted', async () => {
+    const udp: FlowSelection = { family: 'IPv4', protocol: 'udp', ports: [7002] }
+    makeFlow('IPv4', 'udp', '10.0.16.1', 7002, 12, '--dst-nat', '10.0.16.2')
+    const deleted = await deleteFlows(udp, () => {
+      conntrack('-D', '-p', 'udp', '-d', '10.0.16.1', '--dport', '7002')
+      makeFlow('IPv4', 'udp', '10.0.16.1', 7002, 12, '--dst-nat', '10.0.16.3')
+      return true
+    })
+    expect(deleted).toBe(0)
+    expect(await listFlows(udp)).toMatchObject([{ answeredBy: '10.0.16.3' }])
+  })
+
   test('without koffi each call fails, and the next may succeed', async () => {
     const load = vi
       .spyOn(libc, 'loadLibc')

@@ -16,6 +16,8 @@ export interface Libc {
   sendAsync(fd: number, bytes: Uint8Array, length: number, flags: number): Promise<number>
   recv(fd: number, bytes: Uint8Array, length: number, flags: number): number
   close(fd: number): number
+  /** Makes a descriptor stand for the file of another one. */
+  dup3(fd: number, other: number, flags: number): number
   flock(fd: number, operation: number): number
   /** Moves this thread to new namespaces. */
   unshare(flags: number): number
@@ -74,6 +76,7 @@ async function load(): Promise<Libc> {
         }),
       recv: library.func('long recv(int, void *, size_t, int)'),
       close: library.func('int close(int)'),
+      dup3: library.func('int dup3(int, int, int)'),
       flock: library.func('int flock(int, int)'),
       unshare: library.func('int unshare(int)'),
       setns: library.func('int setns(int, int)'),

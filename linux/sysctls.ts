@@ -1,4 +1,4 @@
-import { access, constants, readFile, writeFile } from 'node:fs/promises'
+import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Log, messageOf } from '@kpng/api'
 
@@ -28,7 +28,10 @@ export type SettingOutcome = 'set' | 'kept' | 'failed'
 /** The file of a sysctl such as `net.ipv4.ip_forward`. */
 export const sysctlPath = (name: string): string => `proc/sys/${name.replaceAll('.', '/')}`
 
-/** Sets a value unless it is as it should be. A failure is logged, not thrown: kpng works without most settings. */
+/**
+ * Sets a value unless it is as it should be. A failure is logged, not thrown: kpng works without most settings. The file is opened by this
+ * thread: below /proc/sys/net, each thread sees the files of its own network namespace, and other threads may be in another one.
+ */
 export async function applySetting(
   setting: KernelSetting,
   { log, root = '/', onChanged = () => {} }: ApplyOptions,
@@ -36,12 +39,12 @@ export async function applySetting(
   const { value, atLeast = false } = setting
   const path = join(root, setting.path)
   try {
-    const before = await readSetting(path)
+    const before = readSetting(path)
     if (atLeast && before > value)
       log.detail(1, 'Left a kernel setting that is higher already', { path, before, value })
     if (atLeast ? before >= value : before === value) return 'kept'
     // The flag keeps a missing file from being made: in a container /proc may be an empty folder.
-    await writeFile(path, String(value), { flag: 'r+' })
+    writeFileSync(path, String(value), { flag: 'r+' })
     log.info('Changed a kernel setting', { path, before, value })
     onChanged(before)
     return 'set'
@@ -52,20 +55,23 @@ export async function applySetting(
     if (code === 'EROFS') log.info('Left a kernel setting as the node has it', fields)
     // Some files can be read by root only. Without rights nobody can tell whether the value is large enough already, and on most
     // machines it is: a warning at each start would be about nothing.
-    else if (atLeast && code === 'EACCES' && (await isUnreadable(path))) {
+    else if (atLeast && code === 'EACCES' && isUnreadable(path)) {
       log.detail(1, 'Cannot see whether a kernel setting is large enough', fields)
     } else log.warn('Cannot change a kernel setting; continuing without it', fields)
     return 'failed'
   }
 }
 
-const readSetting = async (path: string): Promise<number> => Number((await readFile(path, 'utf8')).trim())
+const readSetting = (path: string): number => Number(readFileSync(path, 'utf8').trim())
 
-const isUnreadable = (path: string): Promise<boolean> =>
-  access(path, constants.R_OK).then(
-    () => false,
-    () => true,
-  )
+function isUnreadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK)
+    return false
+  } catch {
+    return true
+  }
+}
 
 function hintFor({ ifMissing, ifReadOnly }: KernelSetting, error: unknown): string {
   switch ((error as NodeJS.ErrnoException).code) {

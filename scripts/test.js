@@ -1,5 +1,6 @@
 // `npm test`: installs what it needs, then types, lint, boundaries, generated code, and every test.
 import { buildVm, fetchWindowsNode, installTools } from './debian.js'
+import { differences, machineState } from './machine-state.js'
 import { bin, build, install, ownNamespace, run, runBeside } from './steps.js'
 
 const step = (name, work) => {
@@ -32,9 +33,16 @@ const runPart = (part) => {
   const { command, options } = tests(part)
   step(`tests ${part}`.trim(), () => run(command[0], command.slice(1), options))
 }
+// Whoever runs the tests gets the machine back as it was: its sysctls, rules, links and mounts.
+const before = machineState()
 const parts = ['together', 'commands', 'backends', 'conformance']
 // All but the first need a machine for themselves. In network namespaces of their own they run at the same time.
 const namespace = ownNamespace()
 if (words.length > 0) runPart('')
 else if (!namespace) for (const part of parts) runPart(part)
 else await runBeside(parts.map((part) => ({ part, namespace: part === 'together' ? [] : namespace, ...tests(part) })))
+const left = differences(before, machineState())
+if (left.length > 0) {
+  console.error(`The tests changed this machine:\n  ${left.slice(0, 50).join('\n  ')}`)
+  process.exitCode = 1
+}

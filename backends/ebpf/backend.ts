@@ -37,6 +37,7 @@ class EbpfBackend implements FrontendBackend {
   readonly #settings: EbpfSettings
   readonly #cleanupName: string | undefined
   #changed: FrontendChanges | undefined
+  #onTold = () => {}
   #kernel: Kernel | undefined
   #nodeAddresses = ''
   #leftOut = ''
@@ -49,6 +50,7 @@ class EbpfBackend implements FrontendBackend {
     this.#cleanupName = options.tableName === undefined ? undefined : this.#settings.pinName
     const onFrontends = (changes: FrontendChanges) => {
       this.#changed = changes
+      this.#onTold()
     }
     const nft = nftBackend({ ...options, onFrontends })
     this.#nft = nft
@@ -72,8 +74,12 @@ class EbpfBackend implements FrontendBackend {
     this.#syncing = true
     this.#changed = undefined
     try {
-      // It works out what changed before it waits for anything.
+      const told = new Promise<void>((resolve) => {
+        this.#onTold = resolve
+      })
       const nft = this.#nft.sync(view, changes, steps)
+      // It says what changed before it writes.
+      await Promise.race([told, nft.catch(() => {})])
       const [sockets, packets] = await Promise.allSettled([this.#syncSockets(kernel, isFull, steps), nft])
       for (const result of [packets, sockets]) if (result.status === 'rejected') throw result.reason
       this.#inStep = true

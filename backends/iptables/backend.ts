@@ -146,13 +146,14 @@ class Iptables implements DataPlane<Held, Plan> {
 
   async write(plan: Plan, steps: SyncStep[] | undefined): Promise<undefined> {
     if (!plan.wanted.full) return await this.#restore(plan, steps)
-    if (servesLoopback(this.#frontends.node, this.#settings.localhostNodePorts)) await routeLoopback(this.#settings)
     const hasSctp = [...this.#frontends.all()].some(({ protocol }) => protocol === 'sctp')
     const needed = ['counters' as const, ...(hasSctp ? (['sctp'] as const) : [])]
     const again = async () => this.#restore(await this.plan({ ...plan.wanted, full: true, held: this.read() }), steps)
     await this.#restore(plan, steps).catch((error) =>
       this.#extras.leaveOutRefused(error, needed, again, this.#settings.log),
     )
+    // The rule that keeps other machines out of 127.0.0.0/8 is there now.
+    if (servesLoopback(this.#frontends.node, this.#settings.localhostNodePorts)) await routeLoopback(this.#settings)
     await this.#open.drift.afterFullSync()
     if (!this.#hasWrittenAll) await this.#removeOtherFlavour()
     this.#hasWrittenAll = true

@@ -89,13 +89,13 @@ export function constantChains(settings: ChainSettings, place: Place): Record<Ta
   const outside = place.pods.length > 1 ? place.pods.map((pods) => ruleOf(pods, '-j RETURN')) : []
   const nat = new Map([
     [names.owner, owner],
-    [names.markMasquerade, [`-j MARK --or-mark ${bit}`]],
+    [names.markMasquerade, [`-j MARK --set-xmark ${bit}/${bit}`]],
     [
       names.postrouting,
       [
         `-m mark ! --mark ${bit}/${bit} -j RETURN`,
         // So that it is not masqueraded again if it passes the stack once more.
-        `-j MARK --xor-mark ${bit}`,
+        `-j MARK --set-xmark ${bit}/0x0`,
         ruleOf(
           comment('kubernetes service traffic requiring SNAT'),
           '-j MASQUERADE',

@@ -5,7 +5,7 @@ import type { ChainNames } from './names.js'
 import { missingJumps } from './restore.js'
 import { type Chains, type Table, tables } from './rule.js'
 import type { RuleState } from './rule-state.js'
-import { parseSaved, partsOf, type Saved } from './save.js'
+import { commentPattern, parseSaved, partsOf, type Saved } from './save.js'
 
 /** Comparing all chains of a large cluster takes long; syncs must not wait for it. */
 const chainsAtOnce = 200
@@ -18,11 +18,22 @@ export interface ChainDriftOptions {
   readonly log: Log
 }
 
-/** Whether somebody else changed our chains. */
+/** What iptables-save printed for the rules of a chain right after they were written. */
+interface Seal {
+  readonly written: readonly string[]
+  readonly printed: readonly string[]
+}
+
+/**
+ * Whether somebody else changed our chains. Rules are written as iptables 1.8 prints them, so what is printed is compared with what was
+ * written. Where another version prints rules in another way, what it prints right after a write is the seal with which later looks compare.
+ */
 export class ChainDrift {
   readonly #options: ChainDriftOptions
-  /** Differences that were there right after everything was written: this iptables prints those rules in another way. */
-  readonly #accepted = new Set<string>()
+  /** By family, table and chain. */
+  readonly #seals = new Map<string, Seal>()
+  /** Jumps that were not to be seen right after they were written. */
+  readonly #unseen = new Set<string>()
   #hasFound = false
 
   constructor(options: ChainDriftOptions) {
@@ -32,10 +43,10 @@ export class ChainDrift {
   /** What differs, as a sentence; undefined if nothing. */
   async look(): Promise<string | undefined> {
     for (const family of this.#options.states.keys()) {
-      const reason = await this.#differs(family)
-      if (reason === undefined || this.#accepted.has(`${family} ${reason}`)) continue
-      this.#hasFound = true
-      return reason
+      for await (const { sentence } of this.#differences(family)) {
+        this.#hasFound = true
+        return sentence
+      }
     }
     return undefined
   }
@@ -46,50 +57,73 @@ export class ChainDrift {
     this.#hasFound = false
     const { programs, states, log } = this.#options
     for (const family of states.keys()) {
-      const reason = await this.#differs(family)
-      if (reason === undefined) continue
-      this.#accepted.add(`${family} ${reason}`)
-      log.warn('Chains look changed right after they were written; changes there are not noticed', {
-        ...{ program: programs[family], reason },
+      const found: string[] = []
+      for await (const { sentence, accept } of this.#differences(family)) {
+        found.push(sentence)
+        accept()
+      }
+      if (found.length === 0) continue
+      log.warn('Chains look changed right after they were written; only further changes there are noticed', {
+        ...{ program: programs[family], reason: found[0], chains: found.length },
       })
     }
   }
 
-  async #differs(family: Family): Promise<string | undefined> {
+  /** What somebody else changed. A rule that others put into a chain of ours is a change too. */
+  async *#differences(family: Family): AsyncGenerator<{ sentence: string; accept: () => void }> {
     const { programs, states, names } = this.#options
-    const state = states.get(family)
-    return state && (await driftOf(state.chains, names, parseSaved(await save(programs[family]))))
+    const wanted = states.get(family)?.chains
+    if (!wanted) return
+    const saved = parseSaved(await save(programs[family]))
+    for (const { from, to, table } of missingJumps(names, saved)) {
+      const sentence = `the jump from ${from} to ${to} in the table ${table} is gone`
+      if (!this.#unseen.has(`${family} ${sentence}`))
+        yield { sentence, accept: () => void this.#unseen.add(`${family} ${sentence}`) }
+    }
+    for (const table of tables) yield* this.#changedChains(family, table, wanted[table], saved)
   }
-}
 
-/**
- * What somebody else changed, as a sentence; undefined if nothing. Rules are compared by what they do and for whom: versions of
- * iptables print the rest differently. A rule that others put into a chain of ours is a change too.
- */
-async function driftOf(
-  wanted: Readonly<Record<Table, Chains>>,
-  names: ChainNames,
-  saved: Saved,
-): Promise<string | undefined> {
-  const [jump] = missingJumps(names, saved)
-  if (jump) return `the jump from ${jump.from} to ${jump.to} in the table ${jump.table} is gone`
-  for (const table of tables) {
+  async *#changedChains(family: Family, table: Table, wanted: Chains, saved: Saved) {
     let compared = 0
-    for (const [chain, rules] of wanted[table]) {
+    for (const [chain, written] of wanted) {
       if (++compared % chainsAtOnce === 0) await setImmediate()
-      const there = saved[table].chains.get(chain)
-      if (!there) return `the chain ${chain} in the table ${table} is gone`
-      if (
-        there.length === rules.length &&
-        there.every((rule, index) => rule === rules[index] || effectOf(rule) === effectOf(rules[index] ?? ''))
-      )
-        continue
-      return `the chain ${chain} in the table ${table} has other rules`
+      const printed = saved[table].chains.get(chain)
+      const path = `${family} ${table} ${chain}`
+      if (printed && this.#isAsWritten(path, written, printed)) continue
+      const what = printed ? 'has other rules' : 'is gone'
+      yield {
+        sentence: `the chain ${chain} in the table ${table} ${what}`,
+        accept: () => void (printed && this.#seals.set(path, { written, printed })),
+      }
     }
   }
-  return undefined
+
+  #isAsWritten(path: string, written: readonly string[], printed: readonly string[]): boolean {
+    if (isSame(written, printed, normal)) return true
+    const seal = this.#seals.get(path)
+    if (!seal) return false
+    if (isSame(seal.written, written, exact)) return isSame(seal.printed, printed, exact)
+    // A chain that this iptables prints in another way was written again. Before it is sealed anew, its rules must do the same for the same.
+    if (!isSame(written, printed, effectOf)) return false
+    this.#seals.set(path, { written, printed })
+    return true
+  }
 }
 
+const isSame = (a: readonly string[], b: readonly string[], textOf: (rule: string) => string): boolean =>
+  a.length === b.length && a.every((rule, index) => rule === b[index] || textOf(rule) === textOf(b[index] ?? ''))
+
+const exact = (rule: string): string => rule
+
+/** Without what iptables-save adds or leaves out: defaults of matches, spaces, and the quotes of comments. */
+const normal = (rule: string): string =>
+  rule
+    .replace(commentPattern, '')
+    .replace(/ (?:--mask (?:255\.255\.255\.255|(?:ffff:){7}ffff) )?--rsource\b/, '')
+    .replace(/ --reject-with icmp6?-port-unreachable\b/, '')
+    .replace(/ {2,}/g, ' ')
+
+/** What a rule does, and for whom, as far as all versions print it alike. */
 function effectOf(rule: string): string {
   const { source, destination, protocol, port, target, to } = partsOf(rule)
   return [source, destination, protocol, port, target, to].join(' ')

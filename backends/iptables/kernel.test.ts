@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { silentLog } from '@kpng/api'
 import { readPacketCounter } from '@kpng/linux'
@@ -140,6 +141,18 @@ describe.skipIf(whyNot !== undefined)('in the kernel', () => {
       ['the table nat is flushed', ['-t', 'nat', '-F'], /the table nat/],
       ['a jump is deleted', ['-t', 'filter', '-F', 'FORWARD'], /the jump from FORWARD/],
       ['a rule is put into a chain of ours', ['-t', 'filter', '-I', 'KUBE-FORWARD', '-j', 'DROP'], /KUBE-FORWARD/],
+      // The same effect for more packets: only its match is gone.
+      ['a match is removed', ['-t', 'nat', '-R', 'KUBE-POSTROUTING', '1', '-j', 'RETURN'], /KUBE-POSTROUTING/],
+      [
+        'a state of conntrack is another',
+        ['-R', 'KUBE-FORWARD', '1', '-m', 'conntrack', '--ctstate', 'NEW', '-j', 'DROP'],
+        /KUBE-FORWARD/,
+      ],
+      [
+        'another bit is marked',
+        ['-t', 'nat', '-R', 'KUBE-MARK-MASQ', '1', '-j', 'MARK', '--set-xmark', '0x8000/0x8000'],
+        /KUBE-MARK-MASQ/,
+      ],
     ])('%s: noticed, and repaired by a full sync', async (_, command, reason) => {
       const backend = await start({ flavour })
       const services = view([web, sticky, empty])
@@ -152,6 +165,39 @@ describe.skipIf(whyNot !== undefined)('in the kernel', () => {
       reasons.length = 0
       await severalChecks()
       expect(reasons).toEqual([])
+    })
+
+    test.each<[string, RegExp, (rule: string) => string]>([
+      [
+        'an endpoint is drawn more often',
+        /^KUBE-SVC-.*statistic/,
+        (rule) => rule.replace(/--probability \S+/, '--probability 0.9'),
+      ],
+      [
+        'an endpoint has another address',
+        /^KUBE-SEP-.*DNAT/,
+        (rule) => rule.replace(/10\.244\.\d+\.\d+:/, '10.9.9.9:'),
+      ],
+      [
+        'clients are remembered for another time',
+        /^KUBE-SVC-.*recent/,
+        (rule) => rule.replace('--seconds 600', '--seconds 6'),
+      ],
+    ])('%s: noticed', async (_, pattern, changed) => {
+      const backend = await start({ flavour, ipv6: false })
+      await backend.sync(view([sticky]), fullSync)
+      const rules = saved().flatMap((line) => (line.startsWith('-A ') ? line.slice(3) : []))
+      const rule = rules.find((line) => pattern.test(line)) ?? ''
+      const chain = rule.split(' ')[0] ?? ''
+      const [listed] = run(program, ['-t', 'nat', '-S', chain])
+        .split('\n')
+        .flatMap((line, number) => (line.slice(3) === rule ? number : []))
+      run(
+        `${program}-restore`,
+        ['--noflush'],
+        `*nat\n-R ${changed(rule).replace(chain, `${chain} ${listed}`)}\nCOMMIT\n`,
+      )
+      await vi.waitFor(() => expect(reasons[0]).toContain(chain), { timeout: 90_000 })
     })
 
     test('clean-up leaves nothing of ours, and everything of others', async () => {
@@ -223,10 +269,18 @@ describe.skipIf(whyNot !== undefined)('in the kernel', () => {
     'packets to node ports on loopback addresses and health checks: %s',
     async (flavour) => {
       run('ip', ['link', 'set', 'lo', 'up'])
-      const backend = await start({ flavour, localhostNodePorts: true, nodePortAddresses: ['all'] })
+      const guards: string[] = []
+      const onSysctlChanged = (path: string) => {
+        guards.push(`${path} ${run(`iptables-${flavour}`, ['-S', 'KUBE-NODEPORTS']).includes('-d 127.0.0.0/8')}`)
+      }
+      writeFileSync('/proc/sys/net/ipv4/conf/all/route_localnet', '0')
+      const backend = await start({ flavour, localhostNodePorts: true, nodePortAddresses: ['all'], onSysctlChanged })
       const checked = { ...web, healthCheckNodePort: 32_000, ports: [tcp(80, { nodePort: 30080 })] }
       const services = view([checked])
       await backend.sync(services, fullSync)
+      // Loopback addresses are routed once the rule is there that keeps other machines out.
+      expect(guards).toEqual(['proc/sys/net/ipv4/conf/all/route_localnet true'])
+      expect(readFileSync('/proc/sys/net/ipv4/conf/all/route_localnet', 'utf8')).toBe('1\n')
       expect(run(`iptables-${flavour}`, ['-S', 'KUBE-NODEPORTS'])).toContain('--dport 32000 -j ACCEPT')
       expect(run(`iptables-${flavour}`, ['-S', 'KUBE-FORWARD'])).toContain('ct_state_invalid_dropped_pkts -j DROP')
       const counts = async () => (await backend.observations?.packets?.())?.localhostNodePortsAccepted

@@ -54,9 +54,9 @@ test('the constant chains, the jumps and where node ports are open', () => {
     :KUBE-MARK-MASQ - [0:0]
     :KPNG-OWNER-kpng - [0:0]
     -A KPNG-OWNER-kpng -m comment --comment "these chains belong to kpng (kpng)"
-    -A KUBE-MARK-MASQ -j MARK --or-mark 0x4000
+    -A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000
     -A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN
-    -A KUBE-POSTROUTING -j MARK --xor-mark 0x4000
+    -A KUBE-POSTROUTING -j MARK --set-xmark 0x4000/0x0
     -A KUBE-POSTROUTING -m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully
     -A KUBE-SERVICES -m addrtype --dst-type LOCAL -m comment --comment "kubernetes service nodeports; NOTE: this must be the last rule in this chain" -j KUBE-NODEPORTS
     -I OUTPUT 1 -m comment --comment "kubernetes service portals" -j KUBE-SERVICES

@@ -63,7 +63,7 @@ export interface RuleParts {
   readonly to: string
 }
 
-const commentPattern = /-m comment --comment (?:"(?:\\.|[^"\\])*"|\S+) ?/
+export const commentPattern = /-m comment --comment (?:"(?:\\.|[^"\\])*"|\S+) ?/
 
 export function partsOf(rule: string): RuleParts {
   // A comment may look like anything.

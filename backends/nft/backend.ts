@@ -1,40 +1,33 @@
-import { hostname } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
-import { type Family, KpngError, messageOf } from '@kpng/api'
+import type { Family } from '@kpng/api'
 import {
   asStep,
   type BackendFeatures,
-  type Changes,
   type FrontendAddress,
   type HeldFrontend,
-  type NodeView,
   type Observations,
-  type Runner,
-  type StepAttributes,
   type SyncStep,
 } from '@kpng/client'
 import {
-  allFlowChecks,
-  briefly,
-  type FlowCheck,
-  type FrontendBackend,
-  type FrontendChanges,
+  backendOf,
+  type DataPlane,
   FrontendTable,
-  flowChecks,
-  type Machine,
-  StaleFlowRemoval,
+  type SteppedBackend,
+  type Wanted,
+  type Written,
 } from '@kpng/dataplane'
-import { deleteFlows, loadLibc, lockName, type NameLock, reachableAddresses } from '@kpng/linux'
+import { linuxHost, loadLibc } from '@kpng/linux'
 import {
   type Around,
-  difference,
   type Elements,
+  type Found,
   familyOfTable,
   operationCount,
   removeTables,
   setPath,
   type TableFamily,
   Tables,
+  type Transaction,
   tableFamily,
   usableFamilies,
 } from '@kpng/linux/nftables'
@@ -50,102 +43,154 @@ import { isOurTable, names } from './rules/names.js'
 import { nftRuleset } from './rules/skeleton.js'
 
 /** Serves one node's view with nftables. */
-export function nftBackend(options: NftOptions = {}): FrontendBackend {
-  return new NftBackend(settingsOf(options), options.tableName)
+export function nftBackend(options: NftOptions = {}): SteppedBackend {
+  const settings = settingsOf(options)
+  const { log, driftCheckIntervalMs, deleteStaleFlows } = settings
+  const frontends = new FrontendTable(settings.dataplane, log)
+  const plane = new NftDataPlane(settings, frontends, options.tableName)
+  return backendOf(plane, { frontends, host: linuxHost, log, driftCheckIntervalMs, deleteStaleFlows })
 }
 
-/**
- * States: *unknown*, until a full sync has read or made the tables, and again after a failure; *in step* with the kernel, so that
- * only changes are written; *syncing* in between.
- */
-class NftBackend implements FrontendBackend {
-  readonly frontends: FrontendTable
+/** What a sync writes. */
+export type Plan =
+  | { readonly kind: 'change'; readonly transaction: Transaction }
+  /** Into tables that are new and empty: in several transactions of whole frontends. */
+  | { readonly kind: 'load'; readonly found: Found; readonly parts: Iterable<Transaction> }
+  | { readonly kind: 'compare'; readonly found: Found; readonly wanted: Elements }
+
+/** One table per family: a change of Services is a few elements. */
+export class NftDataPlane implements DataPlane<Found, Plan> {
+  readonly name = 'nftables'
+  readonly needs = { rights: ['CAP_NET_ADMIN'], programs: [] }
+  readonly lockName: string
   readonly observations: Observations
   readonly #settings: Settings
+  readonly #frontends: FrontendTable
   readonly #cleanupName: string | undefined
   readonly #state: ElementState
   readonly #affinity = new Affinity()
-  readonly #flows: StaleFlowRemoval
-  #kernel: Tables | undefined
+  #tables: Tables | undefined
   #clients: ClientRelease | undefined
-  #lock: NameLock | undefined
+  /** Families in which clients may be remembered with an endpoint that the last write took away. */
+  #toRelease: readonly TableFamily[] = []
   #releaseFailed = false
-  #inStep = false
-  #hasSynced = false
-  #syncing = false
-  #driftTimer: NodeJS.Timeout | undefined
 
-  constructor(settings: Settings, cleanupName: string | undefined) {
-    const { log } = settings
+  /** @param cleanupName the tables that `remove` removes; undefined: all tables of kpng */
+  constructor(settings: Settings, frontends: FrontendTable, cleanupName: string | undefined) {
     this.#settings = settings
+    this.#frontends = frontends
     this.#cleanupName = cleanupName
-    this.frontends = new FrontendTable(settings.dataplane, log)
+    this.lockName = `nft table ${settings.tableName}`
     this.#state = new ElementState(settings)
-    const counts = new ConnectionCounts({ frontends: () => this.frontends.all(), read: () => this.#readPackets(), log })
-    this.observations = { listener: {}, ...(settings.counters ? { connections: counts.get } : {}) }
-    this.#flows = new StaleFlowRemoval({
-      ...{ table: this.frontends, deleteFlows, log },
-      onRemoved: (...seen) => this.observations.listener.staleFlows?.(...seen),
-    })
+    const { counters, log } = settings
+    const counts = new ConnectionCounts({ frontends: () => frontends.all(), read: () => this.#readPackets(), log })
+    this.observations = { listener: {}, ...(counters ? { connections: counts.get } : {}) }
   }
 
-  async setup(runner: Runner): Promise<void> {
-    const { tableName, log } = this.#settings
-    this.#lock = await lockName(`nft table ${tableName}`, `kpng (pid ${process.pid}) on ${hostname()}`)
-    // The tables are made now, while the source still reads its list.
-    const families = usableFamilies(this.#settings.ipv6, log)
-    const kernel = await Tables.open({ libc: await loadLibc(), families, ruleset: nftRuleset(this.#settings), log })
-    this.#kernel = kernel
+  get families(): readonly Family[] {
+    return (this.#tables?.families ?? []).map((each) => familyOfTable[each])
+  }
+
+  /** The tables are made now, while the source still reads its list. */
+  async open(onNotice: () => void): Promise<void> {
+    const { ipv6, log } = this.#settings
+    const families = usableFamilies(ipv6, log)
+    const ruleset = nftRuleset(this.#settings)
+    const tables = await Tables.open({ libc: await loadLibc(), families, ruleset, log, onForeignChange: onNotice })
+    this.#tables = tables
     this.#clients = new ClientRelease({
-      kernel,
+      tables,
       stale: (family, remembered, lost) => this.#affinity.stale(family, remembered, this.#state, lost),
-      onFailure: (families) => {
+      onFailure: (failed) => {
         this.#releaseFailed = true
-        this.observations.listener.cleanupFailed?.(families.map((each) => familyOfTable[each]))
+        this.observations.listener.cleanupFailed?.(failed.map((each) => familyOfTable[each]))
       },
       log,
     })
-    this.#watchDrift(kernel, runner)
   }
 
-  async sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void> {
-    const kernel = this.#open()
-    const wasInStep = this.#inStep && !changes.full
-    this.#inStep = false
-    this.#syncing = true
-    try {
-      const changed = this.frontends.apply(view, changes, machineOf(this.#families))
-      this.#settings.onFrontends?.(changed)
-      if (wasInStep) await this.#syncChange(kernel, changed, steps)
-      else await this.#syncAll(kernel, changes, steps)
-      if (this.#releaseFailed) this.#clients?.retry()
-      this.#releaseFailed = false
-      this.#inStep = true
-      this.#hasSynced = true
-    } finally {
-      this.#syncing = false
+  read(): Promise<Found> {
+    return this.#open.find()
+  }
+
+  async plan(wanted: Wanted<Found>): Promise<Plan> {
+    this.#settings.onFrontends?.(wanted.changed)
+    if (!wanted.full) {
+      const { frontends } = wanted.changed
+      const sticky = frontends.filter(
+        ({ before, after }) => before?.sessionAffinitySeconds ?? after?.sessionAffinitySeconds,
+      )
+      this.#toRelease = sticky.length > 0 ? this.#affinity.note(sticky) : []
+      return { kind: 'change', transaction: this.#state.change(wanted.changed, this.#frontends) }
     }
+    const found = await wanted.held
+    this.#affinity.reset(this.#frontends)
+    if (found.isNew) {
+      this.#toRelease = []
+      return { kind: 'load', found, parts: this.#state.load(this.#frontends) }
+    }
+    this.#toRelease = this.#familiesWithAffinity(found.known)
+    return { kind: 'compare', found, wanted: this.#state.rebuild(this.#frontends, found.known) }
+  }
+
+  async write(plan: Plan, steps: SyncStep[] | undefined): Promise<Written | undefined> {
+    const around = asSteps(steps)
+    switch (plan.kind) {
+      case 'change':
+        await this.#open.commit(plan.transaction, around)
+        return undefined
+      case 'load':
+        await this.#open.makeMissing(plan.found, around)
+        await this.#load(plan.parts, around)
+        return { repaired: [...this.#frontends.all()].map(({ service }) => service) }
+      case 'compare': {
+        const written = await this.#open.bring(plan.found, plan.wanted, around)
+        this.#settings.log.detail(2, 'The tables were compared with the view', { written: operationCount(written) })
+        return { repaired: repairedServices(written, this.#frontends.all()) }
+      }
+    }
+  }
+
+  /** The kernel works on one part while the next one is worked out. */
+  async #load(parts: Iterable<Transaction>, around: Around | undefined): Promise<void> {
+    let writing = Promise.resolve()
+    for (const part of parts) {
+      await writing
+      writing = this.#open.commit(part, around)
+      // If it fails, the next `await` says so; until then, nobody waits for it.
+      writing.catch(() => {})
+      // The part is on its way to the kernel after this.
+      await setImmediate()
+    }
+    await writing
+  }
+
+  /** Clients of endpoints that are gone choose again. */
+  release(): Promise<void> | undefined {
+    if (this.#releaseFailed) this.#clients?.retry()
+    this.#releaseFailed = false
+    if (this.#toRelease.length > 0) return this.#clients?.release(this.#toRelease, this.#affinity.takeLost())
+    return undefined
+  }
+
+  drift(): string | undefined {
+    return this.#open.drift()
+  }
+
+  async remove(): Promise<void> {
+    await removeTables((name) => isOurTable(name, this.#cleanupName))
   }
 
   /** The rules stay in the kernel and keep working. */
   async close(): Promise<void> {
-    clearInterval(this.#driftTimer)
     await this.#clients?.close()
-    await this.#flows.close()
-    this.#kernel?.close()
-    await this.#lock?.release()
-    this.#kernel = undefined
-    this.#lock = undefined
-    this.#inStep = false
-  }
-
-  async cleanup(): Promise<void> {
-    await this.close()
-    await removeTables((name) => isOurTable(name, this.#cleanupName))
+    this.#tables?.close()
+    this.#clients = undefined
+    this.#tables = undefined
   }
 
   hasRules(): Promise<boolean> {
-    return this.#open().areFilled(names.clusterIps)
+    return this.#open.areFilled(names.clusterIps)
   }
 
   features(): BackendFeatures {
@@ -153,7 +198,7 @@ class NftBackend implements FrontendBackend {
       name: 'nftables',
       kinds: ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort'],
       protocols: ['tcp', 'udp', 'sctp'],
-      families: this.#families,
+      families: this.families,
       sessionAffinity: true,
       sourceRanges: true,
       wholeAddresses: true,
@@ -165,100 +210,24 @@ class NftBackend implements FrontendBackend {
   }
 
   held(frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
-    return readHeld(this.#open(), frontend)
+    return readHeld(this.#open, frontend)
   }
 
-  get #families(): readonly Family[] {
-    return (this.#kernel?.families ?? []).map((each) => familyOfTable[each])
-  }
-
-  #open(): Tables {
-    if (this.#kernel) return this.#kernel
-    throw new KpngError('usage', 'The nft backend was not set up. Call setup() first.')
-  }
-
-  async #syncChange(kernel: Tables, changes: FrontendChanges, steps: SyncStep[] | undefined): Promise<void> {
-    const transaction = this.#state.change(changes, this.frontends)
-    const hasAffinity = ({ sessionAffinitySeconds }: { sessionAffinitySeconds?: number | undefined } = {}) =>
-      sessionAffinitySeconds !== undefined
-    const sticky = changes.frontends.filter(({ before, after }) => hasAffinity(before) || hasAffinity(after))
-    const released = sticky.length > 0 ? this.#affinity.note(sticky) : []
-    await kernel.commit(transaction, asSteps(steps))
-    const udp = changes.frontends.filter(({ before, after }) => (after ?? before)?.protocol !== 'tcp')
-    await this.#follow(released, udp.length > 0 ? flowChecks(udp) : [], steps)
-  }
-
-  async #syncAll(kernel: Tables, changes: Changes, steps: SyncStep[] | undefined): Promise<void> {
-    const adopted = await kernel.adopt((found) => this.#state.rebuild(this.frontends, found), asSteps(steps))
-    this.#affinity.reset(this.frontends)
-    if (adopted) {
-      const transaction = difference(adopted.known, adopted.wanted)
-      await kernel.commit(transaction, asSteps(steps))
-      if (this.#hasSynced) this.#tellRepaired(repairedServices(transaction, this.frontends.all()), changes)
-      await kernel.removeUnusedChains(adopted.wanted).catch((error) => this.#logUnusedChains(error))
-      this.#settings.log.detail(2, 'The tables were compared with the view', { written: operationCount(transaction) })
-    } else {
-      await this.#load(kernel, steps)
-      if (this.#hasSynced)
-        this.#tellRepaired(
-          [...this.frontends.all()].map(({ service }) => service),
-          changes,
-        )
-    }
-    const released = adopted ? this.#familiesWithAffinity(kernel, adopted.known) : []
-    await this.#follow(released, allFlowChecks(this.frontends), steps)
-  }
-
-  /** Services that were changed in the cluster at the same time are left out: what was written for them is that change. */
-  #tellRepaired(services: readonly string[], changes: Changes): void {
-    const repaired = [...new Set(services)].filter((service) => !changes.services.has(service))
-    if (repaired.length > 0) this.observations.listener.repaired?.(repaired)
-  }
-
-  /** Fills new tables in several transactions of whole frontends. The kernel works on one while the next one is worked out. */
-  async #load(kernel: Tables, steps: SyncStep[] | undefined): Promise<void> {
-    let writing = Promise.resolve()
-    for (const transaction of this.#state.load(this.frontends)) {
-      await writing
-      writing = kernel.commit(transaction, asSteps(steps))
-      // If it fails, the next `await` says so; until then, nobody waits for it.
-      writing.catch(() => {})
-      // The transaction is on its way to the kernel after this.
-      await setImmediate()
-    }
-    await writing
+  /** The skeleton asks for nothing before `open`. */
+  get #open(): Tables {
+    return this.#tables as Tables
   }
 
   /** Families with remembered clients, including those of Services that no longer have session affinity. */
-  #familiesWithAffinity({ families }: Tables, known: Elements): readonly TableFamily[] {
+  #familiesWithAffinity(known: Elements): readonly TableFamily[] {
+    const { families } = this.#open
     if (this.#affinity.isUsed) return families
     const sets = [names.sticky, names.stickyNodePorts]
     return families.filter((family) => sets.some((name) => (known.get(setPath(family, name))?.size ?? 0) > 0))
   }
 
-  /** Unused chains are harmless, and the next full sync tries again. */
-  #logUnusedChains(error: unknown): void {
-    this.#settings.log.detail(1, 'Cannot remove unused chains of session affinity; the next full sync tries again', {
-      error: messageOf(error),
-    })
-  }
-
-  /** What must be done when the rules no longer use the endpoints that are gone. */
-  async #follow(released: readonly TableFamily[], checks: readonly FlowCheck[], steps?: SyncStep[]): Promise<void> {
-    const release = released.length > 0 ? this.#clients?.release(released, this.#affinity.takeLost()) : undefined
-    if (this.#settings.deleteStaleFlows && checks.length > 0) {
-      const attributes: StepAttributes = {}
-      await asStep(steps, 'conntrack', attributes, async () => {
-        const deleted = await briefly(this.#flows.remove(checks))
-        if (deleted === undefined) attributes['kpng.continues'] = true
-        else attributes['kpng.deleted'] = deleted
-      })
-    }
-    if (release) await briefly(release)
-  }
-
   async #readPackets() {
-    const kernel = this.#open()
+    const kernel = this.#open
     const read = new Map<string, ReadonlyMap<string, number>>()
     for (const family of kernel.families) {
       for (const name of [names.counted, names.countedNodePorts]) {
@@ -270,32 +239,7 @@ class NftBackend implements FrontendBackend {
       return read.get(`${tableFamily[frontend.family]} ${name}`)?.get(frontendKey(frontend))
     }
   }
-
-  #watchDrift(kernel: Tables, runner: Runner): void {
-    const { driftCheckIntervalMs, log } = this.#settings
-    if (driftCheckIntervalMs <= 0) return
-    const check = () => {
-      if (this.#syncing || !this.#inStep) return
-      try {
-        const reason = kernel.drift()
-        if (reason !== undefined) runner.requestFullSync(reason)
-      } catch (error) {
-        log.warn('Cannot check whether other programs changed the tables of kpng; trying again', {
-          error: messageOf(error),
-        })
-      }
-    }
-    this.#driftTimer = setInterval(check, driftCheckIntervalMs).unref()
-  }
 }
-
-/** The addresses are read only if the Node object has none. */
-const machineOf = (families: readonly Family[]): Machine => ({
-  families,
-  get addresses() {
-    return reachableAddresses()
-  },
-})
 
 /** Each transaction is a step of a traced sync. */
 const asSteps = (steps: SyncStep[] | undefined): Around | undefined =>

@@ -10,7 +10,7 @@ export interface Remembered {
 }
 
 export interface ClientReleaseOptions {
-  readonly kernel: Remembered
+  readonly tables: Remembered
   /** The remembered clients whose endpoint does not serve now, or is among the lost ones. */
   readonly stale: (family: TableFamily, remembered: ElementMap, lost: ReadonlySet<string>) => ElementMap
   readonly onFailure: (families: readonly TableFamily[]) => void
@@ -110,13 +110,13 @@ export class ClientRelease {
   }
 
   async #releaseStale(family: TableFamily, lost: ReadonlySet<string>): Promise<number> {
-    const { kernel, stale } = this.#options
+    const { tables, stale } = this.#options
     const path = setPath(family, names.affinity)
-    const clients = [...stale(family, await kernel.readBeside(path), lost)]
+    const clients = [...stale(family, await tables.readBeside(path), lost)]
     let failures = 0
     const remove = async (part: typeof clients): Promise<void> => {
       try {
-        await kernel.removeBeside(new Map([[path, new Map(part)]]))
+        await tables.removeBeside(new Map([[path, new Map(part)]]))
       } catch (error) {
         if (++failures > maxFailures) throw error
         // One client that expired meanwhile fails the whole transaction. Halving finds the others.

@@ -1,4 +1,4 @@
-export { nftBackend } from './backend.js'
+export { NftDataPlane, nftBackend } from './backend.js'
 export { ConnectionCounts } from './connection-counts.js'
 export type { NftOptions } from './options.js'
 export { renderRuleset } from './render.js'

@@ -181,6 +181,23 @@ describe.skipIf(whyNoKernel() !== undefined)('the tables in the kernel', () => {
     expect(reasons).toEqual([])
   })
 
+  test.each([
+    ['an element', ['delete', 'element', 'ip', 'kpng', 'endpoints', '{ 10.96.0.8 . tcp . 80 . 0 }']],
+    ['a table', ['delete', 'table', 'ip', 'kpng']],
+    ['everything', ['flush', 'ruleset']],
+  ])('somebody changes %s: the kernel tells, before any look (66)', async (_, command) => {
+    const view = labView()
+    const backend = await start({ driftCheckIntervalMs: 3_600_000 })
+    await backend.sync(view, fullSync)
+    for (let time = 1; time <= 3; time++) {
+      nft(...command)
+      await driftNoticed()
+      await backend.sync(view, fullSync)
+    }
+    expect(elementLines(await heldElements())).toEqual(elementLines(wanted(view)))
+    expect(reasons).toEqual([])
+  })
+
   test('whose elements were repaired is told, and nothing at the start', async () => {
     const view = labView()
     const backend = await start()

@@ -6,6 +6,7 @@ import { getSystemErrorName } from 'node:util'
 export const AF_NETLINK = 16
 export const SOCK_RAW = 3
 export const SOCK_CLOEXEC = 0x80000
+export const SOCK_NONBLOCK = 0x800
 
 export const NETLINK_ROUTE = 0
 export const NETLINK_NETFILTER = 12

@@ -47,6 +47,7 @@ function scriptedKernel(datagrams: Buffer[], fails: Partial<Record<keyof Libc, n
       return -1
     },
     close: (fd) => closed.push(fd),
+    dup3: call('dup3', 0),
     flock: call('flock', 0),
     unshare: call('unshare', 0),
     setns: call('setns', 0),

@@ -17,11 +17,13 @@ import {
   SO_RCVBUFFORCE,
   SO_SNDBUFFORCE,
   SOCK_CLOEXEC,
+  SOCK_NONBLOCK,
   SOCK_RAW,
   SOL_NETLINK,
   SOL_SOCKET,
 } from './constants.js'
 import { hostOrder, type Message, messagesIn } from './messages.js'
+import { readNotifications } from './notifications.js'
 
 /** Longer messages are sent on another thread, so that the process is not blocked while the kernel works. */
 const asyncFromBytes = 128 * 1024
@@ -51,12 +53,13 @@ export class NetlinkSocket {
   /** Sends in progress on other threads. */
   #sending = 0
   #isClosed = false
+  #endListening: (() => void) | undefined
 
   /** @param protocol NETLINK_NETFILTER, NETLINK_ROUTE or NETLINK_GENERIC */
   constructor(libc: Libc, protocol: number) {
     this.#libc = libc
     this.#protocol = protocolNames.get(protocol) ?? `netlink protocol ${protocol}`
-    this.#fd = libc.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol)
+    this.#fd = libc.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol)
     if (this.#fd < 0) throw this.#error('open a socket to')
     const address = Buffer.alloc(12)
     hostOrder.writeU16(address, AF_NETLINK, 0)
@@ -75,6 +78,16 @@ export class NetlinkSocket {
     this.#set(SOL_SOCKET, SO_RCVBUFFORCE, bufferBytes)
     if (this.#set(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group) < 0)
       throw this.#closed(this.#error(`join group ${group} of`))
+  }
+
+  /**
+   * Also passes messages on as soon as they come, until the socket is closed. Those that were read by `receive` before are not passed on.
+   * @param onLost some were lost, and no more come
+   * @returns false if that is not possible here
+   */
+  listen(onMessages: (messages: Iterable<Message>) => void, onLost: () => void): boolean {
+    this.#endListening = readNotifications(this.#libc, this.#fd, (bytes) => onMessages(messagesIn(bytes)), onLost)
+    return this.#endListening !== undefined
   }
 
   /** @param aside whether it is sent on another thread, because the kernel may work on it for a long time */
@@ -131,6 +144,8 @@ export class NetlinkSocket {
   /** May be called twice. Waits for sends on other threads: otherwise they could go to a file that reuses the descriptor. */
   close(): void {
     this.#isClosed = true
+    this.#endListening?.()
+    this.#endListening = undefined
     if (this.#sending > 0 || this.#fd < 0) return
     this.#libc.close(this.#fd)
     this.#fd = -1

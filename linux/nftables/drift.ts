@@ -14,13 +14,18 @@ const unheardFrom = 1000
  */
 export class Drift {
   readonly #watch: DriftWatch
+  readonly #onForeignChange: () => void
   /** A change by somebody else that was found during other work. */
   #noticed: string | undefined
   #ownTransactions = 0
 
-  /** @param ownPorts the netlink ports of our writers */
-  constructor(libc: Libc, tableName: string, ownPorts: readonly number[]) {
-    this.#watch = new DriftWatch(libc, tableName, ownPorts)
+  /**
+   * @param ownPorts the netlink ports of our writers
+   * @param onForeignChange is called as soon as the kernel reports a change by others; not again before `restart`
+   */
+  constructor(libc: Libc, tableName: string, ownPorts: readonly number[], onForeignChange: () => void) {
+    this.#watch = new DriftWatch(libc, tableName, ownPorts, (reason) => this.#notice(reason))
+    this.#onForeignChange = onForeignChange
   }
 
   /** From now on, changes by others count; earlier ones do not. */
@@ -62,21 +67,24 @@ export class Drift {
       this.#watch.listen()
       const seen = ((await this.#watch.generation()) - generation) >>> 0
       // It may have been another table, but notifications were off, so it counts as drift.
-      if (seen !== this.#ownTransactions - ownBefore)
-        this.#noticed ??= 'somebody else changed tables during a large sync'
+      if (seen !== this.#ownTransactions - ownBefore) this.#notice('somebody else changed tables during a large sync')
     }
   }
 
-  /** Why our tables may differ from what we wrote. Returns each reason once. */
-  take(): string | undefined {
+  /** Why our tables may differ from what we wrote. The same until `restart`. */
+  reason(): string | undefined {
     this.#look()
-    const reason = this.#noticed
-    this.#noticed = undefined
-    return reason
+    return this.#noticed
   }
 
   #look(): void {
-    this.#noticed ??= this.#watch.check()
+    this.#watch.check()
+  }
+
+  #notice(reason: string): void {
+    if (this.#noticed !== undefined) return
+    this.#noticed = reason
+    this.#onForeignChange()
   }
 
   close(): void {
@@ -98,22 +106,31 @@ class DriftWatch {
   readonly #libc: Libc
   readonly #tableName: string
   readonly #ownPorts: readonly number[]
+  readonly #onDrift: (reason: string) => void
   #socket: NetlinkSocket | undefined
   /** A separate socket for requests: on the listening one, answers would be mixed with notifications. */
   #asking: NetlinkSocket | undefined
 
-  /** @param ownPorts the netlink ports of our writers */
-  constructor(libc: Libc, tableName: string, ownPorts: readonly number[]) {
-    this.#tableName = tableName
+  /** @param onDrift is told why our tables may differ from what we wrote */
+  constructor(libc: Libc, tableName: string, ownPorts: readonly number[], onDrift: (reason: string) => void) {
     this.#libc = libc
+    this.#tableName = tableName
     this.#ownPorts = ownPorts
+    this.#onDrift = onDrift
   }
 
+  /** Where notifications cannot be passed on as they come, `check` finds them. */
   listen(): void {
     if (this.#socket) return
     const socket = new NetlinkSocket(this.#libc, NETLINK_NETFILTER)
     socket.join(NFNLGRP_NFTABLES, bufferBytes)
     this.#socket = socket
+    const onLost = () => {
+      this.#onDrift(lost)
+      this.pause()
+      this.listen()
+    }
+    socket.listen((messages) => this.#read(messages), onLost)
   }
 
   pause(): void {
@@ -133,20 +150,26 @@ class DriftWatch {
     return readNftGeneration(this.#asking)
   }
 
-  /** Why our tables may differ from what we wrote, or undefined. Reads the notifications since the last call. */
-  check(): string | undefined {
-    let isForeign = false
+  /** Reads the notifications that are there. */
+  check(): void {
     try {
-      for (const message of this.#socket?.receive() ?? []) {
-        isForeign ||= !this.#ownPorts.includes(message.port) && isAbout(message, this.#tableName)
-      }
+      if (this.#socket) this.#read(this.#socket.receive())
     } catch (error) {
       if (!(error instanceof AnswersLost)) throw error
-      return 'changes came faster than they could be followed'
+      this.#onDrift(lost)
     }
-    return isForeign ? 'somebody else changed the table' : undefined
+  }
+
+  #read(messages: Iterable<Message>): void {
+    let isForeign = false
+    for (const message of messages) {
+      isForeign ||= !this.#ownPorts.includes(message.port) && isAbout(message, this.#tableName)
+    }
+    if (isForeign) this.#onDrift('somebody else changed the table')
   }
 }
+
+const lost = 'changes came faster than they could be followed'
 
 function isAbout(message: Message, tableName: string): boolean {
   if (message.type >> 8 !== NFNL_SUBSYS_NFTABLES || (message.type & 0xff) === nftMessage.NEWGEN) return false

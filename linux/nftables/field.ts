@@ -1,4 +1,4 @@
-import { addressText } from './bytes.js'
+import { addressText } from './element.js'
 import {
   bitwise,
   ctKey,

@@ -1,28 +1,26 @@
 export {
+  addDifference,
   addressBytes,
   addressText,
-  markBytes,
-  markOf,
-  mergeRanges,
-  portBytes,
-  portOf,
-  protocolBytes,
-  rangeOf,
-  slotBytes,
-  slotOf,
-} from './bytes.js'
-export {
-  addDifference,
   countElements,
   difference,
   type ElementMap,
   type Elements,
   emptyTransaction,
   mapAt,
+  markBytes,
+  markOf,
+  mergeRanges,
   operationCount,
+  portBytes,
+  portOf,
+  protocolBytes,
   put,
+  rangeOf,
   type SetPath,
   setPath,
+  slotBytes,
+  slotOf,
   splitSetPath,
   type Transaction,
 } from './element.js'
@@ -44,5 +42,5 @@ export { allowedElements, allowedSets, sourceRules } from './source-ranges.js'
 export * from './statement.js'
 export { listTables, removeTables } from './table-list.js'
 export type { TableAt } from './table-messages.js'
-export { type Around, shapeAt, Tables, type TimedElements } from './tables.js'
+export { type Around, type Found, shapeAt, Tables, type TimedElements } from './tables.js'
 export { elementLines, rulesetText, tableText } from './text.js'

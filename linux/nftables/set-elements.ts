@@ -11,9 +11,9 @@ import {
   type Message,
   textOf,
 } from '../netlink/messages.js'
-import { nextAddress, previousAddress } from './bytes.js'
 import { nftMessage } from './constants.js'
 import type { ElementMap } from './element.js'
+import { nextAddress, previousAddress } from './element.js'
 import { familyNumber, type TableFamily } from './family.js'
 import { chainOf, gotoVerdict } from './ruleset.js'
 import type { SetShape } from './set.js'

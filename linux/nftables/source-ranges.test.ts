@@ -1,6 +1,6 @@
 import { type Cidr, parseCidr, parseCidrs } from '@kpng/api'
 import { describe, expect, test } from 'vitest'
-import { type AddressRange, addressBytes, addressText, rangeOf } from './bytes.js'
+import { type AddressRange, addressBytes, addressText, rangeOf } from './element.js'
 import { nodePortKey } from './field.js'
 import { allowedElements, blocksOf, sourceRules } from './source-ranges.js'
 

@@ -1,5 +1,5 @@
 import type { Cidr } from '@kpng/api'
-import { type AddressRange, rangeOf } from './bytes.js'
+import { type AddressRange, rangeOf } from './element.js'
 import { addressBytesIn, type TableFamily } from './family.js'
 import { type Key, saddr, sourceBlock } from './field.js'
 import type { FieldKind, SetShape } from './set.js'

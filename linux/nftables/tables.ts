@@ -5,6 +5,7 @@ import { Drift } from './drift.js'
 import {
   type ChainPath,
   countElements,
+  difference,
   type ElementMap,
   type Elements,
   isEmpty,
@@ -40,6 +41,15 @@ export interface TimedElements {
 /** `ours`: exactly the rules and sets of this ruleset. `missing`: no table. `other`: another version, or somebody changed it. */
 type TableState = 'ours' | 'missing' | 'other'
 
+/** What `find` found. */
+export interface Found {
+  readonly states: ReadonlyMap<TableFamily, TableState>
+  /** The elements of the tables that are as they should be. */
+  readonly known: Elements
+  /** There was no table of an earlier run, so that there are no elements. */
+  readonly isNew: boolean
+}
+
 /** Runs the write of a transaction of so many elements, for those who measure it. */
 export type Around = (operations: number, write: () => Promise<void>) => Promise<void>
 
@@ -50,6 +60,8 @@ export interface TablesOptions {
   readonly families: readonly TableFamily[]
   readonly ruleset: Ruleset
   readonly log: Log
+  /** Somebody else changed the tables: `drift` says how. Once until `find`. Default: nobody is told. */
+  readonly onForeignChange?: () => void
 }
 
 /** The tables of one owner in this machine's kernel. */
@@ -68,13 +80,13 @@ export class Tables {
   /** Whether nothing was written into the tables that `prepare` made. */
   #areEmpty = false
 
-  private constructor({ libc, families, ruleset, log }: TablesOptions) {
+  private constructor({ libc, families, ruleset, log, onForeignChange = () => {} }: TablesOptions) {
     this.families = families
     this.ruleset = ruleset
     this.#log = log
     this.#socket = new NftSocket(libc)
     this.#beside = new NftSocket(libc)
-    this.#drift = new Drift(libc, ruleset.tableName, [this.#socket.port, this.#beside.port])
+    this.#drift = new Drift(libc, ruleset.tableName, [this.#socket.port, this.#beside.port], onForeignChange)
   }
 
   /** Opens what is needed, and makes the tables if there are none. The error says what the machine lacks. */
@@ -93,7 +105,7 @@ export class Tables {
     return tables
   }
 
-  /** Makes the tables if there are none. Returns whether there are tables of this version then; `adopt` handles all other cases. */
+  /** Makes the tables if there are none. Returns whether there are tables of this version then; `bring` handles all other cases. */
   async #prepare(): Promise<boolean> {
     try {
       this.#drift.restart()
@@ -132,34 +144,45 @@ export class Tables {
     }
   }
 
-  /**
-   * Makes sure that our tables are right, and returns the content of their sets. A table of this version stays as it is. A table of
-   * another version is replaced together with its elements, which `wanted` derives from what was found. Returns undefined if there
-   * were no tables: then they are new and empty.
-   */
-  async adopt(
-    wanted: (known: Elements) => Elements,
-    around = directly,
-  ): Promise<{ known: Elements; wanted: Elements } | undefined> {
+  /** What is in the kernel now. Changes by others count as drift from here on. */
+  async find(): Promise<Found> {
     const areEmpty = this.#areEmpty
     this.#areEmpty = false
-    if (areEmpty && this.#drift.take() === undefined) return undefined
+    const all = (state: TableState) => new Map(this.families.map((family) => [family, state]))
+    if (areEmpty && this.#drift.reason() === undefined) return { states: all('ours'), known: new Map(), isNew: true }
     // Before anything is read, so that no later change by others is missed.
     this.#drift.restart()
     const { states, extraChains } = await this.#inspect()
-    const inState = (state: TableState) => this.families.filter((family) => states.get(family) === state)
-    const others = inState('other')
-    this.#chains = new Set([...extraChains].filter((path) => !others.some((family) => path.startsWith(`${family} `))))
-    const missing = inState('missing')
-    if (missing.length > 0) await this.#make(missing, around)
-    if (missing.length === this.families.length) return undefined
+    this.#chains = new Set([...extraChains].filter((path) => states.get(splitSetPath(path).family) === 'ours'))
     const known: Elements = new Map()
-    for (const family of inState('ours')) {
+    for (const family of this.families) {
+      if (states.get(family) !== 'ours') continue
       for (const [path, map] of await this.#readAll(this.#socket, family)) known.set(path, map)
     }
-    const all = wanted(known)
-    if (others.length > 0) await this.#replace(others, all, known, around)
-    return { known, wanted: all }
+    return { states, known, isNew: [...states.values()].every((state) => state === 'missing') }
+  }
+
+  /** Makes the tables that are missing. */
+  async makeMissing({ states }: Found, around = directly): Promise<void> {
+    const missing = this.families.filter((family) => states.get(family) === 'missing')
+    if (missing.length > 0) await this.#make(missing, around)
+  }
+
+  /**
+   * Makes the tables right, and their elements the wanted ones. A table of this version stays, and only elements that differ are written;
+   * a table of another version, or one that somebody changed, is replaced. Resolves with what differed in the tables that stayed.
+   */
+  async bring(found: Found, wanted: Elements, around = directly): Promise<Transaction> {
+    await this.makeMissing(found, around)
+    const others = this.families.filter((family) => found.states.get(family) === 'other')
+    const known = new Map(found.known)
+    if (others.length > 0) {
+      for (const [path, map] of await this.#replace(others, wanted, around)) known.set(path, map)
+    }
+    const transaction = difference(known, wanted)
+    await this.commit(transaction, around)
+    await this.#removeUnusedChains(wanted)
+    return transaction
   }
 
   /** The state of our tables, and the extra chains that they have. */
@@ -191,7 +214,7 @@ export class Tables {
   }
 
   /** What packets wrote survives the replacement of a table: an upgrade must not move clients to other endpoints. */
-  async #replace(others: TableFamily[], all: Elements, known: Elements, around: Around): Promise<void> {
+  async #replace(others: TableFamily[], all: Elements, around: Around): Promise<Elements> {
     const kept = new Map<SetPath, TimedElements>()
     for (const family of others) {
       for (const [name, shape] of this.ruleset.sets[family]) {
@@ -211,9 +234,9 @@ export class Tables {
       for (const [path, map] of brought) writeElements(buffer, 'add', this.#at(path), map)
       for (const [path, timed] of kept) writeElements(buffer, 'add', this.#at(path), timed.elements, timed.times)
     })
-    for (const [path, map] of brought) known.set(path, map)
     for (const path of chainsNeeded(this.ruleset, brought)) this.#chains.add(path)
     await this.#seal(others)
+    return brought
   }
 
   /** Records in new tables what the kernel made of our rules, so that any change can be detected, even after a restart. */
@@ -263,18 +286,22 @@ export class Tables {
     for (const path of newChains) this.#chains.add(path)
   }
 
-  /** Removes the extra chains that no element refers to. `elements` are all elements that there are. */
-  async removeUnusedChains(elements: Elements): Promise<void> {
+  /** The extra chains that no element refers to. They are harmless, so a failure is not one of the sync, which tries again when it is a full one. */
+  async #removeUnusedChains(elements: Elements): Promise<void> {
     const needed = chainsNeeded(this.ruleset, elements)
     const unused = [...this.#chains].filter((path) => !needed.has(path))
     if (unused.length === 0) return
-    await this.#write(`to remove ${unused.length} chains`, 0, directly, (buffer) => {
-      for (const path of unused) {
-        const { family, name } = splitSetPath(path)
-        writeChainRemoval(buffer, this.#tableOf(family), name)
-      }
-    })
-    for (const path of unused) this.#chains.delete(path)
+    try {
+      await this.#write(`to remove ${unused.length} chains`, 0, directly, (buffer) => {
+        for (const path of unused) {
+          const { family, name } = splitSetPath(path)
+          writeChainRemoval(buffer, this.#tableOf(family), name)
+        }
+      })
+      for (const path of unused) this.#chains.delete(path)
+    } catch (error) {
+      this.#log.detail(1, 'Cannot remove unused chains; the next full sync tries again', { error: messageOf(error) })
+    }
   }
 
   /** One transaction of ours. What others change meanwhile counts as drift. */
@@ -338,9 +365,9 @@ export class Tables {
     return socket.inTurn((netlink) => readOutline(netlink, family, this.ruleset))
   }
 
-  /** Why our tables may differ from what we wrote; undefined if nobody changed them. Returns each reason once. */
+  /** Why our tables may differ from what we wrote; undefined if nobody changed them. The same until `find` looks at them. */
   drift(): string | undefined {
-    return this.#drift.take()
+    return this.#drift.reason()
   }
 
   close(): void {

@@ -1,5 +1,14 @@
-import { addressText, markOf, portOf, protocolText, slotOf } from './bytes.js'
-import { type ElementMap, type Elements, type SetPath, splitSetPath } from './element.js'
+import {
+  addressText,
+  type ElementMap,
+  type Elements,
+  markOf,
+  portOf,
+  protocolText,
+  type SetPath,
+  slotOf,
+  splitSetPath,
+} from './element.js'
 import { addressBytesIn, type TableFamily } from './family.js'
 import { type Chain, type Ruleset, rulesetVersion } from './ruleset.js'
 import { type FieldKind, markerDefinition, type SetShape, setDefinition } from './set.js'

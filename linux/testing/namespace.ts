@@ -6,7 +6,8 @@ const CLONE_NEWNET = 0x40000000
 
 /**
  * Moves this process, and what it starts, into a network namespace of its own. It is gone when the process ends. Only the main
- * thread moves: of the files below /proc/sys/net, only what is read with the synchronous calls of `fs` is that of the namespace.
+ * thread moves: below /proc/sys/net, only the synchronous calls of `fs` see and change the files of the namespace. The others would change the
+ * machine on which the tests run.
  */
 export async function enterNewNamespace(): Promise<void> {
   if ((await loadLibc()).unshare(CLONE_NEWNET) !== 0) throw new Error('A new network namespace cannot be made.')

@@ -68,7 +68,14 @@ export async function rememberChanges(made: Changes, { log, root = '/' }: Sysctl
  * Restores every recorded setting that still has the value that kpng set. Others were changed since, and stay. Returns what failed, as
  * sentences; those settings stay in the record.
  */
-export async function restoreSysctls({ log, root = '/' }: SysctlRecordOptions): Promise<string[]> {
+export async function restoreSysctls({
+  log,
+  root = '/',
+  only = () => true,
+}: SysctlRecordOptions & {
+  /** Whether a path of the record is restored. Default: all. */
+  readonly only?: (path: string) => boolean
+}): Promise<string[]> {
   const failed: string[] = []
   const left: Changes = {}
   const file = await recordFile(root)
@@ -77,6 +84,10 @@ export async function restoreSysctls({ log, root = '/' }: SysctlRecordOptions): 
     return {} as Changes
   })
   for (const [path, change] of Object.entries(changes)) {
+    if (!only(path)) {
+      left[path] = change
+      continue
+    }
     try {
       await restore(join(root, path), change, log)
     } catch (error) {

@@ -9,7 +9,7 @@ import {
   rangeOf,
   slotBytes,
   slotOf,
-} from './bytes.js'
+} from './element.js'
 
 const range = (cidr: string) => rangeOf(parseCidr(cidr) as Cidr)
 
