@@ -1,6 +1,6 @@
 import { KpngError, type Log, messageOf } from '@kpng/api'
 import type { Backend } from '@kpng/client'
-import { type Context, type Flags, textFlag } from './context.js'
+import { type Context, type Flags, given, textFlag } from './context.js'
 
 /** HNS does not know whose load balancers are whose: those of kube-proxy would go too, so it is cleaned only by name. */
 const winkernel = 'winkernel'
@@ -24,7 +24,7 @@ async function backends({ log }: Context, flags: Flags): Promise<Map<string, Bac
   }
   return new Map<string, Backend>([
     // Its cleanup removes the tables of nftables too.
-    ['ebpf', ebpfBackend({ log, bpffs: textFlag(flags, 'bpffs') ?? '/sys/fs/bpf' })],
+    ['ebpf', ebpfBackend({ log, ...given('bpffs', textFlag(flags, 'bpffs')) })],
     ['nft', nftBackend({ log })],
     ['iptables', iptablesBackend({ log })],
     ['ipvs', ipvsBackend({ log })],

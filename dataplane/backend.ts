@@ -114,7 +114,9 @@ export interface DataPlane<Held, Plan> {
 export interface Leftovers {
   /** Whose: `to-ebpf`. */
   readonly of: string
-  /** What is there: tables, chains, links, pins, interfaces, by name. Empty: nothing, or it belongs to a process that runs. */
+  /** As `DataPlane.lockName`: if another process holds it, what is there is in use and stays. */
+  readonly lockName?: string
+  /** What is there: tables, chains, links, pins, interfaces, sysctls, by name. Empty: nothing. */
   find(): Promise<readonly string[]>
   /** Removes all of it. */
   remove(): Promise<void>
@@ -145,6 +147,8 @@ export type BackendState = 'unknown' | 'syncing' | 'in step' | 'closed'
 
 export interface SteppedBackend extends FrontendBackend {
   readonly state: BackendState
+  /** Resolves when what the last sync left to be done beside it is done: what other backends left is gone. */
+  settled(): Promise<void>
   readonly observations: Observations
   features(): BackendFeatures
   held(frontend: FrontendAddress): Promise<HeldFrontend | undefined>
@@ -226,6 +230,10 @@ class Stepped<Held, Plan> implements SteppedBackend {
       this.#checkDelayMs = firstCheckMs
       this.#checkLater(false)
     }
+  }
+
+  async settled(): Promise<void> {
+    await this.#cleaningUp
   }
 
   async close(): Promise<void> {
@@ -335,18 +343,28 @@ class Stepped<Held, Plan> implements SteppedBackend {
   /** What another backend left would go on sending clients to old endpoints, or take packets before our rules see them. */
   async #removeLeftovers(): Promise<void> {
     const { leftovers = [], log } = this.#options
-    for (const { of, find, remove } of leftovers) {
+    for (const each of leftovers) {
       try {
-        const found = await find()
-        if (found.length === 0) continue
-        await remove()
-        log.info('Removed what another backend had left', { of, found: found.slice(0, 20).join(', ') })
+        const found = await each.find()
+        if (found.length > 0) await this.#removeUnlessUsed(each, found)
       } catch (error) {
         log.warn('What another backend may have left could not be removed; run `kpng cleanup`', {
-          of,
+          of: each.of,
           error: messageOf(error),
         })
       }
+    }
+  }
+
+  async #removeUnlessUsed({ of, lockName, remove }: Leftovers, found: readonly string[]): Promise<void> {
+    const { host, log } = this.#options
+    const needsLock = lockName !== undefined && lockName !== this.#plane.lockName
+    const lock = needsLock ? await host.lock(lockName, log) : undefined
+    try {
+      await remove()
+      log.info('Removed what another backend had left', { of, found: found.slice(0, 20).join(', ') })
+    } finally {
+      await lock?.release()
     }
   }
 

@@ -203,10 +203,10 @@ function deadPorts(facts: Facts, ways: readonly RoutedWay[]): Reason[] {
   if (dead.length === 0) return []
   const byPort = new Map<string, RoutedWay[]>()
   for (const way of dead) byPort.set(portText(way.frontend), [...(byPort.get(portText(way.frontend)) ?? []), way])
-  const reasons = [...byPort].map(([port, failing]) => whyDead(facts, port, failing, ways))
+  const reasons = [...byPort].map(([port, failing]) => whyDead(facts, port, failing, dead.length === ways.length))
   // One cause for all of them is one finding.
   const first = reasons[0] as Reason
-  return reasons.every(({ finding }) => finding.what === first.finding.what) ? [first] : reasons
+  return reasons.every(({ because }) => because === first.because) ? [first] : reasons
 }
 
 /** `port http (80/tcp)`, `port 80/tcp`; node ports and cluster IPs of one port of a Service have the same. */
@@ -216,14 +216,15 @@ function portText({ portName, port, protocol, kind }: Frontend): string {
   return kind === 'nodePort' ? `node port ${port}/${protocol}` : `port ${port}/${protocol}`
 }
 
-function whyDead(facts: Facts, port: string, failing: readonly RoutedWay[], ways: readonly RoutedWay[]): Reason {
+function whyDead(facts: Facts, port: string, failing: readonly RoutedWay[], isWhole: boolean): Reason {
   const { service, item, selection, problems } = facts
   const [namespace, name] = namesOf(service)
   const slices = `kubectl -n ${namespace} get endpointslices -l kubernetes.io/service-name=${name}`
   const core = 'value' in selection && selection.value.isKnown ? selection.value : undefined
+  const what = isWhole ? 'Nothing answers' : `${capital(port)} is refused`
   const reason = (code: Parameters<typeof found>[0], because: string, command = slices): Reason => ({
     because,
-    finding: found(code, `Nothing answers: ${because}.`, { command }),
+    finding: found(code, `${what}: ${because}.`, { command }),
   })
   if (core?.total === 0) return reason('KPNG-S002', 'no EndpointSlice of it lists an endpoint')
   const left = core && whyLeftOut(core)
@@ -243,7 +244,6 @@ function whyDead(facts: Facts, port: string, failing: readonly RoutedWay[], ways
     return reason('KPNG-S007', `${ofThem(endpoints.length, 'has', 'have')} an ${without.join(' or an ')} address`)
   }
   const unsafe = problems.find(({ kind }) => kind.endsWith('-endpoint'))
-  const isWhole = failing.length === ways.length
   if (unsafe && isWhole) return reason('KPNG-S006', unsafe.sentence)
   return reason('KPNG-S004', `${ofThem(endpoints.length, 'serves', 'serve')} ${port}: names or protocols differ`)
 }

@@ -1,11 +1,22 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect, type Server } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { silentLog } from '@kpng/api'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { attachedPrograms, BpfError, loadBpf } from '@kpng/linux/bpf'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   change,
   endpoint,
@@ -19,6 +30,8 @@ import {
 } from '../../dataplane/testing/objects.js'
 import { bundle, programPath } from '../../linux/testing/bundle.js'
 import { ebpfBackend } from './backend.js'
+import { Attachment } from './kernel/attachment.js'
+import { removePins } from './kernel/removal.js'
 import type { EbpfOptions } from './options.js'
 import { Sandbox, whyNoEbpf } from './testing/sandbox.js'
 import { ask, askOften, serve } from './testing/servers.js'
@@ -297,5 +310,50 @@ describe.skipIf(whyNoEbpf() !== undefined)('the eBPF backend', () => {
     await expect(failing({ bpffs: '/proc/kpng' })).rejects.toThrow(/\/proc\/kpng is not a bpf file system.*--bpffs/)
     expect(() => ebpfBackend({ maxEndpoints: 0 })).toThrow('maxEndpoints 0 is not a number')
     expect(existsSync(join(sandbox.bpffs, 'kpng'))).toBe(false)
+  })
+
+  test('a kernel that is too old is named before anything is made', async () => {
+    const sys = await loadBpf()
+    const tooOld = vi.spyOn(sys, 'networkNamespaceCookie').mockImplementation(() => {
+      throw new BpfError('name the network namespace (SO_NETNS_COOKIE, Linux 5.14)', 'ENOPROTOOPT')
+    })
+    const backend = ebpfBackend(options())
+    await expect(backend.setup({ requestFullSync: () => {} })).rejects.toThrow(/SO_NETNS_COOKIE.*needs 5\.14 or newer/)
+    await backend.close()
+    tooOld.mockRestore()
+    const noPrograms = vi.spyOn(Attachment, 'load').mockImplementation(() => {
+      throw new BpfError('load the program connect4', 'EINVAL')
+    })
+    const second = ebpfBackend(options())
+    await expect(second.setup({ requestFullSync: () => {} })).rejects.toThrow('load the program connect4')
+    await second.close()
+    noPrograms.mockRestore()
+    expect(readdirSync(sandbox.bpffs).filter((name) => name.startsWith('kpng'))).toEqual([])
+    expect(spawnSync('nft', ['list', 'tables'], { encoding: 'utf8' }).stdout).toBe('')
+  })
+
+  test('what is pinned in the place of kpng by another user is refused', async () => {
+    expect(statSync(sandbox.bpffs).mode & 0o777).toBe(0o700)
+    mkdirSync(join(sandbox.bpffs, 'kpng'))
+    chownSync(join(sandbox.bpffs, 'kpng'), 65534, 65534)
+    const backend = ebpfBackend(options())
+    await expect(backend.setup({ requestFullSync: () => {} })).rejects.toThrow('belongs to another user (65534)')
+    await backend.close()
+    rmdirSync(join(sandbox.bpffs, 'kpng'))
+  })
+
+  test('programs that are pinned elsewhere are seen, and end when they are removed, even if a process has them open', async () => {
+    const sys = await loadBpf()
+    const { ino } = statSync(sandbox.cgroup, { bigint: true })
+    const ours = () => attachedPrograms(sys).filter(({ cgroupId }) => cgroupId === ino)
+    await start()
+    expect(
+      ours()
+        .map(({ name }) => name)
+        .sort(),
+    ).toEqual(['kpng_connect4', 'kpng_connect6', 'kpng_getpeer4', 'kpng_getpeer6'])
+    await removePins({ bpffs: sandbox.bpffs, pinName: 'kpng' })
+    expect(ours()).toEqual([])
+    expect(readdirSync(sandbox.bpffs).filter((name) => name.startsWith('kpng'))).toEqual([])
   })
 })

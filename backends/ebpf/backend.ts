@@ -1,117 +1,147 @@
-import { KpngError, messageOf } from '@kpng/api'
-import { ConnectionCounts, nftBackend } from '@kpng/backend-nft'
+import { ConnectionCounts, NftDataPlane, type NftPlan, nftSettings } from '@kpng/backend-nft'
 import type {
   BackendFeatures,
-  Changes,
   FrontendAddress,
   HeldFrontend,
-  NodeView,
   Observations,
-  Runner,
   ServicePortConnections,
   SyncStep,
 } from '@kpng/client'
-import { type FrontendBackend, type FrontendChanges, type FrontendTable, frontendId } from '@kpng/dataplane'
-import { interfaceAddresses } from '@kpng/linux'
+import {
+  backendOf,
+  type DataPlane,
+  type FrontendChanges,
+  FrontendTable,
+  frontendId,
+  type SteppedBackend,
+  type Wanted,
+  type Written,
+} from '@kpng/dataplane'
+import { interfaceAddresses, linuxHost } from '@kpng/linux'
+import type { Found } from '@kpng/linux/nftables'
 import { heldByBoth } from './held.js'
-import { Kernel, removePins } from './kernel/kernel.js'
+import { Kernel } from './kernel/kernel.js'
+import { checkNothingAttached, removePins } from './kernel/removal.js'
 import { type EbpfOptions, type EbpfSettings, ebpfSettings } from './options.js'
 import { type Entry, entryOf, keyOf, nodeAddressEntries } from './tables/entry.js'
 import type { EntryChange } from './tables/tables.js'
 
 /** Serves sockets of this node with eBPF when they connect, and everything else with nftables underneath. */
-export function ebpfBackend(options: EbpfOptions = {}): FrontendBackend {
-  return new EbpfBackend(options)
+export function ebpfBackend(options: EbpfOptions = {}): SteppedBackend {
+  const nft = nftSettings(options)
+  const { log, driftCheckIntervalMs, deleteStaleFlows, leftovers } = nft
+  const frontends = new FrontendTable(nft.dataplane, log)
+  const plane = new EbpfDataPlane(options, frontends, new NftDataPlane(nft, frontends, options.tableName))
+  return backendOf(plane, { frontends, host: linuxHost, log, driftCheckIntervalMs, deleteStaleFlows, leftovers })
 }
 
 /** How many frontends are compared with the maps at each check for drift. */
 const comparedAtOnce = 200
 
-/**
- * States: *unknown*, until a full sync has read the maps, and again after a failure; *in step*, so that only changes are written; *syncing*
- * in between. The nftables backend has its own.
- */
-class EbpfBackend implements FrontendBackend {
+/** What a sync writes: for packets, and for sockets. */
+interface Plan {
+  readonly packets: NftPlan
+  /** Undefined: everything is compared with the maps. */
+  readonly sockets: FrontendChanges | undefined
+}
+
+/** Maps that programs read when a socket connects, beside the data plane of nftables, which serves what has no place in them. */
+class EbpfDataPlane implements DataPlane<Found, Plan> {
+  readonly name = 'eBPF'
+  readonly needs: NftDataPlane['needs']
+  readonly lockName: string
   readonly observations: Observations
-  readonly #nft: FrontendBackend
+  readonly #nft: NftDataPlane
+  readonly #frontends: FrontendTable
   readonly #settings: EbpfSettings
+  readonly #givenBpffs: string | undefined
   readonly #cleanupName: string | undefined
-  #changed: FrontendChanges | undefined
-  #onTold = () => {}
   #kernel: Kernel | undefined
   #nodeAddresses = ''
   #leftOut = ''
-  #inStep = false
-  #syncing = false
-  #driftTimer: NodeJS.Timeout | undefined
 
-  constructor(options: EbpfOptions) {
+  constructor(options: EbpfOptions, frontends: FrontendTable, nft: NftDataPlane) {
     this.#settings = ebpfSettings(options)
+    this.#givenBpffs = options.bpffs
     this.#cleanupName = options.tableName === undefined ? undefined : this.#settings.pinName
-    const onFrontends = (changes: FrontendChanges) => {
-      this.#changed = changes
-      this.#onTold()
-    }
-    const nft = nftBackend({ ...options, onFrontends })
+    this.#frontends = frontends
     this.#nft = nft
+    this.needs = nft.needs
+    this.lockName = nft.lockName
     this.observations = this.#observe(nft)
   }
 
-  get frontends(): FrontendTable {
-    return this.#nft.frontends
+  get families() {
+    return this.#nft.families
   }
 
-  async setup(runner: Runner): Promise<void> {
-    await this.#nft.setup(runner)
-    this.#kernel = await Kernel.open(this.#settings)
-    this.#watchDrift(this.#kernel, runner)
-  }
-
-  async sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void> {
-    const kernel = this.#open()
-    const isFull = changes.full || !this.#inStep
-    this.#inStep = false
-    this.#syncing = true
-    this.#changed = undefined
+  /** eBPF first: most of what a machine may lack is there, and a start that fails leaves no tables. */
+  async open(onNotice: () => void): Promise<void> {
+    const kernel = await Kernel.open(this.#settings)
+    this.#kernel = kernel
     try {
-      const told = new Promise<void>((resolve) => {
-        this.#onTold = resolve
-      })
-      const nft = this.#nft.sync(view, changes, steps)
-      // It says what changed before it writes.
-      await Promise.race([told, nft.catch(() => {})])
-      const [sockets, packets] = await Promise.allSettled([this.#syncSockets(kernel, isFull, steps), nft])
-      for (const result of [packets, sockets]) if (result.status === 'rejected') throw result.reason
-      this.#inStep = true
-    } finally {
-      this.#syncing = false
+      await this.#nft.open(onNotice)
+    } catch (error) {
+      kernel.discard()
+      throw error
     }
+  }
+
+  read(): Promise<Found> {
+    return this.#nft.read()
+  }
+
+  async plan(wanted: Wanted<Found>): Promise<Plan> {
+    return { packets: await this.#nft.plan(wanted), sockets: wanted.full ? undefined : wanted.changed }
+  }
+
+  async write({ packets, sockets }: Plan, steps: SyncStep[] | undefined): Promise<Written | undefined> {
+    const [bySockets, byPackets] = await Promise.allSettled([
+      this.#writeSockets(this.#open, sockets, steps),
+      this.#nft.write(packets, steps),
+    ])
+    if (byPackets.status === 'rejected') throw byPackets.reason
+    if (bySockets.status === 'rejected') throw bySockets.reason
+    return byPackets.value
+  }
+
+  release(): Promise<void> | undefined {
+    return this.#nft.release()
+  }
+
+  /** Interfaces come and go, and no event says so. */
+  drift(): string | undefined {
+    const reason = this.#nft.drift() ?? this.#open.drift(comparedAtOnce)
+    if (reason !== undefined) return reason
+    return [...this.#wantedAddresses()].join() === this.#nodeAddresses
+      ? undefined
+      : "the addresses of this node's interfaces changed"
   }
 
   /** Maps and programs stay in the kernel and keep working. */
   async close(): Promise<void> {
-    clearInterval(this.#driftTimer)
     const kernel = this.#kernel
     this.#kernel = undefined
-    this.#inStep = false
     await kernel?.close()
     await this.#nft.close()
   }
 
-  async cleanup(): Promise<void> {
-    await this.close()
-    removePins(this.#settings.bpffs, this.#cleanupName)
-    await this.#nft.cleanup()
+  async remove(): Promise<void> {
+    const { log } = this.#settings
+    const folders = await removePins({ bpffs: this.#givenBpffs, pinName: this.#cleanupName })
+    if (folders.length > 0) log.info('Removed eBPF programs and maps', { folders: folders.join(', ') })
+    await this.#nft.remove()
+    if (this.#cleanupName === undefined) await checkNothingAttached(log)
   }
 
-  async hasRules(): Promise<boolean> {
-    return (await this.#nft.hasRules?.()) ?? false
+  hasRules(): Promise<boolean> {
+    return this.#nft.hasRules()
   }
 
   features(): BackendFeatures {
     const missing = [...(this.#kernel?.attachment.missing.keys() ?? [])]
     return {
-      ...(this.#nft.features?.() as BackendFeatures),
+      ...this.#nft.features(),
       name: `eBPF${missing.length === 0 ? '' : ` (without ${missing.join(', ')})`} and nftables`,
       localhostNodePorts: this.#settings.localhostNodePorts,
       connectsSockets: true,
@@ -119,29 +149,29 @@ class EbpfBackend implements FrontendBackend {
   }
 
   async held(address: FrontendAddress): Promise<HeldFrontend | undefined> {
-    const kernel = this.#open()
-    const nft = await this.#nft.held?.(address)
-    return heldByBoth(kernel, address, this.frontends.get(frontendId(address)), nft)
+    const nft = await this.#nft.held(address)
+    return heldByBoth(this.#open, address, this.#frontends.get(frontendId(address)), nft)
   }
 
-  #open(): Kernel {
-    if (this.#kernel) return this.#kernel
-    throw new KpngError('usage', 'The eBPF backend was not set up. Call setup() first.')
+  /** The skeleton asks for nothing before `open`. */
+  get #open(): Kernel {
+    return this.#kernel as Kernel
   }
 
-  async #syncSockets(kernel: Kernel, isFull: boolean, steps: SyncStep[] | undefined): Promise<void> {
+  async #writeSockets(
+    kernel: Kernel,
+    changed: FrontendChanges | undefined,
+    steps: SyncStep[] | undefined,
+  ): Promise<void> {
     const startedAtMs = Date.now()
-    const changed = this.#changed
-    // The nftables backend failed before it knew.
-    if (!changed) return
-    const written = isFull ? await this.#load(kernel) : await this.#change(kernel, changed)
+    const written = changed ? await this.#change(kernel, changed) : await this.#load(kernel)
     this.#reportLeftOut(kernel)
     steps?.push({ name: 'ebpf', startedAtMs, endedAtMs: Date.now(), attributes: { 'kpng.frontends': written } })
   }
 
   async #load(kernel: Kernel): Promise<number> {
     const wanted = new Map<string, Entry>()
-    for (const frontend of this.frontends.all()) {
+    for (const frontend of this.#frontends.all()) {
       const entry = entryOf(frontend)
       if (entry) wanted.set(entry.key, entry)
     }
@@ -164,9 +194,12 @@ class EbpfBackend implements FrontendBackend {
     return changes.length
   }
 
-  /** Interfaces come and go, and no event says so: this is called at each check for drift. */
+  #wantedAddresses(): Map<string, number> {
+    return nodeAddressEntries(this.#frontends.node, interfaceAddresses(), this.#settings.localhostNodePorts)
+  }
+
   async #setNodeAddresses(kernel: Kernel): Promise<void> {
-    const wanted = nodeAddressEntries(this.frontends.node, interfaceAddresses(), this.#settings.localhostNodePorts)
+    const wanted = this.#wantedAddresses()
     const text = [...wanted].join()
     if (text === this.#nodeAddresses) return
     await kernel.tables.setNodeAddresses(wanted)
@@ -188,31 +221,12 @@ class EbpfBackend implements FrontendBackend {
     }
   }
 
-  #watchDrift(kernel: Kernel, runner: Runner): void {
-    const { driftCheckIntervalMs, log } = this.#settings
-    if (driftCheckIntervalMs <= 0) return
-    const check = async () => {
-      if (this.#syncing || !this.#inStep) return
-      try {
-        const reason = kernel.drift(comparedAtOnce)
-        if (reason !== undefined) runner.requestFullSync(reason)
-        else await this.#setNodeAddresses(kernel)
-      } catch (error) {
-        log.warn('Cannot check whether other programs changed the eBPF maps of kpng; trying again', {
-          error: messageOf(error),
-        })
-      }
-    }
-    this.#driftTimer = setInterval(() => void check(), driftCheckIntervalMs).unref()
-  }
-
   /** The nftables backend counts what comes to it, the programs count the rest. */
-  #observe(nft: FrontendBackend): Observations {
-    const own = nft.observations as Observations
+  #observe({ observations: own }: NftDataPlane): Observations {
     const sockets = new ConnectionCounts({
-      frontends: () => this.frontends.all(),
+      frontends: () => this.#frontends.all(),
       read: async () => {
-        const { tables } = this.#open()
+        const { tables } = this.#open
         return (frontend) => (frontend.protocol === 'tcp' ? tables.connections(keyOf(frontend)) : undefined)
       },
       log: this.#settings.log,

@@ -2,7 +2,7 @@ import { KpngError, type Log, silentLog } from '@kpng/api'
 import type { NftOptions } from '@kpng/backend-nft'
 
 /** The options of the nftables backend underneath, and those of the sockets. */
-export interface EbpfOptions extends Omit<NftOptions, 'onFrontends'> {
+export interface EbpfOptions extends NftOptions {
   /** The cgroup (version 2) whose sockets are served, with all cgroups below it. Default: the root of the machine's cgroups. */
   readonly cgroup?: string
   /** Where the bpf file system is. If it is not mounted, kpng mounts it. Default `/sys/fs/bpf`. */

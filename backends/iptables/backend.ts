@@ -43,10 +43,10 @@ import { linesAtOnce } from './steps.js'
 /** Serves one node's view with iptables. */
 export function iptablesBackend(options: IptablesOptions = {}): SteppedBackend {
   const settings = settingsOf(options)
-  const { log, driftCheckIntervalMs, deleteStaleFlows } = settings
+  const { log, driftCheckIntervalMs, deleteStaleFlows, leftovers } = settings
   const frontends = new FrontendTable(settings.dataplane, log)
   const plane = new Iptables(settings, frontends, options.name !== undefined)
-  return backendOf(plane, { frontends, host: linuxHost, log, driftCheckIntervalMs, deleteStaleFlows })
+  return backendOf(plane, { frontends, host: linuxHost, log, driftCheckIntervalMs, deleteStaleFlows, leftovers })
 }
 
 /** What was found at the start. */

@@ -1,4 +1,6 @@
 export { iptablesBackend } from './backend.js'
 export type { Flavour } from './flavour.js'
+export { chainNames, mainName } from './names.js'
 export type { IptablesOptions } from './options.js'
+export { programsWithChains } from './removal.js'
 export { renderRules } from './render.js'

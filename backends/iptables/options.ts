@@ -1,5 +1,11 @@
 import { KpngError, type Log, silentLog } from '@kpng/api'
-import { checkedMasqueradeBit, type DataplaneOptions, type DataplaneSettings, dataplaneSettings } from '@kpng/dataplane'
+import {
+  checkedMasqueradeBit,
+  type DataplaneOptions,
+  type DataplaneSettings,
+  dataplaneSettings,
+  type Leftovers,
+} from '@kpng/dataplane'
 import type { Flavour } from './flavour.js'
 import { type ChainNames, chainNames, mainName } from './names.js'
 
@@ -38,6 +44,8 @@ export interface IptablesOptions extends DataplaneOptions {
   readonly lockWaitSeconds?: number
   /** Called after a sysctl was changed, with its file below `/`, the value before and the value now. Default: nobody is told. */
   readonly onSysctlChanged?: (path: string, before: number, value: number) => void
+  /** Of other backends: removed after the first sync that succeeds. Default: nothing is looked for. */
+  readonly leftovers?: readonly Leftovers[]
   /** Default: logs nothing. */
   readonly log?: Log
 }
@@ -61,6 +69,7 @@ export function settingsOf(options: IptablesOptions = {}): Settings {
     deleteStaleFlows = true,
     lockWaitSeconds = 10,
     onSysctlChanged = () => {},
+    leftovers = [],
     log = silentLog,
   } = options
   checkedMasqueradeBit(masqueradeBit)
@@ -75,6 +84,7 @@ export function settingsOf(options: IptablesOptions = {}): Settings {
       deleteStaleFlows,
       lockWaitSeconds,
       onSysctlChanged,
+      leftovers,
       log,
     },
   }

@@ -1,5 +1,7 @@
+import { readFile } from 'node:fs/promises'
 import { families, type Log } from '@kpng/api'
-import { isMissingProgram } from '@kpng/linux'
+import { isMissingProgram, runProgram } from '@kpng/linux'
+import { familyOfTable, listTables } from '@kpng/linux/nftables'
 import { describe, programsOf, save } from './flavour.js'
 import { type ChainNames, fixedChains, namesOfOwner } from './names.js'
 import { restore } from './restore.js'
@@ -85,4 +87,31 @@ export async function removeChains({ only, except = [], lockWaitSeconds, log }: 
     }
   }
   if (looked === 0 && missing) throw missing
+}
+
+/** The programs that show chains of a kpng. A flavour without tables is not asked: the question would make some. */
+export async function programsWithChains({ owner }: Pick<ChainNames, 'owner'>): Promise<string[]> {
+  const found: string[] = []
+  for (const family of families) {
+    const six = family === 'IPv6' ? '6' : ''
+    const legacy = await readFile(`/proc/net/ip${six}_tables_names`, 'utf8').catch(() => '')
+    const nft = await listTables((name) => name === 'nat')
+    for (const [flavour, isThere] of [
+      ['nft', nft.some((table) => familyOfTable[table.family] === family)],
+      ['legacy', /^nat$/m.test(legacy)],
+    ] as const) {
+      const program = programsOf(flavour)[family]
+      if (isThere && (await hasChain(program, owner))) found.push(program)
+    }
+  }
+  return found
+}
+
+async function hasChain(program: string, chain: string): Promise<boolean> {
+  try {
+    return (await runProgram(program, ['-w', '5', '-t', 'nat', '-S', chain], { limitMs: 60_000 })).code === 0
+  } catch (error) {
+    if (isMissingProgram(error)) return false
+    throw error
+  }
 }

@@ -45,10 +45,10 @@ import { nftRuleset } from './rules/skeleton.js'
 /** Serves one node's view with nftables. */
 export function nftBackend(options: NftOptions = {}): SteppedBackend {
   const settings = settingsOf(options)
-  const { log, driftCheckIntervalMs, deleteStaleFlows } = settings
+  const { log, driftCheckIntervalMs, deleteStaleFlows, leftovers } = settings
   const frontends = new FrontendTable(settings.dataplane, log)
   const plane = new NftDataPlane(settings, frontends, options.tableName)
-  return backendOf(plane, { frontends, host: linuxHost, log, driftCheckIntervalMs, deleteStaleFlows })
+  return backendOf(plane, { frontends, host: linuxHost, log, driftCheckIntervalMs, deleteStaleFlows, leftovers })
 }
 
 /** What a sync writes. */
@@ -114,7 +114,6 @@ export class NftDataPlane implements DataPlane<Found, Plan> {
   }
 
   async plan(wanted: Wanted<Found>): Promise<Plan> {
-    this.#settings.onFrontends?.(wanted.changed)
     if (!wanted.full) {
       const { frontends } = wanted.changed
       const sticky = frontends.filter(

@@ -1,5 +1,5 @@
-export { NftDataPlane, nftBackend } from './backend.js'
+export { NftDataPlane, nftBackend, type Plan as NftPlan } from './backend.js'
 export { ConnectionCounts } from './connection-counts.js'
-export type { NftOptions } from './options.js'
+export { type NftOptions, settingsOf as nftSettings } from './options.js'
 export { renderRuleset } from './render.js'
 export { whyUnusable } from './requirements.js'

@@ -4,7 +4,7 @@ import {
   type DataplaneOptions,
   type DataplaneSettings,
   dataplaneSettings,
-  type FrontendChanges,
+  type Leftovers,
 } from '@kpng/dataplane'
 import { defaultTableName, isForeignTable } from './rules/names.js'
 import type { RuleSettings } from './rules/skeleton.js'
@@ -31,17 +31,14 @@ export interface NftOptions extends DataplaneOptions {
    * per address and port. Default false.
    */
   readonly counters?: boolean
-  /** Is told what a sync changes before it is written, for a data plane on top of this one. Default: nobody is told. */
-  readonly onFrontends?: (changes: FrontendChanges) => void
+  /** Of other backends: removed after the first sync that succeeds. Default: nothing is looked for. */
+  readonly leftovers?: readonly Leftovers[]
   /** Default: logs nothing. */
   readonly log?: Log
 }
 
 /** The options as the backend uses them: checked, and with their defaults. */
-export interface Settings
-  extends RuleSettings,
-    Required<Omit<NftOptions, keyof DataplaneOptions | 'onFrontends'>>,
-    Pick<NftOptions, 'onFrontends'> {
+export interface Settings extends RuleSettings, Required<Omit<NftOptions, keyof DataplaneOptions>> {
   readonly dataplane: DataplaneSettings
 }
 
@@ -54,7 +51,7 @@ export function settingsOf(options: NftOptions = {}): Settings {
     driftCheckIntervalMs = 1000,
     deleteStaleFlows = true,
     counters = false,
-    onFrontends,
+    leftovers = [],
     log = silentLog,
   } = options
   checkedMasqueradeBit(masqueradeBit)
@@ -70,6 +67,6 @@ export function settingsOf(options: NftOptions = {}): Settings {
   return {
     ...{ dataplane, tableName, masqueradeAll, masqueradeBit, detectLocal, dropInvalid, ipv6 },
     ...{ driftCheckIntervalMs, deleteStaleFlows, counters, log },
-    ...(onFrontends ? { onFrontends } : {}),
+    leftovers,
   }
 }

@@ -141,13 +141,13 @@ function arrived() {
   })
 }
 
-async function comeBack({ server, withPosition }) {
+async function comeBack({ server }) {
   missing = states.length
   retries = 0
   watchers = []
   for (const state of states) {
-    const { digest, position } = state
-    watchers.push(new Watcher(state, server, { digest, ...(withPosition && { position }) }))
+    const { digest } = state
+    watchers.push(new Watcher(state, server, { digest }))
     if (watchers.length % connectsPerTurn === 0) await new Promise((resolve) => setImmediate(resolve))
   }
 }

@@ -3,6 +3,7 @@ import { Option } from 'commander'
 import { type Context, type Flags, textFlag } from '../context.js'
 import { addAddressFlags, addressOptions } from './address-flags.js'
 import type { BackendCommand } from './backend.js'
+import { leftoversBeside } from './leftovers.js'
 import { printing } from './printing.js'
 
 export const iptablesCommand: BackendCommand = {
@@ -33,10 +34,12 @@ async function optionsFrom(flags: Flags, { log, resolved }: Context): Promise<Ip
   const nodePortAddresses = origins.nodePortAddresses === 'default' ? ['all'] : settings.nodePortAddresses
   const { options, warnings } = kernelBackendOptions({ ...settings, nodePortAddresses }, 'iptables')
   for (const warning of warnings) log.warn(warning)
+  const serviceProxyName = textFlag(flags, 'serviceProxyName')
   return {
     ...options,
     log,
-    name: textFlag(flags, 'serviceProxyName') ?? 'kpng',
+    name: serviceProxyName ?? 'kpng',
+    leftovers: serviceProxyName === undefined ? leftoversBeside('iptables', log) : [],
     flavour: flags.iptablesFlavour as NonNullable<IptablesOptions['flavour']>,
     localhostNodePorts: settings.localhostNodePorts,
     ...(await addressOptions(flags, resolved)),

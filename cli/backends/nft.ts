@@ -4,6 +4,7 @@ import { booleanFlag, type Context, type Flags, textFlag } from '../context.js'
 import { booleanOption } from '../help.js'
 import { addAddressFlags, addressOptions } from './address-flags.js'
 import type { BackendCommand } from './backend.js'
+import { leftoversBeside } from './leftovers.js'
 import { printing } from './printing.js'
 
 export const nftCommand: BackendCommand = {
@@ -35,15 +36,19 @@ export async function nftOptionsFrom(
   if (textFlag(flags, 'config') !== undefined) checkMode(settings.mode, 'nftables')
   const { options, warnings } = kernelBackendOptions(settings, mode)
   for (const warning of warnings) log.warn(warning)
+  const tableName = textFlag(flags, 'table') ?? defaultTable(textFlag(flags, 'serviceProxyName'))
   return {
     ...options,
     log,
     ...(await addressOptions(flags, resolved)),
     counters: booleanFlag(flags, 'serviceCounters', false),
-    tableName: textFlag(flags, 'table') ?? defaultTable(textFlag(flags, 'serviceProxyName')),
+    tableName,
+    leftovers: tableName === mainTable ? leftoversBeside(mode === 'ebpf' ? 'ebpf' : 'nft', log) : [],
   }
 }
 
+const mainTable = 'kpng'
+
 /** A specialised proxy runs beside the main one, with tables of its own. */
 const defaultTable = (serviceProxyName: string | undefined): string =>
-  serviceProxyName === undefined ? 'kpng' : `kpng-${serviceProxyName}`.replace(/[^a-zA-Z0-9._-]/g, '-')
+  serviceProxyName === undefined ? mainTable : `kpng-${serviceProxyName}`.replace(/[^a-zA-Z0-9._-]/g, '-')

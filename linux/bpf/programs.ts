@@ -76,16 +76,79 @@ export class BpfLink {
     return { programId: info.readUInt32LE(8), cgroupId: info.readBigUInt64LE(16) }
   }
 
+  /** The program runs no more, even if the link is pinned somewhere or open in another process. Linux 5.9. */
+  detach(): void {
+    this.#sys.bpf('BPF_LINK_DETACH', { link_fd: this.fd }, 'detach a program')
+  }
+
   close(): void {
     closeSync(this.fd)
+  }
+}
+
+/** A program of kpng that is attached somewhere on this machine, whoever pinned it, and in whatever file system. */
+export interface AttachedProgram extends LinkInfo {
+  readonly linkId: number
+  /** `kpng_connect4` */
+  readonly name: string
+}
+
+const programPrefix = 'kpng_'
+const nameAt = 64
+const nameBytes = 16
+
+/** Needs CAP_SYS_ADMIN: without it the kernel shows no links, and this throws. */
+export function attachedPrograms(sys: BpfSyscalls): AttachedProgram[] {
+  const found: AttachedProgram[] = []
+  for (let id = nextLink(sys, 0); id !== undefined; id = nextLink(sys, id)) {
+    const info = opened(
+      () => sys.bpf('BPF_LINK_GET_FD_BY_ID', { id: id as number }, 'open a link'),
+      (fd) => new BpfLink(sys, fd).info(),
+    )
+    if (!info || info.cgroupId === 0n) continue
+    const { programId } = info
+    const name = opened(
+      () => sys.bpf('BPF_PROG_GET_FD_BY_ID', { id: programId }, 'open a program'),
+      (fd) =>
+        describe(sys, fd, 'program', nameAt + nameBytes)
+          .toString('latin1', nameAt)
+          .replace(/\0.*$/s, ''),
+    )
+    if (name?.startsWith(programPrefix)) found.push({ ...info, linkId: id, name })
+  }
+  return found
+}
+
+function nextLink(sys: BpfSyscalls, after: number): number | undefined {
+  try {
+    return sys.bpf('BPF_LINK_GET_NEXT_ID', { start_id: after }, 'list the links')
+  } catch (error) {
+    if (error instanceof BpfError && error.errno === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Undefined if it went meanwhile. */
+function opened<Result>(open: () => number, use: (fd: number) => Result): Result | undefined {
+  let fd: number
+  try {
+    fd = open()
+  } catch (error) {
+    if (error instanceof BpfError && error.errno === 'ENOENT') return undefined
+    throw error
+  }
+  try {
+    return use(fd)
+  } finally {
+    closeSync(fd)
   }
 }
 
 /** The number that the kernel gave to a loaded program. */
 export const programId = (sys: BpfSyscalls, fd: number): number => describe(sys, fd, 'program').readUInt32LE(4)
 
-function describe(sys: BpfSyscalls, fd: number, kind: string): Buffer {
-  const info = Buffer.alloc(64)
+function describe(sys: BpfSyscalls, fd: number, kind: string, bytes = 64): Buffer {
+  const info = Buffer.alloc(bytes)
   sys.bpf('BPF_OBJ_GET_INFO_BY_FD', { bpf_fd: fd, info_len: info.length, info }, `describe a ${kind}`)
   return info
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { arch, endianness } from 'node:os'
 import { KpngError, messageOf } from '@kpng/api'
 import { loadLibc } from '../libc.js'
@@ -34,6 +35,7 @@ const commands = {
   },
   BPF_OBJ_PIN: { number: 6, fields: { pathname: 0, bpf_fd: 8 } },
   BPF_OBJ_GET: { number: 7, fields: { pathname: 0 } },
+  BPF_PROG_GET_FD_BY_ID: { number: 13, fields: { id: 0 } },
   BPF_OBJ_GET_INFO_BY_FD: { number: 15, fields: { bpf_fd: 0, info_len: 4, info: 8 } },
   BPF_BTF_LOAD: { number: 18, fields: { btf: 0, btf_size: 16 } },
   BPF_MAP_LOOKUP_BATCH: {
@@ -43,6 +45,10 @@ const commands = {
   BPF_MAP_UPDATE_BATCH: { number: 26, fields: { keys: 16, values: 24, count: 32, map_fd: 36 } },
   BPF_LINK_CREATE: { number: 28, fields: { prog_fd: 0, target_fd: 4, attach_type: 8 } },
   BPF_LINK_UPDATE: { number: 29, fields: { link_fd: 0, new_prog_fd: 4 } },
+  BPF_LINK_GET_FD_BY_ID: { number: 30, fields: { id: 0 } },
+  // The kernel writes the answer into `next_id`, which is at 4, behind the number that it comes after.
+  BPF_LINK_GET_NEXT_ID: { number: 31, fields: { start_id: 0, count: 4 } },
+  BPF_LINK_DETACH: { number: 34, fields: { link_fd: 0 } },
 } as const
 
 export type Command = keyof typeof commands
@@ -90,7 +96,7 @@ export interface BpfSyscalls {
   gracePeriod(): Promise<void>
   /** The cookie of the network namespace that this thread is in. */
   networkNamespaceCookie(): bigint
-  /** Mounts a bpf file system on a folder. */
+  /** Mounts a bpf file system on a folder. Only this user can make anything in it. */
   mountBpffs(folder: string): void
   /** Locks an open file, until it is closed. Returns false if another process has the lock. */
   lockFile(fd: number): boolean
@@ -151,6 +157,8 @@ async function load(): Promise<BpfSyscalls> {
 
     gracePeriod: () =>
       new Promise((resolve, reject) => {
+        // With a single CPU the kernel returns at once, though a program may have been interrupted in the middle.
+        if (hasOneCpu()) return reject(new KpngError('refused', 'membarrier(2) does not wait with a single CPU.'))
         membarrier.async(numbers.membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0, (error: unknown, result: number) => {
           if (!error && Number(result) >= 0) resolve()
           // Kernels with nohz_full refuse it.
@@ -172,9 +180,18 @@ async function load(): Promise<BpfSyscalls> {
     },
 
     mountBpffs(folder) {
-      if (mount('bpf', folder, 'bpf', 0, null) !== 0) throw failure(`mount a bpf file system on ${folder}`)
+      if (mount('bpf', folder, 'bpf', 0, Buffer.from('mode=0700\0')) !== 0)
+        throw failure(`mount a bpf file system on ${folder}`)
     },
 
     lockFile: (fd) => flock(fd, LOCK_EX_NB) === 0,
+  }
+}
+
+function hasOneCpu(): boolean {
+  try {
+    return /^\d+$/.test(readFileSync('/sys/devices/system/cpu/online', 'utf8').trim())
+  } catch {
+    return false
   }
 }

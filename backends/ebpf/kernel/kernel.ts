@@ -1,9 +1,9 @@
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { KpngError } from '@kpng/api'
-import { isBpffs, loadBpf } from '@kpng/linux/bpf'
+import { loadBpf } from '@kpng/linux/bpf'
 import { client, remembered, sizesFor } from '../layout.js'
-import { type EbpfSettings, isPinName } from '../options.js'
+import type { EbpfSettings } from '../options.js'
 import { Tables } from '../tables/tables.js'
 import { Attachment } from './attachment.js'
 import { PinnedMaps, tableMaps } from './maps.js'
@@ -16,13 +16,23 @@ export class Kernel {
   readonly cgroup: string
   readonly #maps: PinnedMaps
   readonly #lock: number
+  /** Of this process, if it did not find the folder there. */
+  readonly #newFolder: string | undefined
 
-  private constructor(maps: PinnedMaps, tables: Tables, attachment: Attachment, cgroup: string, lock: number) {
+  private constructor(
+    maps: PinnedMaps,
+    tables: Tables,
+    attachment: Attachment,
+    cgroup: string,
+    lock: number,
+    newFolder: string | undefined,
+  ) {
     this.#maps = maps
     this.tables = tables
     this.attachment = attachment
     this.cgroup = cgroup
     this.#lock = lock
+    this.#newFolder = newFolder
   }
 
   /** Checks the machine, opens or makes the maps, and loads the programs. Nothing is attached yet. The error says what is missing. */
@@ -30,12 +40,19 @@ export class Kernel {
     const { log, bpffs, pinName, maxEndpoints, balancing, counters } = settings
     const sys = await loadBpf()
     const { path: cgroup, isRoot } = findCgroup(settings.cgroup)
+    // The newest of what is needed: a kernel that is too old refuses it, and says so better than by what it refuses later.
+    const hostNamespace = asked(() => sys.networkNamespaceCookie())
     if (!isRoot) {
       log.info('eBPF serves a part of this machine; nftables serves the sockets of all other cgroups', { cgroup })
     }
     provideBpffs(sys, bpffs)
     const folder = join(bpffs, pinName)
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const isNew = !existsSync(folder)
+    if (isNew) mkdirSync(folder, { mode: 0o700 })
+    const { uid } = statSync(folder)
+    if (uid !== 0 && uid !== process.geteuid?.()) {
+      throw new KpngError('unavailable', `${folder} belongs to another user (${uid}), so it is not kpng's. Remove it.`)
+    }
     const lock = openSync(folder, 'r')
     try {
       if (!sys.lockFile(lock)) {
@@ -46,7 +63,6 @@ export class Kernel {
       }
       const sizes = sizesFor(maxEndpoints, balancing === 'maglev')
       const maps = new PinnedMaps(sys, folder, sizes)
-      const hostNamespace = sys.networkNamespaceCookie()
       const shared = { folder, cgroup, maps: maps.maps, hostNamespace, counts: counters }
       const attachment = Attachment.load(sys, shared)
       for (const [hook, why] of attachment.missing) {
@@ -54,9 +70,10 @@ export class Kernel {
       }
       log.detail(1, 'eBPF is ready', { cgroup, hooks: attachment.hooks, adopted: maps.areAdopted })
       const tables = new Tables(tableMaps(sys, maps.maps, sizes), { balancing })
-      return new Kernel(maps, tables, attachment, cgroup, lock)
+      return new Kernel(maps, tables, attachment, cgroup, lock, isNew ? folder : undefined)
     } catch (error) {
       closeSync(lock)
+      if (isNew) rmSync(folder, { recursive: true, force: true })
       throw explained(error)
     }
   }
@@ -93,6 +110,11 @@ export class Kernel {
     }
   }
 
+  /** A start that fails leaves nothing; what an earlier run pinned goes on serving. */
+  discard(): void {
+    if (this.#newFolder !== undefined) rmSync(this.#newFolder, { recursive: true, force: true })
+  }
+
   /** What is pinned stays, and serves. */
   async close(): Promise<void> {
     await this.tables.close()
@@ -102,12 +124,11 @@ export class Kernel {
   }
 }
 
-/**
- * Removes what kpng pinned. Programs are detached when the last process that has them open ends.
- * @param pinName undefined: of every kpng
- */
-export function removePins(bpffs: string, pinName: string | undefined): void {
-  if (!isBpffs(bpffs)) return
-  const names = readdirSync(bpffs).filter((name) => (pinName === undefined ? isPinName(name) : name === pinName))
-  for (const name of names) rmSync(join(bpffs, name), { recursive: true, force: true })
+/** What a call of the kernel gives, with an error that says what to do. */
+function asked<Result>(ask: () => Result): Result {
+  try {
+    return ask()
+  } catch (error) {
+    throw explained(error)
+  }
 }

@@ -1,3 +1,6 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { KpngError } from '@kpng/api'
 import { BpfError } from '@kpng/linux/bpf'
 import { expect, test } from 'vitest'
@@ -21,4 +24,15 @@ test('what the kernel refuses says what to do', () => {
 
 test('a folder that is not a cgroup is refused', () => {
   expect(() => findCgroup('/nowhere')).toThrow('/nowhere is not a cgroup of version 2.')
+})
+
+test('of a hybrid hierarchy, the part of version 2 is named', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kpng-cgroup-'))
+  try {
+    mkdirSync(join(folder, 'unified'))
+    for (const name of ['cgroup.procs', 'cgroup.controllers']) writeFileSync(join(folder, 'unified', name), '')
+    expect(() => findCgroup(folder)).toThrow(`${folder} is not a cgroup of version 2. Give ${folder}/unified.`)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })

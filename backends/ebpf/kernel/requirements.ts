@@ -24,13 +24,11 @@ export function provideBpffs(sys: BpfSyscalls, folder: string): void {
 /** The cgroup whose sockets are served: the given one, or the root. */
 export function findCgroup(given: string | undefined): { readonly path: string; readonly isRoot: boolean } {
   if (given !== undefined) {
-    if (existsSync(`${given}/cgroup.procs`) && existsSync(`${given}/cgroup.controllers`)) {
-      return { path: given, isRoot: isRootCgroup(given) }
-    }
-    throw new KpngError(
-      'unsupported',
-      `${given} is not a cgroup of version 2. Give the folder in which the node has its cgroups, such as /sys/fs/cgroup.`,
-    )
+    if (isCgroup(given)) return { path: given, isRoot: isRootCgroup(given) }
+    const advice = isCgroup(`${given}/unified`)
+      ? `Give ${given}/unified.`
+      : 'Give the folder in which the node has its cgroups, such as /sys/fs/cgroup.'
+    throw new KpngError('unsupported', `${given} is not a cgroup of version 2. ${advice}`)
   }
   const tree = cgroupTree()
   if (!tree) {
@@ -47,6 +45,9 @@ export function findCgroup(given: string | undefined): { readonly path: string; 
   }
   return { path: tree.path, isRoot: true }
 }
+
+const isCgroup = (folder: string): boolean =>
+  existsSync(`${folder}/cgroup.procs`) && existsSync(`${folder}/cgroup.controllers`)
 
 const needed: readonly Capability[] = ['CAP_BPF', 'CAP_NET_ADMIN', 'CAP_SYS_ADMIN']
 

@@ -12,6 +12,5 @@ export {
 export { type ListedCluster, type ListedService, listCluster, listed, type Unread } from './inspect-cluster.js'
 export { askRights, askServer, type Right, readKubeProxyConfigMap, type ServerAnswer } from './inspect-server.js'
 export { inspectService, kubernetesFacts, ObjectSet, readObjects, whyUnread } from './inspect-service.js'
-export type { KubeResource } from './kinds.js'
 export { defaultTiming, type EventType, type ReflectorTiming } from './reflector/index.js'
-export { type WatchKubeOptions, watchKube } from './source.js'
+export { type KubeResource, type WatchKubeOptions, watchKube } from './source.js'
