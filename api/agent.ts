@@ -1,5 +1,7 @@
 // What a kpng says about itself and about Services: the types of the agent API, of `kpng explain` and of the dashboard.
-// They are versioned by the path of the API (/v1): fields are only ever added.
+// They are versioned by the path of the API (/v1): fields are only ever added, except where `schemaVersion` says otherwise.
+
+import type { Diagnosis, Known, KubernetesFacts, Verdict } from './diagnosis.js'
 
 /** For which traffic a node uses an endpoint: to cluster IPs; from outside to other addresses; from inside to those. */
 export type EndpointScope = 'internal' | 'external' | 'cluster'
@@ -16,6 +18,9 @@ export const endpointReasons = {
   'not-local': 'the traffic policy is Local, and it is on another node',
   duplicate: 'the same address is in another EndpointSlice, and that one counts',
   'no-port': "it has none of the Service's ports: their names or protocols differ",
+  'other-family': 'the Service has no address of its family here',
+  'unusable-address': 'such an address must not be used',
+  'not-served': 'no address of the Service is served here',
 } as const
 
 /** An endpoint of a Service, and what one node uses it for. */
@@ -44,6 +49,8 @@ export interface EndpointAnswer {
   readonly scopes: readonly EndpointScope[]
   /** Missing if it is used. */
   readonly reason?: EndpointReason
+  /** The reason in a few words: `not ready`. Missing in the answer of a core. */
+  readonly why?: string
 }
 
 /** What the core knows about one Service and one node. */
@@ -52,21 +59,19 @@ export interface ServiceAnswer {
   readonly service: string
   /** Whether kpng has it. A Service that exists in Kubernetes may be missing here: see `notServed`. */
   readonly isKnown: boolean
-  /** Why a Service that exists is not served, as a sentence that follows its name. */
-  readonly notServed?: string
-  /** What is wrong outside the proxy, as sentences: a selector that matches no pod, a port name that no pod has. */
-  readonly causes?: readonly string[]
   /** Services with a similar name, if this one is not known. */
   readonly nearest: readonly string[]
   /** All of them, used or not. */
   readonly endpoints: readonly EndpointAnswer[]
+  /** What the objects in Kubernetes say, or why the core does not know it. Missing: nobody asked. */
+  readonly kubernetes?: Known<KubernetesFacts>
 }
 
 /** Who asks. An address stands for itself. */
 export type ClientKind = 'pod' | 'node' | 'outside'
 
-/** What happens to a connection. */
-export type RouteOutcome = 'endpoint' | 'refused' | 'dropped' | 'reset' | 'passed'
+/** What happens to a connection. `elsewhere`: another Service has the address, and gets it. */
+export type RouteOutcome = 'endpoint' | 'refused' | 'dropped' | 'reset' | 'passed' | 'elsewhere'
 
 /** What one kind of client gets at one address and port of a Service. */
 export interface RouteAnswer {
@@ -118,18 +123,6 @@ export interface HeldAnswer {
   readonly connections?: number
 }
 
-/** Something on a node that stops connections to Services, or may stop them. */
-export interface NodeCause {
-  /** Whether it certainly stops them. */
-  readonly stops: boolean
-  /** What is so, as a sentence. */
-  readonly what: string
-  /** What follows, as a sentence. */
-  readonly why: string
-  /** To paste into a shell. */
-  readonly command?: string
-}
-
 /** What a TCP connection to an endpoint showed. */
 export interface ProbeAnswer {
   /** `10.244.1.5:8080` */
@@ -142,30 +135,28 @@ export interface ProbeAnswer {
 
 /** The answer to "where does this connection go, and why?", or to "does this Service work?". */
 export interface Explanation {
+  /** See `schemaVersion`. */
+  readonly schemaVersion: number
   /** The node that the answer is about. */
   readonly node: string
+  /** Who gave it: `the agent of worker-1, by its socket`. Missing: the agent that sends this. */
+  readonly asked?: string
   /** What was asked, in its full form. */
   readonly question: string
-  /** One sentence. */
-  readonly answer: string
-  /** Whether all who were asked about reach an endpoint. */
+  /** The answer: the same as on every other surface. Its `service` is empty if no Service is concerned. */
+  readonly diagnosis: Diagnosis
+  /** Whether all who were asked about reach an endpoint, and nothing else needs to be done. */
   readonly works: boolean
   /** The addresses and ports that were asked about. Empty if none matches. */
   readonly frontends: readonly FrontendAnswer[]
   /** What happens to a connection to an address and port that no Service has. Missing if a Service has them: its frontends say it. */
   readonly outcome?: RouteOutcome
-  /** What of the Service is not served, as sentences: addresses of other Services, unusable endpoints. */
-  readonly problems: readonly string[]
   /** Missing if the core could not be asked, or no Service is concerned. */
   readonly service?: ServiceAnswer
-  /** What on the node stops connections, or may. Missing if nothing was found, or if it was not looked at. */
-  readonly causesOnNode?: readonly NodeCause[]
   /** TCP connections to the endpoints, from the machine where the question was asked. Missing unless that was asked for. */
   readonly probes?: readonly ProbeAnswer[]
   /** How many endpoints `probes` leaves out: those above its limit. */
   readonly probesLeftOut?: number
-  /** Why the core could not say which endpoints are left out, as a sentence. */
-  readonly coreProblem?: string
 }
 
 /** GET /v1/status */
@@ -303,8 +294,16 @@ export interface ServiceRow {
   readonly externalTrafficPolicy: 'Cluster' | 'Local'
   /** Whether clients stay with their endpoint. */
   readonly sessionAffinity: boolean
-  /** What of it is not served, as sentences. */
-  readonly problems: readonly string[]
+  /** What clients get on this node: the same as in every other answer about it. */
+  readonly verdict: Verdict
+  /** The same as a sentence. */
+  readonly headline: string
+  /** Why, in a few words. Empty: there is nothing to say. */
+  readonly reason: string
+  /** The codes of what was found, the worst first: `KPNG-S003`. */
+  readonly findings: readonly string[]
+  /** Endpoints that exist. Missing where only the used ones are known: a node of a remote core. */
+  readonly total?: number
 }
 
 /** A row of GET /v1/endpoints: an endpoint that this node uses. */

@@ -41,9 +41,13 @@ export type Level = 'problem' | 'warning' | 'note'
 export interface Finding {
   /** `KPNG-S002`. It never changes its meaning: docs/findings.md lists them. */
   readonly code: string
+  /** How bad it is. */
   readonly level: Level
+  /** What was seen. */
   readonly what: string
+  /** What it means for clients. */
   readonly why: string
+  /** What repairs it. */
   readonly todo: string
   /** To paste into a shell. */
   readonly command?: string
@@ -57,6 +61,7 @@ export interface Finding {
 export interface Diagnosis {
   /** `namespace/name` */
   readonly service: string
+  /** The answer in one word. */
   readonly verdict: Verdict
   /** One sentence: what clients get and, if that is not everything, why. */
   readonly headline: string
@@ -86,11 +91,15 @@ export interface KubernetesFacts {
   readonly networkPolicies: Known<readonly string[]>
 }
 
+/** A Service as the API server or a file has it. */
 export interface KubernetesService {
+  /** `ClusterIP`, `NodePort`, `LoadBalancer`, `ExternalName` */
   readonly type: string
+  /** Empty if it has none yet; `None` if it is headless. */
   readonly clusterIps: readonly string[]
   /** Empty: it has none. */
   readonly selector: Readonly<Record<string, string>>
+  /** In the order of the Service, so that a patch can name one by its index. */
   readonly ports: readonly {
     readonly name: string
     readonly port: number
@@ -98,6 +107,7 @@ export interface KubernetesService {
     /** A number, or the name of a container's port. */
     readonly targetPort: number | string
   }[]
+  /** Whether endpoints that are not ready count as ready. */
   readonly publishNotReadyAddresses: boolean
   /** Whether its type asks for a load balancer and none has given it an address. */
   readonly awaitsLoadBalancer: boolean
@@ -105,8 +115,11 @@ export interface KubernetesService {
   readonly notServed?: string
 }
 
+/** A pod that the selector matches. */
 export interface PodFacts {
+  /** In the namespace of the Service. */
   readonly name: string
+  /** Its condition Ready. */
   readonly isReady: boolean
   /** What kubectl shows in the column STATUS, as far as it helps. */
   readonly state: string
@@ -114,8 +127,12 @@ export interface PodFacts {
   readonly ports: readonly { readonly name: string; readonly number: number; readonly protocol: string }[]
 }
 
+/** A pod that the selector does not match, or that is in another namespace. */
 export interface OtherPod {
+  /** Where it is. */
   readonly namespace: string
+  /** Unique there. */
   readonly name: string
+  /** To be compared with the selector. */
   readonly labels: Readonly<Record<string, string>>
 }

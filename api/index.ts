@@ -12,7 +12,6 @@ export {
   type FrontendAnswer,
   type FrontendRow,
   type HeldAnswer,
-  type NodeCause,
   type NodeRow,
   type ProbeAnswer,
   type RouteAnswer,
@@ -82,7 +81,6 @@ export type {
   LiveService,
   LiveSnapshot,
   LiveSync,
-  ServiceState,
   SyncTimes,
 } from './live.js'
 export { type Log, type LogFields, OncePerMinute, silentLog } from './log.js'

@@ -1,20 +1,11 @@
-import type { AgentStatus, EndpointReason, ServiceRow, SyncAnswer } from './agent.js'
+import type { AgentStatus, ServiceRow, SyncAnswer } from './agent.js'
 
 // GET /v1/stream: server-sent events for the live page and for `kpng get -w`. Versioned like the rest of the agent API: fields are
 // only ever added. Every event has an id, `<instance>.<number>`. A reader that comes back with `Last-Event-ID` gets a `changes` event with all that it
 // missed; if the agent cannot say (another instance, or too far behind), it gets a `snapshot` as at the start.
 
-/** How a Service is served on this node. `differs`: the data plane does not hold what it should. */
-export type ServiceState = 'serving' | 'partly' | 'draining' | 'dropped' | 'refused' | 'differs'
-
 /** A row of the live page. */
 export interface LiveService extends ServiceRow {
-  /** The worst of its frontends. */
-  readonly state: ServiceState
-  /** Endpoints that exist. Missing where only the used ones are known: a node of a remote core. */
-  readonly total?: number
-  /** Those that are not used, by reason. Missing if there is none, or nobody knows. */
-  readonly leftOut?: Readonly<Partial<Record<EndpointReason, number>>>
   /** Whether topology hints choose its endpoints. */
   readonly hints: boolean
   /** Whether only some sources are allowed. */

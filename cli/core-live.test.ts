@@ -49,7 +49,6 @@ async function core() {
   api = coreApi({
     ...{ version: '1.2.3', nodeName: 'here', state: store, history },
     watchers: () => counters.watchers,
-    endpointCounts: () => new Map(),
     counts: () => ({ services: store.entries().length, endpoints: 1 }),
     viewOf: () => Promise.reject(new Error('not used')),
     explain: () => Promise.reject(new Error('not used')),
@@ -105,7 +104,7 @@ test('the cluster: all Services, what happens to them, and the nodes', async () 
     events.flatMap(({ data }) => (data.services && !Array.isArray(data.services) ? [data.services] : []))
   await expect
     .poll(() => events[0]?.data.services[0] ?? rows().find((row) => row['default/web'])?.['default/web'], limit)
-    .toMatchObject({ name: 'web', state: 'serving', total: 1, endpoints: 1 })
+    .toMatchObject({ name: 'web', verdict: 'serving', total: 1, endpoints: 1 })
 
   const nodeNow = (name: string): LiveNode | undefined =>
     events.reduce<LiveNode | undefined>((known, { data }) => {
@@ -137,12 +136,12 @@ test('a node as that node sees it', async () => {
       .flatMap(({ data }) => (Array.isArray(data.services) ? data.services : [data.services?.['default/web']]))
       .filter((row) => row)
       .at(-1)
-  await expect.poll(() => rowOf(onA), limit).toMatchObject({ state: 'dropped', leftOut: { 'not-local': 1 } })
-  await expect.poll(() => rowOf(onB), limit).toMatchObject({ state: 'serving', endpoints: 1 })
+  await expect.poll(() => rowOf(onA), limit).toMatchObject({ verdict: 'dropped' })
+  await expect.poll(() => rowOf(onB), limit).toMatchObject({ verdict: 'serving', endpoints: 1 })
   expect(onB.events[0]?.data.status.core).toMatchObject({ asNode: 'node-b' })
   store.update((transaction) => setEndpoints(transaction, 'node-a'))
-  await expect.poll(() => rowOf(onA), limit).toMatchObject({ state: 'serving' })
-  await expect.poll(() => rowOf(onB), limit).toMatchObject({ state: 'dropped' })
+  await expect.poll(() => rowOf(onA), limit).toMatchObject({ verdict: 'serving' })
+  await expect.poll(() => rowOf(onB), limit).toMatchObject({ verdict: 'dropped' })
 })
 
 test('endpoints that come and go without being used: sent at once, at the cost of their Service', async () => {

@@ -55,13 +55,15 @@ test('a node behind a relay says why an endpoint is left out, and what is missin
   }
   const other = await commands.run('kpng', 'explain', 'web', '--agent-socket', socket, '--node', 'node-b')
   expect(other.stderr).toContain('This kpng serves the node node-a, not node-b.')
-  const { answer, service } = await explain()
+  const { diagnosis, service } = await explain()
   expect(service?.endpoints.map(({ reason }) => reason)).toEqual(['not-local'])
-  expect(answer).toContain('the traffic policy is Local, and it is on another node')
+  expect(diagnosis.headline).toContain('internalTrafficPolicy is Local, and no endpoint on this node serves it')
 
   await relay.stop()
-  const { coreProblem, ...without } = await explain()
-  expect(coreProblem).toMatch(/^The core at 127\.0\.0\.1:\d+ did not say which endpoints are left out: /)
+  const { diagnosis: alone, ...without } = await explain()
+  expect(alone.unknown[0]).toMatch(
+    /^Which endpoints are left out: The core at 127\.0\.0\.1:\d+ did not say which endpoints are left out: /,
+  )
   expect(without).not.toHaveProperty('service')
 })
 

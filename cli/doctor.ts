@@ -189,7 +189,7 @@ async function clusterFactsOf(cluster: ReadCluster, nodeName: string, flags: Fla
   }
   const { store, services, slicesWithoutService, skipped, unread } = listed
   const { FrontendTable } = await import('@kpng/dataplane')
-  const { nodeViewOf } = await import('@kpng/core/view')
+  const { nodeViewOf } = await import('@kpng/core/sinks/local')
   const table = FrontendTable.of(await nodeViewOf(store, nodeName), dataplaneOptions(store, flags))
   const missing = (['services', 'endpointslices', 'nodes'] as const).flatMap((resource) => unread.get(resource) ?? [])
   const known = <T>(value: T): Known<T> =>

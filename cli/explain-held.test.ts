@@ -87,7 +87,7 @@ describe.skipIf(why !== undefined).each([
 
 test.skipIf(why !== undefined)('without rules of kube-proxy, or without rights, a sentence says so', () => {
   const { stderr, status, stdout } = explain('web')
-  expect([status, stdout]).toEqual([1, ''])
+  expect([status, stdout]).toEqual([3, ''])
   expect(stderr).toMatch(/^kpng: There are no rules of kube-proxy on this machine/)
   const forbidden = namespace.kpng(
     ['explain', 'web', '-i', 'examples/state.yaml', '--node', 'vm-001', '--held', 'kube-proxy'],

@@ -1,9 +1,13 @@
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import {
   type Explanation,
   families,
   isLoopback,
+  type Known,
   KpngError,
+  type KubernetesFacts,
   type Log,
   messageOf,
   nearestNames,
@@ -14,15 +18,85 @@ import type { Backend, SyncReport } from '@kpng/client'
 import type { Store } from '@kpng/core/store'
 import type { View } from '@kpng/core/view'
 import type { DataplaneOptions } from '@kpng/dataplane'
-import type { KubeRequests } from './agent/kube-requests.js'
+import { KubeRequests } from './agent/kube-requests.js'
 import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
 import { runPipeline } from './pipeline.js'
 import { fileSource } from './sources/file.js'
 import { kubeSource } from './sources/kube.js'
+import type { SourceCommand } from './sources/source.js'
+
+/**
+ * Answers the question of `kpng explain`, by asking whoever the flags and the environment name.
+ * @param socket of a kpng that may run here
+ */
+export async function explainWith(what: string, socket: string, flags: Flags, context: Context): Promise<Explanation> {
+  return (await fromSocket(what, socket, flags)) ?? (await fromSource(what, flags, context))
+}
+
+/** Flags that name somebody else than a kpng that runs here. */
+const elsewhere = ['kubeconfig', 'context', 'input'] as const
+
+/** A running kpng knows best, unless another view is asked for. Undefined if none is to be asked, or none runs. */
+async function fromSocket(what: string, socket: string, flags: Flags): Promise<Explanation | undefined> {
+  const other = [...elsewhere, 'node'].find((flag) => textFlag(flags, flag) !== undefined)
+  const isAskedFor = flags.held === 'kpng' || textFlag(flags, 'agentSocket') !== undefined
+  if (flags.held === 'kpng' && other !== undefined) {
+    throw new KpngError('usage', `Only the kpng that runs here knows what it holds. Leave out --held or --${other}.`)
+  }
+  if (flags.held === 'kube-proxy' || elsewhere.some((flag) => textFlag(flags, flag) !== undefined)) return undefined
+  // Somebody who says which cluster means that cluster, also on a machine where a kpng runs.
+  if (!isAskedFor && (process.env.KUBECONFIG ?? '') !== '') return undefined
+  const { askAgent, coreSocketPath } = await import('@kpng/node/agent-api')
+  const isOfCore = socket === coreSocketPath()
+  if (!isAskedFor && (!existsSync(socket) || (other === 'node' && !isOfCore))) return undefined
+  const query = new URLSearchParams({ what })
+  for (const name of ['namespace', 'from', 'node']) {
+    const value = textFlag(flags, name)
+    if (value !== undefined) query.set(name, value)
+  }
+  try {
+    const found = await askAgent<Explanation>(socket, `/v1/explain?${query}`)
+    const asked = `${isOfCore ? 'the core here' : `the agent of ${found.node}`}, by its socket ${socket}`
+    return await withObjects({ ...found, asked }, flags)
+  } catch (error) {
+    // A kpng that was killed leaves its socket behind.
+    const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
+    if ((code === 'ENOENT' || code === 'ECONNREFUSED') && !isAskedFor) return undefined
+    throw error
+  }
+}
+
+/** What the objects in Kubernetes say, as far as whoever asks may read them: more than the agent may. */
+async function withObjects(explanation: Explanation, flags: Flags): Promise<Explanation> {
+  const path = explanation.diagnosis.service
+  if (path === '') return explanation
+  const { inspectService, loadConnection } = await import('@kpng/core/sources/kube')
+  const connection = await loadConnection({}).catch(() => undefined)
+  if (!connection) return explanation
+  try {
+    const [namespace = '', name = ''] = path.split('/')
+    const inspected = inspectService(connection, namespace, name, textFlag(flags, 'serviceProxyName'))
+    const facts = await Promise.race([inspected, notInTime()])
+    if ('unknown' in facts || !isSameCluster(explanation, facts.value)) return explanation
+    const { withKubernetes } = await import('@kpng/diagnose')
+    return { ...withKubernetes(explanation, facts.value), asked: `${explanation.asked}, and ${facts.value.from}` }
+  } finally {
+    await connection.close()
+  }
+}
+
+/** A kubeconfig may be of another cluster, in which a Service of the same name has other addresses. */
+function isSameCluster({ frontends }: Explanation, { service }: KubernetesFacts): boolean {
+  const served = frontends.filter(({ kind }) => kind === 'cluster IP').map(({ id }) => id)
+  return served.length === 0 || (service?.clusterIps ?? []).some((ip) => served.some((id) => id.includes(ip)))
+}
 
 /** Explains from a source what a node does with connections, without a data plane: also on clusters that run another proxy. */
-export async function explainFromSource(text: string, flags: Flags, context: Context): Promise<Explanation> {
-  const source = textFlag(flags, 'input') === undefined ? kubeSource : fileSource
+async function fromSource(text: string, flags: Flags, outer: Context): Promise<Explanation> {
+  const path = textFlag(flags, 'input')
+  const kube = path === undefined ? new KubeRequests() : undefined
+  const { source, asked } = await sourceOf(path)
+  const context = { ...outer, kube }
   const quiet: Context = { ...context, log: withoutInfo(context.log) }
   let explanation: Explanation | undefined
   await runPipeline(
@@ -30,12 +104,31 @@ export async function explainFromSource(text: string, flags: Flags, context: Con
     flags,
     async (store, { signal }) => {
       await synced(store, signal)
-      if (store.synced) explanation = await answer(text, store, flags, context)
+      if (!store.synced) return
+      const about = asked ?? `the API server ${(await kube?.connection)?.server}`
+      explanation = { ...(await answer(text, store, flags, context)), asked: about }
     },
     quiet,
   )
   if (explanation) return explanation
   throw new KpngError('unavailable', 'The question was not answered: the state could not be read.')
+}
+
+/** Without a path: the API server. A record is a file too. */
+async function sourceOf(path: string | undefined): Promise<{ source: Pick<SourceCommand, 'start'>; asked?: string }> {
+  if (path === undefined) return { source: kubeSource }
+  const { isRecord } = await import('@kpng/core/sources/replay')
+  if (await isRecord(path)) return { source: recordSource, asked: `the end of the record ${path}` }
+  return { source: fileSource, asked: `the file ${path}` }
+}
+
+/** Plays a record to its end at once. */
+const recordSource: Pick<SourceCommand, 'start'> = {
+  start: async (flags, state, { log, signal }) => {
+    const { play } = await import('@kpng/core/sources/replay')
+    await play({ ...state, path: textFlag(flags, 'input') ?? '', log, signal, speed: Number.POSITIVE_INFINITY })
+    return { ended: once(signal, 'abort').then(() => undefined) }
+  },
 }
 
 /** Who asks one question wants to read one answer. Warnings and errors stay. */
@@ -53,10 +146,9 @@ const synced = (store: Store, signal: AbortSignal): Promise<void> =>
   })
 
 async function answer(text: string, store: Store, flags: Flags, context: Context): Promise<Explanation> {
-  const { clientOf, explain, FrontendTable, iptablesModeFeatures, parseClient, parseQuestion } = await import(
-    '@kpng/dataplane'
-  )
-  const { nodeViewOf } = await import('@kpng/core/view')
+  const { explain, parseClient, parseQuestion } = await import('@kpng/diagnose')
+  const { clientOf, FrontendTable, iptablesModeFeatures } = await import('@kpng/dataplane')
+  const { nodeViewOf } = await import('@kpng/core/sinks/local')
   const question = parseQuestion(text, textFlag(flags, 'namespace') ?? 'default')
   const nodeName = nodeFor(store, textFlag(flags, 'node'), context.nodeName, flags.held !== undefined)
   const kubeProxy = flags.held === 'kube-proxy' ? await kubeProxyHere(context.log) : undefined
@@ -95,7 +187,7 @@ export async function viewAsCore(store: Store, nodeName: string) {
   if (!store.synced)
     throw new KpngError('unavailable', 'This core does not know the cluster yet. Ask again in a moment.')
   const { FrontendTable } = await import('@kpng/dataplane')
-  const { nodeViewOf } = await import('@kpng/core/view')
+  const { nodeViewOf } = await import('@kpng/core/sinks/local')
   const view = await nodeViewOf(store, nodeName)
   return { view, frontends: FrontendTable.of(view, dataplaneOptions(store, {})) }
 }
@@ -137,7 +229,7 @@ export function dataplaneOptions(store: Store, flags: Flags): DataplaneOptions {
   }
 }
 
-/** What the store and, if it is the source, the API server say about a Service as this node sees it. */
+/** What the store and, if it is the source, the API server or the file say about a Service as this node sees it. */
 export async function serviceAnswer(
   service: string,
   store: Store,
@@ -146,15 +238,27 @@ export async function serviceAnswer(
 ): Promise<ServiceAnswer> {
   const { explainService } = await import('@kpng/core/view')
   const known = explainService(store, service, nodeName)
-  if (!kube) return known
-  const { exists, ...inspection } = await Promise.race([inspect(service, flags, kube), notInTime()])
-  return exists ? { ...known, ...inspection } : known
+  const path = textFlag(flags, 'input')
+  if (kube) return { ...known, kubernetes: await Promise.race([inspect(service, flags, kube), notInTime()]) }
+  return path === undefined ? known : { ...known, kubernetes: await objectsIn(path, service, flags) }
 }
 
-async function inspect(service: string, flags: Flags, kube: KubeRequests) {
+async function inspect(service: string, flags: Flags, kube: KubeRequests): Promise<Known<KubernetesFacts>> {
   const { inspectService } = await import('@kpng/core/sources/kube')
   const [namespace = '', name = ''] = service.split('/')
   return await inspectService(await kube.connection, namespace, name, textFlag(flags, 'serviceProxyName'))
+}
+
+/** A file of manifests may have pods too. A state file has all Services, and nothing else. */
+async function objectsIn(path: string, service: string, flags: Flags): Promise<Known<KubernetesFacts>> {
+  const { kubernetesFacts, readObjects } = await import('@kpng/core/sources/kube')
+  const { isRecord } = await import('@kpng/core/sources/replay')
+  if (await isRecord(path)) return { unknown: 'a record has only what a proxy uses' }
+  const objects = await readObjects(path)
+  const missing = { unknown: `the state file ${path} has none` }
+  const none = { service: undefined, pods: missing, otherPods: missing, networkPolicies: missing }
+  const proxyName = textFlag(flags, 'serviceProxyName') ?? ''
+  return { value: kubernetesFacts(`the file ${path}`, proxyName, objects?.objectsOf(service) ?? none) }
 }
 
 /** While the API server is away, what the store knows is the answer. */
@@ -163,10 +267,7 @@ const inspectionLimitMs = 3000
 const notInTime = () =>
   setTimeout(
     inspectionLimitMs,
-    {
-      exists: true,
-      causes: [`The API server did not answer within ${inspectionLimitMs / 1000} s: its pods were not looked at.`],
-    },
+    { unknown: `the API server did not answer within ${inspectionLimitMs / 1000} s` },
     { ref: false },
   )
 

@@ -38,7 +38,7 @@ async function printer(list: List, flags: Flags, withNamespace: boolean): Promis
     const { dump } = await import('js-yaml')
     return (rows) => dump({ [list]: rows })
   }
-  const { columns } = await import('@kpng/dataplane')
+  const { columns } = await import('@kpng/diagnose')
   const widths: number[] = []
   let hasHead = false
   return (rows) => {
@@ -63,7 +63,7 @@ const tables: Readonly<Record<List, Table>> = {
       'PORT(S)',
       'ENDPOINTS',
       ...(wide ? ['POLICY', 'AFFINITY'] : []),
-      'NOT SERVED',
+      'STATE',
     ],
     ...rows.map((row) => [
       ...(withNamespace ? [row.namespace] : []),
@@ -76,7 +76,7 @@ const tables: Readonly<Record<List, Table>> = {
       ...(wide
         ? [`${row.internalTrafficPolicy}/${row.externalTrafficPolicy}`, row.sessionAffinity ? 'ClientIP' : 'None']
         : []),
-      row.problems.join('; '),
+      row.verdict === 'serving' ? row.reason : `${row.verdict}${row.reason === '' ? '' : `: ${row.reason}`}`,
     ]),
   ],
   endpoints: (rows: readonly EndpointRow[], _, withNamespace) => [

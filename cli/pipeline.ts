@@ -9,7 +9,12 @@ export type Flow = (store: Store, context: Context) => Promise<void>
  * Runs a source and what it flows into. The source comes first, so that a mistake in its flags or files is reported before anything is
  * served or written. If one of them ends or fails, the other is stopped and awaited.
  */
-export async function runPipeline(source: SourceCommand, flags: Flags, sink: Flow, context: Context): Promise<void> {
+export async function runPipeline(
+  source: Pick<SourceCommand, 'start'>,
+  flags: Flags,
+  sink: Flow,
+  context: Context,
+): Promise<void> {
   const { Store } = await import('@kpng/core/store')
   const { Skips } = await import('@kpng/core/sources/skips')
   const state = { store: new Store(), skips: new Skips(context.log) }

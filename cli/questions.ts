@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs'
-import { type AgentStatus, type Explanation, KpngError } from '@kpng/api'
+import { type AgentStatus, KpngError } from '@kpng/api'
 import { type Command, Option } from 'commander'
-import { KubeRequests } from './agent/kube-requests.js'
-import { type Context, type Flags, type MakeContext, textFlag } from './context.js'
+import { type Flags, type MakeContext, textFlag } from './context.js'
 import { addExamples, addExitCodes, groups } from './help.js'
 import { print } from './print.js'
 
@@ -92,12 +91,18 @@ function addExplain(program: Command, makeContext: MakeContext): void {
   const command = withSocketFlags(
     program
       .command('explain')
-      .argument('<what>', 'a Service (web, shop/web), an address (10.96.0.10:80/tcp) or a node port (30080)')
+      .argument(
+        '<what>',
+        'a Service (web, shop/web), an address (10.96.0.10:80/tcp), a node port (30080), a DNS name or a URL',
+      )
       .description('say where connections to a Service, an address or a node port go, and why'),
   )
-    .option('--kubeconfig <path>', 'ask this API server instead of a running kpng (default without one: as kubectl)')
+    .option(
+      '--kubeconfig <path>',
+      'ask this API server instead of a running kpng, as KUBECONFIG does (default without a kpng: as kubectl)',
+    )
     .option('--context <name>', "the kubeconfig's context (default: its current one)")
-    .option('-i, --input <path>', 'read a state file or manifests instead')
+    .option('-i, --input <path>', 'read a state file, manifests or a record instead')
     .optionsGroup('Question:')
     .addOption(
       new Option(
@@ -118,59 +123,21 @@ function addExplain(program: Command, makeContext: MakeContext): void {
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
     .addOption(outputFlag('text', 'json').default('text'))
   addExamples(command, 'kpng explain 10.96.0.10:53/udp --from 10.244.1.5', 'kpng explain web --held kube-proxy')
-  addExitCodes(command, 'every connection that was asked about reaches an endpoint', 'some do not')
+  addExitCodes(
+    command,
+    'every connection that was asked about reaches an endpoint',
+    'some do not, or there is a warning',
+  )
   command.action(async (what: string) => {
     const flags = command.optsWithGlobals()
-    const context = await makeContext(flags)
-    const found = (await fromAgent(what, flags)) ?? (await fromSource(what, flags, context))
+    const { explainWith } = await import('./explain.js')
+    const found = await explainWith(what, await socketOf(flags), flags, await makeContext(flags))
     const explanation = flags.probe ? await (await import('@kpng/node/agent-api')).probed(found) : found
-    const { explanationText } = await import('@kpng/dataplane')
+    const { explanationText } = await import('@kpng/diagnose')
     print(flags.output === 'json' ? asJson(explanation) : explanationText(explanation))
     // For scripts: the question was answered, and somebody who asks does not reach an endpoint.
     if (!explanation.works) process.exitCode = 1
   })
-}
-
-/** A running kpng knows best, unless somebody wants another view. Undefined if none is to be asked, or none runs. */
-async function fromAgent(what: string, flags: Flags): Promise<Explanation | undefined> {
-  if (!(await usesAgent(flags))) return undefined
-  try {
-    return await ask<Explanation>(flags, `/v1/explain?${explainQuery(what, flags)}`)
-  } catch (error) {
-    // A kpng that was killed leaves its socket behind.
-    const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
-    const isGone = code === 'ENOENT' || code === 'ECONNREFUSED'
-    if (isGone && flags.held !== 'kpng' && textFlag(flags, 'agentSocket') === undefined) return undefined
-    throw error
-  }
-}
-
-async function usesAgent(flags: Flags): Promise<boolean> {
-  const other = ['kubeconfig', 'context', 'input', 'node'].find((flag) => textFlag(flags, flag) !== undefined)
-  if (flags.held === 'kpng' && other !== undefined) {
-    throw new KpngError('usage', `Only the kpng that runs here knows what it holds. Leave out --held or --${other}.`)
-  }
-  if (flags.held === 'kpng') return true
-  if (flags.held === 'kube-proxy') return false
-  if (other !== undefined && other !== 'node') return false
-  if (other === 'node' && textFlag(flags, 'agentSocket') === undefined)
-    return (await socketOf(flags)).endsWith('core.sock')
-  return textFlag(flags, 'agentSocket') !== undefined || existsSync(await socketOf(flags))
-}
-
-function explainQuery(what: string, flags: Flags): URLSearchParams {
-  const query = new URLSearchParams({ what })
-  for (const name of ['namespace', 'from', 'node']) {
-    const value = textFlag(flags, name)
-    if (value !== undefined) query.set(name, value)
-  }
-  return query
-}
-
-async function fromSource(what: string, flags: Flags, context: Context): Promise<Explanation> {
-  const { explainFromSource } = await import('./explain.js')
-  const kube = flags.input === undefined ? new KubeRequests() : undefined
-  return await explainFromSource(what, flags, { ...context, kube })
 }
 
 const withClusterFlags = (command: Command): Command =>

@@ -1,5 +1,4 @@
 import type { Family, globalv1, localv1 } from '@kpng/api'
-import type { Timeline, Trigger } from './change-set.js'
 import type { ConnectionRecord } from './connection-record.js'
 
 /** A service and the endpoints that this node should use for it. Never changed in place: a new object takes its place. */
@@ -28,6 +27,26 @@ export interface ServiceChange {
   readonly before: ServiceEndpoints | undefined
   /** As it is now, the same object as in the view. Undefined: it was deleted. */
   readonly after: ServiceEndpoints | undefined
+}
+
+/** When the change of a service's endpoints began in the cluster. */
+export interface Trigger {
+  /** `namespace/name` */
+  readonly service: string
+  /** Unix time in milliseconds, by the clock of the controller that wrote the EndpointSlice. */
+  readonly unixMs: number
+}
+
+/** How a change came here. Unix times in milliseconds; where several changes came together, those of the first. */
+export interface Timeline {
+  /** The store's revision. */
+  readonly revision: number
+  /** The source had it; missing where the source does not say. */
+  readonly receivedAtMs: number | undefined
+  /** It was in the store. */
+  readonly committedAtMs: number
+  /** It was worked out for this node. */
+  readonly viewedAtMs: number
 }
 
 /** What is new in a view since the last sync that succeeded. */

@@ -29,21 +29,20 @@ export type {
   ServicePortConnections,
   ServicePortTraffic,
   SyncStep,
-} from './backend.js'
-export type {
-  ChangeSet,
-  ChangeSetRequest,
-  ChangeSetSource,
-  DeleteItem,
-  SetItem,
   Timeline,
   Trigger,
+} from './backend.js'
+export {
+  type ChangeSet,
+  type ChangeSetRequest,
+  type ChangeSetSource,
+  NamedEndpoints,
 } from './change-set.js'
 export type { ConnectionRecord } from './connection-record.js'
+export { changeSetsOverGrpc } from './grpc/change-sets.js'
 export { operationsOf, type StreamOptions } from './grpc/connect.js'
 export { type ExplainOptions, explainOverGrpc } from './grpc/explain.js'
 export type { Operations } from './grpc/known-state.js'
-export { changeSetsOverGrpc } from './grpc/local.js'
 export { sourceHealthService } from './grpc/server-staleness.js'
 export { jsonLines, servicesInOrder } from './json-lines.js'
 export { type TextLogOptions, textLog } from './log.js'

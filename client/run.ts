@@ -1,6 +1,6 @@
 import type { ServiceEndpoints } from './backend.js'
 import type { ChangeSet } from './change-set.js'
-import { changeSetsOverGrpc } from './grpc/local.js'
+import { changeSetsOverGrpc } from './grpc/change-sets.js'
 import { servicesInOrder } from './json-lines.js'
 import { textLog } from './log.js'
 import { type ClientOptions, defaultNodeName, optionsFromArguments } from './options.js'
@@ -44,7 +44,8 @@ export async function run(
 
 /**
  * The change sets of this node, for programs that keep their own state. Asking for the next one says that the last one is
- * done; what changes in between arrives together. After a lost connection the next change set is a reset.
+ * done; what changes in between arrives together. The first one is a reset. After a lost connection the next one says what changed meanwhile;
+ * it is a reset only if the server cannot tell that.
  */
 export function watch(options: ClientOptions = optionsFromArguments()): AsyncIterable<ChangeSet> {
   const log = options.log ?? textLog()

@@ -24,12 +24,13 @@ function manualSource() {
     }
   }
   const push = (...names: string[]) => {
-    const sets = names.map((name) => ({
-      set: localv1.Set.SERVICES as const,
-      path: `d/${name}`,
-      message: create(localv1.ServiceSchema, { namespace: 'd', name }),
-    }))
-    queue.push({ reset: false, sets, deletes: [], triggers: [] })
+    const services = new Map(
+      names.map((name) => {
+        const service = create(localv1.ServiceSchema, { namespace: 'd', name })
+        return [`d/${name}`, { service, endpoints: [] }] as const
+      }),
+    )
+    queue.push({ reset: false, services, node: undefined, serviceCidrs: new Map(), triggers: [] })
     wake()
   }
   return { source, push }

@@ -1,4 +1,4 @@
-import { KpngError, type Log, localv1, messageOf } from '@kpng/api'
+import { KpngError, type Log, messageOf } from '@kpng/api'
 import type { Backend, Changes, NodeView, Runner, SyncStep } from './backend.js'
 import type { ChangeSet, ChangeSetSource } from './change-set.js'
 import { isNothing, mergeChanges, NodeState, noChanges } from './node-state.js'
@@ -77,8 +77,6 @@ export async function runBackend(backend: Backend, options: RunnerOptions): Prom
   }
 }
 
-const everySet = [localv1.Set.SERVICE_CIDRS, localv1.Set.NODES]
-
 /**
  * States: *waiting* for a change set or for a timer; *syncing*; *backing off* after a failed sync, while change sets are still
  * taken in, so that the next try starts from the newest view.
@@ -113,7 +111,7 @@ class BackendRun implements Runner {
   async run(): Promise<void> {
     const { changeSets, nodeName, signal, withSteps = false } = this.#options
     await this.#backend.setup(this)
-    const stream = changeSets({ nodeName, extraSets: everySet, timeline: withSteps }, signal)[Symbol.asyncIterator]()
+    const stream = changeSets({ nodeName, timeline: withSteps }, signal)[Symbol.asyncIterator]()
     let lost: unknown
     const ask = () =>
       stream.next().then(

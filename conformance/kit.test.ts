@@ -10,7 +10,7 @@ import { makerOf, whyNoLab } from '@kpng/linux/testing'
 import { startPlayground } from '@kpng/playground'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import '../cli/testing/compiled.js'
-import { mispredicted } from '../dataplane/testing/kit-prediction.js'
+import { mispredicted } from '../diagnose/testing/kit-prediction.js'
 import { cases } from './cases/index.js'
 import type { ConformanceOptions } from './options.js'
 import { proxyNamed, specialisedProxyNamed } from './proxies.js'
@@ -206,6 +206,25 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       await playground.close()
     }
   })
+
+  it.skipIf(whyNoNft !== undefined)(
+    'finds a proxy wrong that dies, and says in which round and what it said last',
+    { timeout: fullRunMs },
+    async () => {
+      // The kit's own Service has port 1001 in the second round.
+      const script = `"$@" & until grep -q 'port: 1001' "$5/objects.yaml"; do sleep 0.1; done; kill -9 $!; echo last words; exit 3`
+      const [node = '', kpngPath = '', ...words] = proxyNamed('nft', kpng, 'manifests')
+      // $5 is the folder of manifests.
+      expect(words.slice(0, 3)).toEqual(['file', '-i', '{manifests}'])
+      const proxy = ['sh', '-c', script, 'sh', node, kpngPath, ...words]
+      const only = ['endpoints-come-and-go', 'cluster-ip']
+      const report = await run({ proxy, feed: 'manifests', backend: 'nft', only, families: ['IPv4'] })
+      expect(report.passed).toBe(false)
+      expect(report.summary.wrong).toBeGreaterThan(0)
+      expect(report.notes.join('\n')).toMatch(/A proxy ended in round [23] of \d/)
+      expect(report.notes.join('\n')).toMatch(/ended with code 3 during the run. It said last:.*last words/s)
+    },
+  )
 
   it('says why a proxy that ends at once is not judged', async () => {
     const proxy = [process.execPath, '-e', 'console.error("no such flag"); process.exit(2)']

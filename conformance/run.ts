@@ -18,7 +18,7 @@ import { type ConformanceOptions, type Settings, settingsOf } from './options.js
 import { fillPlaceholders } from './proxies.js'
 import { htmlText } from './report/html.js'
 import { junitText } from './report/junit.js'
-import { type ConformanceReport, summaryOf, summaryText } from './report/report.js'
+import { type ConformanceReport, isFailure, summaryOf, summaryText } from './report/report.js'
 import { tableText } from './report/table.js'
 import { inOrder } from './runner/judge.js'
 import { play, type Stage } from './runner/play.js'
@@ -34,7 +34,7 @@ export async function runConformance(options: ConformanceOptions): Promise<Confo
   const start = performance.now()
   const { signal, release } = options.signal ? { signal: options.signal, release: () => {} } : abortOnSignals()
   try {
-    const { results, notes, proxyEnded } = await inLab(settings, signal)
+    const { results, stability, notes, proxyEnded } = await inLab(settings, signal)
     const ordered = inOrder(results, settings.cases)
     const summary = summaryOf(ordered)
     const report: ConformanceReport = {
@@ -42,9 +42,10 @@ export async function runConformance(options: ConformanceOptions): Promise<Confo
       backend: settings.backend,
       results: ordered,
       summary,
+      stability,
       notes,
       durationMs: Math.round(performance.now() - start),
-      passed: summary.wrong === 0 && summary.right > 0 && !proxyEnded,
+      passed: !results.some(isFailure) && summary.right > 0 && !proxyEnded,
     }
     await publish(report, settings)
     return report
@@ -170,7 +171,9 @@ function whenAborted(signal: AbortSignal): Promise<never> {
 
 async function publish(report: ConformanceReport, settings: Settings): Promise<void> {
   const { json, junit, html, log, showAll = false, titles = false } = settings
-  const shown = report.results.filter(({ status }) => showAll || ['wrong', 'unexpectedly-right'].includes(status))
+  const shown = report.results.filter(
+    ({ status }) => showAll || ['wrong', 'unstable', 'unexpectedly-right'].includes(status),
+  )
   if (shown.length > 0) log(`${tableText(shown)}\n`)
   if (titles) log(`${titlesText(report.results)}\n`)
   for (const note of report.notes) log(note)

@@ -79,6 +79,11 @@ export class FrontendTable {
     return this.#services.get(service)?.frontends ?? none
   }
 
+  /** The Service as of the last `apply`. */
+  itemOf(service: string): ServiceEndpoints | undefined {
+    return this.#services.get(service)?.item
+  }
+
   /** Which parts of a Service are not served. */
   problemsOf(service: string): readonly ServiceProblem[] {
     const served = this.#services.get(service)

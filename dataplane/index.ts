@@ -12,8 +12,6 @@ export {
   type Written,
 } from './backend.js'
 export { DriftWatch, type DriftWatchOptions } from './drift-watch.js'
-export { type ExplainOptions, explain } from './explain.js'
-export { columns, explanationText } from './explanation-text.js'
 export { briefly, FollowUp } from './follow-up.js'
 export {
   type Audience,
@@ -28,7 +26,6 @@ export { type FrontendChange, type FrontendChanges, FrontendTable } from './fron
 export { isInside, type Machine, type NodeFacts, nodeFacts } from './node.js'
 export { nodePortHosts, wildcards } from './node-port-hosts.js'
 export type { ProblemKind, ServiceProblem } from './port-endpoints.js'
-export { parseClient, parseQuestion, type Question, questionText } from './question.js'
 export {
   allFeatures,
   type Client,

@@ -64,7 +64,11 @@ export function portEndpoints(
       const ip = parseIp(text)
       const kind = ip && unsafeKindOf(ip.text)
       const unsafe = kind === 'loopback' && allowLoopback ? undefined : kind
-      if (unsafe) report(`${unsafe}-endpoint`, `endpoint ${text} is not used because it is a ${unsafe} address`)
+      if (unsafe)
+        report(
+          `${unsafe}-endpoint`,
+          `endpoint ${text} is not used because it is ${unsafe === 'unspecified' ? 'an' : 'a'} ${unsafe} address`,
+        )
       if (ip?.family !== family || unsafe) continue
       const isLocal = serving.endpoint.local || node.onNode.has(ip.text)
       found.add({ ip: ip.text, port: serving.port, isLocal }, serving.scopes)

@@ -151,7 +151,10 @@ class Builder {
   #mayServe(ip: string): boolean {
     const unsafe = unsafeKindOf(ip)
     if (unsafe && !(unsafe === 'loopback' && this.#settings.allowLoopback)) {
-      this.#report(`${unsafe}-address`, `address ${ip} is not served because it is a ${unsafe} address`)
+      this.#report(
+        `${unsafe}-address`,
+        `address ${ip} is not served because it is ${unsafe === 'unspecified' ? 'an' : 'a'} ${unsafe} address`,
+      )
       return false
     }
     if (this.#settings.protectNodeAndPodIps && isInside(this.#node, ip)) {

@@ -45,15 +45,22 @@ interface Reason {
 export function diagnose(facts: Facts, ways: readonly RoutedWay[] = routed(facts)): Diagnosis {
   const { service, kubernetes, onNode = [], selection } = facts
   const reasons = ways.length === 0 ? whyNothingIsServed(facts) : reasonsOf(facts, ways)
-  const verdict = verdictOf(facts, ways, reasons)
+  const planned = verdictOf(facts, ways, reasons)
+  const differs = whatDiffers(facts)
   const because = reasons[0]?.because ?? ''
   const ofCore = 'value' in selection && selection.value.isKnown ? selection.value : undefined
+  const isStopped = onNode.some(({ level }) => level === 'problem')
   return {
     service,
-    verdict,
-    headline: headlineOf(facts, verdict, because),
-    reason: because,
+    verdict: differs ? 'differs' : planned,
+    headline: [
+      headlineOf(facts, planned, because),
+      ...(differs ? [`${asSubject(differs.because)}.`] : []),
+      ...(isStopped ? ['But something on this node stops the packets.'] : []),
+    ].join(' '),
+    reason: differs?.because ?? because,
     findings: byLevel([
+      ...(differs ? [differs.finding] : []),
       ...reasons.map(({ finding }) => finding),
       ...onNode,
       ...('value' in kubernetes ? kubernetesFindings(service, kubernetes.value, ofCore?.total) : []),
@@ -78,8 +85,6 @@ const resultsOf = ({ ofCluster }: Facts, ways: readonly RoutedWay[]): Result[] =
 const isElsewhere = ({ why }: Route): boolean => why === 'no-local-endpoints'
 
 function verdictOf(facts: Facts, ways: readonly RoutedWay[], reasons: readonly Reason[]): Verdict {
-  const { held, differs } = facts
-  if (differs || [...(held?.values() ?? [])].some(({ isRight }) => !isRight)) return 'differs'
   if (ways.length === 0) return verdictOfNothing(reasons)
   const results = resultsOf(facts, ways)
   const failing = results.filter((result) => result !== 'endpoint')
@@ -110,10 +115,7 @@ function headlineOf({ service, ofCluster }: Facts, verdict: Verdict, because: st
       return `${service} does not answer${here}${why}.`
     case 'notServedHere':
       return `${service} is not served by this kpng${why}.`
-    case 'differs':
-      return `${service} may not be served as it should: the data plane does not hold what it should.`
-    case 'absent':
-    case 'unknown':
+    default:
       return because
   }
 }
@@ -147,7 +149,6 @@ function whyNothingIsServed({ service, selection, kubernetes }: Facts): Reason[]
 /** What is not as its author wants, the most important first. */
 function reasonsOf(facts: Facts, ways: readonly RoutedWay[]): Reason[] {
   return [
-    ...heldReasons(facts),
     ...deadPorts(facts, ways),
     ...ownedAddresses(facts, ways),
     ...unsupported(facts, ways),
@@ -157,21 +158,16 @@ function reasonsOf(facts: Facts, ways: readonly RoutedWay[]): Reason[] {
   ]
 }
 
-function heldReasons({ held, differs, service }: Facts): Reason[] {
-  const differences = [...(held?.values() ?? [])].flatMap((each) => each.differences)
-  if (differences.length === 0 && !differs) return []
-  const [first = ''] = differences
-  const more = differences.length - 1
-  const what = `The data plane does not hold what it should for ${service}. ${first}`.trimEnd()
-  return [
-    {
-      because: 'the data plane does not hold what it should',
-      finding: found('KPNG-D001', what, {
-        ...(more > 0 ? { examples: differences.slice(1, 5), ...(more > 4 ? { more: more - 4 } : {}) } : {}),
-        command: 'kpng get changes',
-      }),
-    },
-  ]
+/** What the data plane holds, if that is not what it should. */
+function whatDiffers({ held, differs, service }: Facts): Reason | undefined {
+  const wrong = [...(held?.values() ?? [])].filter(({ isRight }) => !isRight)
+  if (wrong.length === 0 && !differs) return undefined
+  const because = `${wrong[0]?.holder ?? 'the data plane'} does not hold what it should`
+  const [first, ...others] = wrong.flatMap((each) => each.differences)
+  const more = others.length - 4
+  const what = [`${asSubject(because)} for ${service}.`, ...(first === undefined ? [] : [first])].join(' ')
+  const examples = others.length === 0 ? {} : { examples: others.slice(0, 4), ...(more > 0 ? { more } : {}) }
+  return { because, finding: found('KPNG-D001', what, { ...examples, command: 'kpng get changes' }) }
 }
 
 /** Ways that refuse because no endpoint serves them, port by port. */
@@ -290,8 +286,9 @@ function droppedHere({ service, ofCluster }: Facts, ways: readonly RoutedWay[]):
     if (!isHit || ofCluster) continue
     const because = `${policy} is Local, and no endpoint on this node serves it`
     const command = `kubectl -n ${namespace} patch service ${name} -p '{"spec":{"${policy}":"Cluster"}}'`
+    const todo = isInternal ? { todo: 'Run a pod on this node, or set the policy to Cluster.' } : {}
     const who = isInternal ? 'Connections to its cluster IPs' : 'Connections from outside the cluster'
-    reasons.push({ because, finding: found('KPNG-S008', `${who} are dropped here: ${because}.`, { command }) })
+    reasons.push({ because, finding: found('KPNG-S008', `${who} are dropped here: ${because}.`, { command, ...todo }) })
   }
   if (whys.some(({ why }) => why === 'source-not-allowed')) {
     const ranges = [...new Set(whys.flatMap(({ frontend }) => frontend.allowedSources?.map(({ text }) => text) ?? []))]
@@ -312,6 +309,9 @@ function leftOutParts({ problems, service }: Facts, ways: readonly RoutedWay[]):
     .filter(({ kind }) => kind !== 'conflict' && !(isDead && kind.endsWith('-endpoint')))
     .map(({ sentence }) => ({ because: sentence, finding: found('KPNG-S012', `${capital(sentence)}.`, { command }) }))
 }
+
+/** The name of a proxy begins with a small letter, also at the start of a sentence. */
+const asSubject = (text: string): string => text.replace(/^the /, 'The ')
 
 const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 
@@ -343,6 +343,9 @@ export const reasonWords: Readonly<Record<EndpointReason, string>> = {
   'not-local': 'on another node',
   duplicate: 'duplicate',
   'no-port': 'without its ports',
+  'other-family': 'of another family',
+  'unusable-address': 'at an address that must not be used',
+  'not-served': 'not served here',
 }
 
 /** Endpoints that get connections. In the cluster as a whole: those that some node may use. */

@@ -1,3 +1,6 @@
 export { diagnose, type RoutedWay, reasonWords, routed, usedIps } from './diagnose.js'
+export { type ExplainOptions, explain, withKubernetes, withProbes } from './explain.js'
 export { type Facts, type SelectionFacts, selectionOf, type Way, waysOf } from './facts.js'
 export { byLevel, type Code, catalogue, counted, found, needsAction } from './findings.js'
+export { parseClient, parseQuestion, type Question, questionText } from './question.js'
+export { columns, explanationText } from './text.js'

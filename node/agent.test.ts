@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { create } from '@bufbuild/protobuf'
-import { globalv1, localv1, silentLog } from '@kpng/api'
+import { globalv1, silentLog } from '@kpng/api'
 import { type Backend, type ChangeSet, type ChangeSetSource, runBackend, SourceStatus } from '@kpng/client'
 import { type FrontendBackend, FrontendTable } from '@kpng/dataplane'
 import { reachableAddresses } from '@kpng/linux'
@@ -62,12 +62,9 @@ test('a backend that runs beside it is seen on every page', async () => {
   )
   const changeSet: ChangeSet = {
     reset: true,
-    sets: [
-      { set: localv1.Set.NODES, path: 'worker-1', message: create(globalv1.NodeSchema, { name: 'worker-1' }) },
-      { set: localv1.Set.SERVICES, path: 'default/web', message: service },
-      ...endpoints.map((message) => ({ set: localv1.Set.ENDPOINTS as const, path: 'default/web/a', message })),
-    ],
-    deletes: [],
+    services: new Map([['default/web', { service, endpoints }]]),
+    node: create(globalv1.NodeSchema, { name: 'worker-1' }),
+    serviceCidrs: new Map(),
     triggers: [{ service: 'default/web', unixMs: Date.now() + 1 }],
   }
   const changeSets: ChangeSetSource = async function* (_, signal) {

@@ -77,29 +77,33 @@ async function bareSockets(count) {
 }
 
 /** All nodes of a group come at once. */
-async function comeBack(how, { server, swarm, count }, withPosition) {
+async function comeBack(how, { server, swarm, count }) {
   await report(server)
   const began = performance.timeOrigin + performance.now()
-  const { all, mostBytes, cpuMs: nodesCpuMs, retries } = await come({ server, swarm }, withPosition)
+  const { all, mostBytes, cpuMs: nodesCpuMs, retries } = await come({ server, swarm })
   const cost = costOf(await report(server))
   const row = { what: 'all come back', how, nodes: count, allMs: rounded(all - began, 0), mostBytes, retries }
   return say({ ...row, ...cost, nodesCpuMs: rounded(nodesCpuMs, 0) })
 }
 
-/** The nodes lose their connections; then the core is restarted; then it is restarted and its state is another one. */
+/** The core is restarted; then the nodes lose their connections; then the core is restarted and its state is another one. */
 async function herd(group) {
   const rows = []
   await sleep(500)
-  await leave(group)
-  await sleep(1000 + group.count / 5)
-  rows.push(await comeBack('the same core', group, true))
-  for (const how of ['a restarted core with the same state', 'a restarted core, one endpoint changed']) {
+  for (const how of [
+    'a restarted core with the same state',
+    'the same core',
+    'a restarted core, one endpoint changed',
+  ]) {
     await leave(group)
-    group.server.child.kill()
-    group.server = await startServer(size)
+    if (how === 'the same core') await sleep(1000 + group.count / 5)
+    else {
+      group.server.child.kill()
+      group.server = await startServer(size)
+    }
     if (how.endsWith('changed')) group.server.child.send({ change: 1 })
     await sleep(500)
-    rows.push(await comeBack(how, group, true))
+    rows.push(await comeBack(how, group))
   }
   return rows
 }

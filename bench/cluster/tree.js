@@ -42,9 +42,9 @@ export async function startBare(count) {
 }
 
 /** All nodes of a group connect to its server, and have what they need. */
-export async function come({ server, swarm }, withPosition = false) {
+export async function come({ server, swarm }) {
   const all = message(swarm, 'all')
-  swarm.send({ come: { server: server.address, withPosition } })
+  swarm.send({ come: { server: server.address } })
   return all
 }
 

@@ -4,6 +4,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { localv1, silentLog } from '@kpng/api'
 import { View } from '@kpng/core/view'
 import { ItemFrames } from '../../core/dist/sinks/api/item-frames.js'
+import { NodeItems } from '../../core/dist/sinks/api/node-items.js'
 import { StateDigests } from '../../core/dist/sinks/api/state-digests.js'
 import { makeCluster } from './cluster.js'
 import { RawWatch, requestOf } from './raw-watch.js'
@@ -22,9 +23,9 @@ function finish(work) {
 
 /** What a node has: the digest of everything, and of buckets. */
 class State {
-  constructor(index, view, digests) {
+  constructor(index, items, digests) {
     this.nodeName = `node-${index}`
-    const watch = view.watchNode({ nodeName: this.nodeName })
+    const watch = items.watch({ nodeName: this.nodeName })
     const { whole } = watch.poll()
     watch.close()
     this.digest = finish(digests.whole(whole)).digest.toBytes()
@@ -40,9 +41,9 @@ class State {
 }
 
 function makeStates(count) {
-  const view = new View(makeCluster({ services, endpoints, nodes }).store)
+  const nodeItems = new NodeItems(new View(makeCluster({ services, endpoints, nodes }).store))
   const digests = new StateDigests(new ItemFrames(silentLog))
-  return Array.from({ length: count }, (_, index) => new State(firstNode + index, view, digests))
+  return Array.from({ length: count }, (_, index) => new State(firstNode + index, nodeItems, digests))
 }
 
 class Watcher {
@@ -140,13 +141,13 @@ function arrived() {
   })
 }
 
-async function comeBack({ server, withPosition }) {
+async function comeBack({ server }) {
   missing = states.length
   retries = 0
   watchers = []
   for (const state of states) {
-    const { digest, position } = state
-    watchers.push(new Watcher(state, server, { digest, ...(withPosition && { position }) }))
+    const { digest } = state
+    watchers.push(new Watcher(state, server, { digest }))
     if (watchers.length % connectsPerTurn === 0) await new Promise((resolve) => setImmediate(resolve))
   }
 }

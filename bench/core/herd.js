@@ -37,11 +37,11 @@ async function report(child) {
 }
 
 /** All watchers come, and have what they need. */
-async function come(what, { child, address }, withPosition) {
+async function come(what, { child, address }) {
   await report(child)
   const all = Promise.all(swarms.map((swarm) => message(swarm, 'all')))
   const began = performance.timeOrigin + performance.now()
-  for (const swarm of swarms) swarm.send({ come: { server: address, withPosition } })
+  for (const swarm of swarms) swarm.send({ come: { server: address } })
   const done = await all
   const { cpuMs, pauseMs, ownMs, rssMb } = await report(child)
   const sum = (field) => done.reduce((total, one) => total + one[field], 0)
@@ -71,17 +71,17 @@ async function leave() {
 }
 
 const first = await startServer()
-const rows = [await come('another server, the same state', first, false)]
+const rows = [await come('another server, the same state', first)]
 await leave()
-rows.push(await come('the same server, nothing changed', first, true))
+rows.push(await come('the same server, nothing changed', first))
 await leave()
 first.child.send({ change: 1 })
-rows.push(await come('the same server, 1 endpoint changed', first, true))
+rows.push(await come('the same server, 1 endpoint changed', first))
 await leave()
 first.child.kill()
 const second = await startServer()
 second.child.send({ change: 1 })
-rows.push(await come('a restarted server, 1 endpoint changed', second, true))
+rows.push(await come('a restarted server, 1 endpoint changed', second))
 if (values.json) console.log(JSON.stringify(rows))
 else console.table(rows)
 second.child.kill()

@@ -4,7 +4,8 @@ import { parseArgs } from 'node:util'
 import { create } from '@bufbuild/protobuf'
 import { globalv1, localv1 } from '@kpng/api'
 import { conditionsOf, none, Store } from '@kpng/core/store'
-import * as view from '@kpng/core/view'
+import { View } from '@kpng/core/view'
+import { NodeItems } from '../../core/dist/sinks/api/node-items.js'
 
 const { values } = parseArgs({
   options: { nodes: { type: 'string', default: '1000' }, changes: { type: 'string', default: '50' } },
@@ -39,12 +40,8 @@ function cluster(hinted) {
     for (const slice of slices.keys()) write(tx, slice)
     tx.setSynced('services', 'endpoints', 'nodes')
   })
-  // Versions before there was a View have a class per watcher.
-  const shared = view.View && new view.View(store)
-  const watches = Array.from({ length: nodes }, (_, node) => {
-    const options = { nodeName: `node-${node}` }
-    return shared ? shared.watchNode(options) : new view.NodeWatch(store, options)
-  })
+  const items = new NodeItems(new View(store))
+  const watches = Array.from({ length: nodes }, (_, node) => items.watch({ nodeName: `node-${node}` }))
   for (const watch of watches) for (const item of watch.poll().sets) item.encode()
   /** Milliseconds until all watchers know of the change. */
   return (change) => {

@@ -59,8 +59,6 @@ async function coreApiOf(flags: Flags, store: Store, view: View, counters: ApiCo
     watchers: () => counters.watchers,
     source: () => sourceReport(source),
     ...given('skippedObjects', state && (() => state.skips.total)),
-    endpointCounts: () =>
-      new Map(store.entries().flatMap(({ service, path, sources }) => (service ? [[path, countIn(sources)]] : []))),
     knownNodes: () => store.nodes.values(),
     viewOf: (node) => viewAsCore(store, node),
     counts: () => clusterCounts(store),
@@ -109,9 +107,6 @@ export function liveNodes({ nodes, revision }: Pick<Store, 'nodes' | 'revision'>
     }
   })
 }
-
-const countIn = (slices: ReadonlyMap<string, readonly unknown[]>): number =>
-  [...slices.values()].reduce((sum, { length }) => sum + length, 0)
 
 type StartCoreAgent = (store: Store, counters: ApiCounters, context: Context) => Promise<CoreAgent>
 

@@ -194,13 +194,13 @@ test('watch() gives change sets, each when it is asked for', async () => {
   const changeSets = watch({ api: server.address, nodeName: 'vm-001', log: silentLog, signal: stopper().signal })[
     Symbol.asyncIterator
   ]()
-  const pathsOf = ({ sets }: ChangeSet) => [...sets].map(({ path }) => path)
   const first = (await changeSets.next()).value as ChangeSet
-  expect([first.reset, pathsOf(first)]).toEqual([true, ['default/a', 'default/a/a-pod']])
+  expect([first.reset, [...first.services.keys()]]).toEqual([true, ['default/a']])
+  expect(first.services.get('default/a')?.endpoints).toHaveLength(1)
   store.update((tx) => tx.setService(service('b')))
   store.update((tx) => tx.setService(service('c')))
   const second = (await changeSets.next()).value as ChangeSet
-  expect([second.reset, pathsOf(second)]).toEqual([false, ['default/b', 'default/c']])
+  expect([second.reset, [...second.services.keys()]]).toEqual([false, ['default/b', 'default/c']])
 })
 
 test('over gRPC and in the same process a node sees the same', async () => {

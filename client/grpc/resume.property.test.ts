@@ -4,17 +4,15 @@ import { localv1, silentLog } from '@kpng/api'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { noApiCounts } from '../../core/sinks/api/counters.js'
-import { ItemFrames } from '../../core/sinks/api/item-frames.js'
-import { Joins } from '../../core/sinks/api/joins.js'
-import { Resuming } from '../../core/sinks/api/resuming.js'
 import { MemoryCall } from '../../core/sinks/api/testing/memory-call.js'
 import { localWatchHandler } from '../../core/sinks/api/watch-calls.js'
+import { watchSettings } from '../../core/sinks/api/watching.js'
 import type { Store } from '../../core/store/index.js'
 import { syncedStore } from '../../core/testing/objects.js'
+import { View } from '../../core/view/node-watch.js'
 import { aWrite, nodeNames, type Write } from '../../core/view/testing/generators.js'
 import { contentsOf, naiveExtras, naiveNodeView } from '../../core/view/testing/naive-view.js'
-import { View } from '../../core/view/view.js'
-import { Turns } from '../../core/view/watch.js'
+import { Turns } from '../../core/view/turns.js'
 import { KnownState, type Operations } from './known-state.js'
 import { WatchCall } from './stream.js'
 
@@ -26,17 +24,7 @@ const extraSets = [localv1.Set.NODES, localv1.Set.SERVICE_CIDRS]
 /** A run of a server. */
 function startServer(store: Store) {
   const view = new View(store, new Turns(1e9))
-  const frames = new ItemFrames(silentLog)
-  const resuming = new Resuming({ view, frames })
-  return localWatchHandler({
-    view,
-    frames,
-    resuming,
-    joins: new Joins(),
-    log: silentLog,
-    counters: noApiCounts(),
-    onSent: () => {},
-  })
+  return localWatchHandler(watchSettings(view, { log: silentLog, counters: noApiCounts(), onSent: () => {} }))
 }
 
 /** A client that connects again and again and keeps what it has. */

@@ -1,18 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { create } from '@bufbuild/protobuf'
-import {
-  endpointPath,
-  type Family,
-  globalv1,
-  ipsOf,
-  KpngError,
-  type Log,
-  localv1,
-  servicePath,
-  silentLog,
-} from '@kpng/api'
+import { type Family, globalv1, ipsOf, KpngError, type Log, localv1, servicePath, silentLog } from '@kpng/api'
 import type { Backend, Changes, ServiceEndpoints } from '../backend.js'
-import type { ChangeSet, ChangeSetSource, DeleteItem, SetItem } from '../change-set.js'
+import { type ChangeSet, type ChangeSetSource, NamedEndpoints } from '../change-set.js'
 import { endpointsOfPort } from '../ports.js'
 import { runBackend, type SyncReport } from '../runner.js'
 import { ManualClock } from './manual-clock.js'
@@ -49,11 +39,15 @@ export class FakeCore {
   #hasEnded = false
   #syncing = false
 
-  /** What the cluster holds, and what of it the backend was told, by path. */
+  /** What the cluster holds, and what of it the backend was told. */
   readonly #services = new Map<string, ServiceEndpoints>()
   #node: globalv1.Node | undefined
-  #serviceCidr: localv1.ServiceCIDR | undefined
-  #told = new Map<string, SetItem>()
+  #serviceCidrs: ReadonlyMap<string, localv1.ServiceCIDR> = new Map()
+  #told: Pick<ChangeSet, 'node' | 'serviceCidrs'> & { readonly services: ReadonlyMap<string, ServiceEndpoints> } = {
+    services: new Map(),
+    node: undefined,
+    serviceCidrs: new Map(),
+  }
   #reset = true
 
   #offered: ChangeSet | undefined
@@ -95,7 +89,8 @@ export class FakeCore {
    */
   set(...services: readonly TestService[]): this {
     for (const given of services) {
-      const added = item(given)
+      const { service, endpoints } = item(given)
+      const added = { service, endpoints: inOrder(endpoints) }
       for (const port of added.service.ports) port.servedFamilies ??= servedFamilies(added, port)
       this.#services.set(servicePath(added.service.namespace, added.service.name), added)
     }
@@ -119,8 +114,8 @@ export class FakeCore {
 
   /** The ranges that cluster IPs come from. Default: not known. */
   setServiceCidrs(...cidrs: readonly string[]): this {
-    this.#serviceCidr =
-      cidrs.length > 0 ? create(localv1.ServiceCIDRSchema, { name: 'kubernetes', cidrs: [...cidrs] }) : undefined
+    const cidr = create(localv1.ServiceCIDRSchema, { name: 'kubernetes', cidrs: [...cidrs] })
+    this.#serviceCidrs = new Map(cidrs.length > 0 ? [[cidr.name, cidr]] : [])
     return this
   }
 
@@ -198,35 +193,19 @@ export class FakeCore {
     }
   }
 
-  /** In the order of the wire: services, endpoints; then gone endpoints, gone services. Undefined: nothing is new. */
+  /** Undefined: nothing is new. */
   #nextChangeSet(): ChangeSet | undefined {
-    const now = this.#everything()
-    const known = this.#reset ? new Map<string, SetItem>() : this.#told
-    const sets = [...now].filter(([key, one]) => !isDeepStrictEqual(known.get(key), one)).map(([, one]) => one)
-    const deletes: DeleteItem[] = [...known]
-      .filter(([key]) => !now.has(key))
-      .map(([, { set, path }]) => ({ set, path }))
-      .reverse()
-    const reset = this.#reset
-    this.#told = now
+    const [reset, told] = [this.#reset, this.#told]
+    const now = { services: new Map(this.#services), node: this.#node, serviceCidrs: this.#serviceCidrs }
     this.#reset = false
-    if (!reset && sets.length + deletes.length === 0) return undefined
-    return { reset, sets, deletes, triggers: [] }
-  }
-
-  #everything(): Map<string, SetItem> {
-    const { SERVICES, ENDPOINTS, SERVICE_CIDRS, NODES } = localv1.Set
-    const items: SetItem[] = []
-    if (this.#node) items.push({ set: NODES, path: this.nodeName, message: this.#node })
-    if (this.#serviceCidr) items.push({ set: SERVICE_CIDRS, path: 'kubernetes', message: this.#serviceCidr })
-    for (const [path, { service }] of this.#services) items.push({ set: SERVICES, path, message: service })
-    for (const [path, { endpoints }] of this.#services) {
-      for (const message of endpoints) {
-        const key = message.hostname || [...ipsOf(message.ips, 'IPv4'), ...ipsOf(message.ips, 'IPv6')].join(',')
-        items.push({ set: ENDPOINTS, path: endpointPath(path, key), message })
-      }
-    }
-    return new Map(items.map((one) => [`${one.set} ${one.path}`, one]))
+    this.#told = now
+    const known = reset ? new Map<string, ServiceEndpoints>() : told.services
+    const services = new Map<string, ServiceEndpoints | undefined>()
+    for (const [path, one] of now.services) if (!isDeepStrictEqual(known.get(path), one)) services.set(path, one)
+    for (const path of known.keys()) if (!now.services.has(path)) services.set(path, undefined)
+    const { node, serviceCidrs } = now
+    const isSame = isDeepStrictEqual([node, serviceCidrs], [told.node, told.serviceCidrs])
+    return reset || services.size > 0 || !isSame ? { reset, services, node, serviceCidrs, triggers: [] } : undefined
   }
 }
 
@@ -240,4 +219,11 @@ function servedFamilies(of: ServiceEndpoints, port: localv1.PortMapping): localv
   const isServed = (family: Family) =>
     endpointsOfPort(of, port).some(({ endpoint }) => ipsOf(endpoint.ips, family).length > 0)
   return create(localv1.FamilyFlagsSchema, { v4: isServed('IPv4'), v6: isServed('IPv6') })
+}
+
+/** As a core tells them: in the order of their names. Those of the same name are the same endpoint, and the last one counts. */
+function inOrder(endpoints: readonly localv1.Endpoint[]): readonly localv1.Endpoint[] {
+  const nameOf = ({ hostname, ips }: localv1.Endpoint) =>
+    hostname || [...ipsOf(ips, 'IPv4'), ...ipsOf(ips, 'IPv6')].join(',')
+  return NamedEndpoints.none.with(new Map(endpoints.map((one) => [nameOf(one), one]))).messages
 }

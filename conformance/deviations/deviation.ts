@@ -9,6 +9,8 @@ export interface Deviation {
   readonly except?: readonly string[]
   /** Only those of them that expect this. */
   readonly expecting?: Partial<Pick<Reached, 'source'>>
+  /** Only connections that are made while the Service changes may show this. Default: only those before and afterwards. */
+  readonly whileChanging?: true
   /** Why, as a sentence for people. */
   readonly reason: string
   /** Where more is written about it: the address of a page, or a section of kpng's own documents such as `docs/userspace.md#limits`. */
@@ -37,9 +39,16 @@ export const unallocatedCells = [
   'service-gone/2/cluster-ip.*',
 ]
 
+/** What the connections of a cell may show besides while its Service changes. */
+export const allowedWhileChanging = (deviations: Deviations, cellId: string, expect: Expectation): Expectation[] =>
+  deviations
+    .filter(({ cells, whileChanging }) => whileChanging && matchesAny(cells, cellId))
+    .map((deviation) => deviated(expect, deviation))
+
 /** The first deviation that names a cell. */
 export const deviationOf = (deviations: Deviations, cellId: string, expect: Expectation): Deviation | undefined =>
-  deviations.find(({ cells, except = [], expecting }) => {
+  deviations.find(({ cells, except = [], expecting, whileChanging }) => {
+    if (whileChanging) return false
     const source = expect.outcome === 'reached' ? expect.source : undefined
     if (expecting?.source !== undefined && expecting.source !== source) return false
     return matchesAny(cells, cellId) && !matchesAny(except, cellId)

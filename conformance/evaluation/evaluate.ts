@@ -26,7 +26,8 @@ export function evaluate(expect: Expectation, client: Host, outcomes: readonly O
 /** By a pod, and not by the gateway, where packets end that nobody serves. */
 export const isServed = (outcome: Outcome): boolean => outcome.outcome === 'reached' && outcome.server !== 'gateway'
 
-function isRight(expect: Expectation, client: Host, outcome: Outcome): boolean {
+/** Whether one connection of a cell is what was expected. Pure. */
+export function isRight(expect: Expectation, client: Host, outcome: Outcome): boolean {
   switch (expect.outcome) {
     case 'passed':
       return outcome.outcome === 'reached' && outcome.server === 'gateway'
@@ -75,7 +76,7 @@ function isFairShare(server: string, { servers }: Reached, outcomes: readonly Ou
 }
 
 /** What was seen, each different thing once, with how often when there were several. */
-function outcomesText(client: Host, outcomes: readonly Outcome[]): string {
+export function outcomesText(client: Host, outcomes: readonly Outcome[]): string {
   const counts = new Map<string, number>()
   for (const outcome of outcomes) {
     const text = outcomeText(client, outcome)

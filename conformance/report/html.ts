@@ -1,6 +1,6 @@
 import { checklist } from '../checklist.js'
-import { byCase, type CellResult, type ConformanceReport, summaryText } from './report.js'
-import { marks } from './table.js'
+import { byCase, type CellResult, type ConformanceReport, isFailure, type Stability, summaryText } from './report.js'
+import { lateText, marks } from './table.js'
 
 // The report as one page that needs nothing else: no script, no font, no request. Cases are folded; those with a wrong cell are open.
 
@@ -11,8 +11,8 @@ table { border-collapse: collapse; width: 100%; margin: .3rem 0 1rem }
 th, td { text-align: left; padding: .15rem .7rem .15rem 0; vertical-align: top; border-bottom: 1px solid #8884 }
 code, td.to { font-family: ui-monospace, monospace; font-size: .9em }
 summary { cursor: pointer; padding: .25rem 0 }
-.wrong { color: #c62828 } .deviates { color: #a15c00 } .skipped { opacity: .65 }
-@media (prefers-color-scheme: dark) { .wrong { color: #ff8a80 } .deviates { color: #ffb74d } }
+.wrong, .unstable { color: #c62828 } .deviates { color: #a15c00 } .skipped { opacity: .65 }
+@media (prefers-color-scheme: dark) { .wrong, .unstable { color: #ff8a80 } .deviates { color: #ffb74d } }
 `
 
 /** The whole page. */
@@ -34,17 +34,18 @@ ${notes.map((note) => `<p class="wrong">${html(note)}</p>`).join('\n')}
 <h2>Cases</h2>
 ${[...byCase(results)].map(([id, cells]) => caseHtml(id, cells, reasons)).join('\n')}
 ${reasonsHtml(reasons, results)}
+${stabilityHtml(report.stability)}
 ${checklistHtml(results)}
 </html>
 `
 }
 
 function caseHtml(id: string, cells: readonly CellResult[], reasons: readonly string[]): string {
-  const worst = (['wrong', 'deviates', 'unexpectedly-right', 'skipped'] as const).find((status) =>
+  const worst = (['wrong', 'unstable', 'deviates', 'unexpectedly-right', 'skipped'] as const).find((status) =>
     cells.some((cell) => cell.status === status),
   )
   const right = cells.filter(({ status }) => status === 'right').length
-  const isOpen = cells.some(({ status }) => status === 'wrong')
+  const isOpen = cells.some(isFailure)
   return `<details id="${html(id)}"${isOpen ? ' open' : ''}>
 <summary class="${worst ?? 'right'}">${marks[worst ?? 'right']} <code>${html(id)}</code> ${html(cells[0]?.title ?? '')} (${right} of ${cells.length} right)</summary>
 <table><tr><th></th><th>cell</th><th>from</th><th>to</th><th>expected</th><th>seen</th><th>why</th><th>rows</th></tr>
@@ -59,7 +60,7 @@ function rowHtml(cell: CellResult, reasons: readonly string[]): string {
   const links = rows.map((row) => `<a href="#row-${row}">${row}</a>`).join(' ')
   const columns = [
     `<td>${marks[status]}</td><td title="${html(after)}">${html(name)}</td><td>${html(client)}</td><td class="to">${html(to)}</td>`,
-    `<td>${html(expected)}</td><td>${html(got)}</td><td>${why}</td><td>${links}</td>`,
+    `<td>${html(expected)}</td><td>${html(got + lateText(cell))}</td><td>${why}</td><td>${links}</td>`,
   ]
   return `<tr class="${status}">${columns.join('')}</tr>`
 }
@@ -81,6 +82,16 @@ function reasonsHtml(reasons: readonly string[], results: readonly CellResult[])
 /** The page may be read where kpng's own documents are not. */
 const linkHtml = (link: string): string =>
   link.startsWith('https://') ? `<a href="${html(link)}">more</a>` : `more: ${html(link)}`
+
+function stabilityHtml(stability: readonly Stability[]): string {
+  if (stability.length === 0) return ''
+  const rows = stability.map(({ kind, protocol, family, connections, failed }) => {
+    const cells = [kind, protocol, family, connections, failed].map((value) => `<td>${html(String(value))}</td>`)
+    return `<tr${failed > 0 ? ' class="unstable"' : ''}>${cells.join('')}</tr>`
+  })
+  const head = '<tr><th>address</th><th>protocol</th><th>family</th><th>connections</th><th>failed</th></tr>'
+  return `<h2>Connections that were not tried twice</h2>\n<table>${head}\n${rows.join('\n')}\n</table>`
+}
 
 function checklistHtml(results: readonly CellResult[]): string {
   const rows = [...new Set(results.flatMap((result) => result.rows))].sort((a, b) => a - b)

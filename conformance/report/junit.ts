@@ -1,4 +1,5 @@
-import { byCase, type CellResult, type ConformanceReport } from './report.js'
+import { byCase, type CellResult, type ConformanceReport, isFailure } from './report.js'
+import { lateText } from './table.js'
 
 /** JUnit XML, as CI systems read it: a suite a case, a test a cell. Named deviations pass; what they are is in the output. */
 export function junitText({ results, durationMs, backend, passed, notes, summary }: ConformanceReport): string {
@@ -11,7 +12,7 @@ export function junitText({ results, durationMs, backend, passed, notes, summary
     lines.push(`  <testsuite name="${xml(name)}" ${counts(cells)}>`, ...cells.flatMap(testLines), '  </testsuite>')
   }
   // What fails a run without a wrong cell (a proxy that ended, nothing right at all) must not look like a success.
-  if (!passed && summary.wrong === 0) {
+  if (!passed && summary.wrong + summary.unstable === 0) {
     const why = xml(notes.join(' ') || 'No cell was right.')
     lines.push(
       '  <testsuite name="the run" tests="1" failures="1" errors="0" skipped="0">',
@@ -28,11 +29,14 @@ function testLines(result: CellResult): string[] {
   const said = `${title}. ${client} to ${to}: expected ${expected}; got ${got}. Checklist ${rows.join(', ')}.`
   switch (status) {
     case 'right':
-      return [`${open}/>`]
+      return result.rightAfterMs === undefined
+        ? [`${open}/>`]
+        : [`${open}>`, `      <system-out>${xml(lateText(result).slice(2))}</system-out>`, '    </testcase>']
     case 'wrong':
+    case 'unstable':
       return [
         `${open}>`,
-        `      <failure message="${xml(`expected ${expected}; got ${got}`)}">${xml(said)}</failure>`,
+        `      <failure type="${status}" message="${xml(`expected ${expected}; got ${got}`)}">${xml(said)}</failure>`,
         '    </testcase>',
       ]
     case 'skipped':
@@ -43,8 +47,8 @@ function testLines(result: CellResult): string[] {
 }
 
 function counts(results: readonly CellResult[]): string {
-  const count = (status: CellResult['status']) => results.filter((result) => result.status === status).length
-  return `tests="${results.length}" failures="${count('wrong')}" errors="0" skipped="${count('skipped')}"`
+  const skipped = results.filter(({ status }) => status === 'skipped').length
+  return `tests="${results.length}" failures="${results.filter(isFailure).length}" errors="0" skipped="${skipped}"`
 }
 
 const xml = (text: string): string =>

@@ -67,6 +67,7 @@ const report: ConformanceReport = {
   backend: 'nft',
   results,
   summary: summaryOf(results),
+  stability: [{ kind: 'clusterIP', protocol: 'TCP', family: 'IPv4', connections: 200, failed: 3 }],
   notes: [],
   durationMs: 1234,
   passed: false,
@@ -90,6 +91,23 @@ it('prints the truth table', () => {
   ])
 })
 
+it('shows what was unstable, and what was right only after a while', () => {
+  const unstable = result({ status: 'unstable', got: '3 of 200 connections after it had been right: dropped' })
+  const late = result({ attempts: 4, rightAfterMs: 812 })
+  expect(tableText([unstable, late]).split('\n').slice(2)).toEqual([
+    '  ≈ pod-a.v4 pod-a → 10.96.1.1:80/TCP  unstable: expected refused; got 3 of 200 connections after it had been right: dropped  [14]',
+    '  ✓ pod-a.v4 pod-a → 10.96.1.1:80/TCP  refused, right after 4 tries and 812 ms  [14]',
+  ])
+  expect(summaryText(summaryOf([unstable, late]))).toBe('2 cells: 1 right, 1 unstable, 0 wrong')
+  const text = junitText({ ...report, results: [unstable, late] })
+  expect(text).toContain('tests="2" failures="1"')
+  expect(text).toContain('<failure type="unstable" message="expected refused; got 3 of 200 connections')
+  expect(text).toContain('<system-out>right after 4 tries and 812 ms</system-out>')
+  const page = htmlText({ ...report, results: [unstable, late] })
+  expect(page).toMatch(/<details id="one" open>/)
+  expect(page).toContain('<tr class="unstable"><td>clusterIP</td><td>TCP</td><td>IPv4</td><td>200</td><td>3</td></tr>')
+})
+
 it('sums up', () => {
   expect(summaryText(report.summary)).toBe(
     '5 cells: 1 right, 1 deviate (named), 1 right in spite of a named deviation, 1 skipped, 1 wrong',
@@ -108,7 +126,7 @@ describe('JUnit', () => {
 
   it('names each cell, and escapes what XML cannot hold', () => {
     expect(text).toContain('<testcase classname="one" name="one/pod-a.v4"/>')
-    expect(text).toContain('<failure message="expected refused; got 3× dropped &lt;&amp;&quot;">')
+    expect(text).toContain('<failure type="wrong" message="expected refused; got 3× dropped &lt;&amp;&quot;">')
     expect(text).toContain('<skipped message="no SCTP"/>')
     expect(text).toContain('<system-out>deviates: a process answers. Two.')
     expect(junitText({ ...report, results: [result({ status: 'wrong', got: 'a\u0000b' })] })).not.toContain('\u0000')

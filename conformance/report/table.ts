@@ -3,6 +3,7 @@ import type { CellResult } from './report.js'
 export const marks: Readonly<Record<CellResult['status'], string>> = {
   right: '✓',
   wrong: '✗',
+  unstable: '≈',
   deviates: '~',
   'unexpectedly-right': '!',
   skipped: '-',
@@ -32,8 +33,9 @@ export function tableText(results: readonly CellResult[]): string {
 function row(result: CellResult, widths: Readonly<Record<'cell' | 'client' | 'to', number>>): string {
   const { status, cell, client, to, expected, got, reason, rows } = result
   const what = {
-    right: expected,
+    right: `${expected}${lateText(result)}`,
     wrong: `expected ${expected}; got ${got}`,
+    unstable: `unstable: expected ${expected}; got ${got}`,
     deviates: `${got} instead of ${expected}: ${reason}`,
     'unexpectedly-right': `${expected}; no deviation after all: ${reason}`,
     skipped: `skipped: ${reason}`,
@@ -41,6 +43,10 @@ function row(result: CellResult, widths: Readonly<Record<'cell' | 'client' | 'to
   const columns = [cell.padEnd(widths.cell), client.padEnd(widths.client), '→', to.padEnd(widths.to), ` ${what}`]
   return `  ${marks[status]} ${columns.join(' ')}  [${rows.join(' ')}]`
 }
+
+/** Of a cell that was not right at once: how long it took. */
+export const lateText = ({ attempts, rightAfterMs }: Pick<CellResult, 'attempts' | 'rightAfterMs'>): string =>
+  rightAfterMs === undefined ? '' : `, right after ${attempts} tries and ${rightAfterMs} ms`
 
 const width = (results: readonly CellResult[], column: 'cell' | 'client' | 'to'): number =>
   Math.max(0, ...results.map((result) => result[column].length))

@@ -31,6 +31,14 @@ export const skip = (placed: PlacedCell, reason: string): CellResult => ({
   reason,
 })
 
+/** The proxy was not there any more. */
+export const wrongUnasked = (placed: PlacedCell): CellResult => ({
+  ...describe(placed),
+  got: 'nothing: the proxy had ended',
+  attempts: 0,
+  status: 'wrong',
+})
+
 function describe(placed: PlacedCell): Omit<CellResult, 'got' | 'status' | 'attempts'> {
   const { id, case: one, step, cell } = placed
   const { ip, port, protocol } = cell.to

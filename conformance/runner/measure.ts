@@ -61,7 +61,7 @@ async function wave(pace: Pace, { client, to }: Cell, ask: Ask, count: number): 
 }
 
 /** No answer, or no more than a connection: more time might have brought one. */
-const isSilence = ({ outcome }: Outcome): boolean => outcome === 'dropped' || outcome === 'broken'
+export const isSilence = ({ outcome }: Outcome): boolean => outcome === 'dropped' || outcome === 'broken'
 
 /** One try after the other. If the machine was so slow that they prove nothing, all are made again. */
 async function spaced(

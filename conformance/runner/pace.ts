@@ -12,7 +12,8 @@ import type { Lab } from '../lab/lab.js'
  * Silence lasts at least so long. An ICMPv6 error that comes back while the client's socket is still busy connecting is lost in the
  * kernel, as it does between namespaces, where everything is immediate; the next SYN, a second later, brings another.
  */
-const silenceMs = ({ protocol, family }: Cell['to']): number => (protocol === 'TCP' && family === 'IPv6' ? 1400 : 700)
+const silenceMs = ({ protocol, family }: Pick<Cell['to'], 'protocol' | 'family'>): number =>
+  protocol === 'TCP' && family === 'IPv6' ? 1400 : 700
 
 /** Silence lasts at least so many times as long as the control took. */
 const controlsOfSilence = 5
@@ -42,16 +43,20 @@ export class Pace {
     this.#control = control
   }
 
-  /** Asks the control. Resolves with how long its answer took, in milliseconds. */
+  /** Asks the control, and a pod. Resolves with how long the slower answer took, in milliseconds. */
   async measure(client: Host, family: Family): Promise<number> {
-    const ask = async (to: Place) => {
+    const ask = async (to: Place, timeoutMs: number) => {
       const start = performance.now()
-      const { outcome } = await this.#lab.agents[client].call('probe', { to, timeoutMs: longestControlMs })
+      const { outcome } = await this.#lab.agents[client].call('probe', { to, timeoutMs })
       return { ms: performance.now() - start, outcome }
     }
-    const seen = await ask(this.#control(family))
-    // A Service that stopped answering says nothing about the machine.
-    const { ms } = seen.outcome === 'reached' ? seen : await ask(direct(family))
+    const [pod, served] = await Promise.all([
+      ask(direct(family), longestControlMs),
+      this.#control === direct ? undefined : ask(this.#control(family), silenceMs({ protocol: 'TCP', family })),
+    ])
+    // A Service that is refused or dropped says nothing about the machine. One that is accepted and answered late does.
+    const isServed = served?.outcome === 'reached' || served?.outcome === 'broken'
+    const ms = isServed ? Math.max(pod.ms, served.ms) : pod.ms
     this.#controlMs = ms
     this.#slowestMs = Math.max(this.#slowestMs, ms)
     return ms
@@ -65,8 +70,8 @@ export class Pace {
   }
 
   /** How long a client waits for an answer, as far as the pace is known. */
-  timeoutMs(to: Cell['to']): number {
-    return Math.max(silenceMs(to), controlsOfSilence * this.#controlMs)
+  timeoutMs(to: Cell['to'], leastMs = silenceMs(to)): number {
+    return Math.max(leastMs, controlsOfSilence * this.#controlMs)
   }
 
   /** Whether silence for so long means something if the control took so long meanwhile. */

@@ -4,18 +4,21 @@ import type { ApiServerSwitch } from '../feed/api-relay.js'
 import type { Feed } from '../feed/feed.js'
 import type { Lab } from '../lab/lab.js'
 import type { Settings } from '../options.js'
-import type { CellResult } from '../report/report.js'
+import type { CellResult, Stability } from '../report/report.js'
 import { perform } from './actions.js'
 import { mainCanary, placeOf, waitForMovedFlow } from './canary.js'
-import { skip } from './judge.js'
+import { ChangeWatch, watchable } from './change-watch.js'
+import { skip, wrongUnasked } from './judge.js'
 import { askOnce } from './measure.js'
 import { Pace } from './pace.js'
 import type { Proxier } from './proxier.js'
 import { type Commands, Proxiers } from './proxiers.js'
 import { RequestLoop } from './request-loop.js'
-import { measureRound } from './round.js'
+import { type Measured, measureRound, Patience } from './round.js'
 import { type PlacedAction, type PlacedCell, type Round, roundsOf } from './rounds.js'
 import { skipReason } from './skip.js'
+import { type Proving, proveStability, type Steady, steadyCells } from './stability.js'
+import { Tally } from './tally.js'
 
 /** What a run stands on. */
 export interface Stage {
@@ -34,6 +37,7 @@ export interface Stage {
 
 interface Played {
   readonly results: readonly CellResult[]
+  readonly stability: readonly Stability[]
   readonly notes: readonly string[]
   /** A proxy did not live to the end of the run. */
   readonly proxyEnded: boolean
@@ -53,7 +57,8 @@ export async function play(stage: Stage): Promise<Played> {
   const run = new Run(stage)
   const rounds = roundsOf(settings.cases)
   const results = new Map((await run.play(rounds)).map((result) => [result.id, result]))
-  for (let plays = 1; plays < mostPlays && run.wasSlow && run.proxiers.isServing && !signal.aborted; plays++) {
+  const mayHelp = () => run.wasSlow && run.proxiers.isServing && run.tally.unstable.size === 0 && !signal.aborted
+  for (let plays = 1; plays < mostPlays && mayHelp(); plays++) {
     const again = settings.cases.filter((one) => one.steps.length > 1 && hasWrongCells(one, results.values()))
     if (again.length === 0) break
     const names = again.map(({ id }) => id).join(', ')
@@ -66,11 +71,36 @@ export async function play(stage: Stage): Promise<Played> {
       results.set(result.id, { ...result, attempts })
     }
   }
+  for (const [id, got] of run.tally.unstable) {
+    const result = results.get(id)
+    if (result) results.set(id, { ...result, status: 'unstable', got })
+  }
   return {
     results: [...results.values()],
-    notes: [...run.notes, ...run.proxiers.notes],
+    stability: run.tally.stability,
+    notes: [
+      ...run.notes,
+      ...run.proxiers.notes,
+      ...stabilityNotes(run.tally.stability),
+      ...lateNotes(results.values()),
+    ],
     proxyEnded: run.proxiers.hasEnded,
   }
+}
+
+const stabilityNotes = (stability: readonly Stability[]): string[] =>
+  stability.flatMap(({ kind, protocol, family, connections, failed }) =>
+    failed > 0
+      ? [
+          `Unstable: ${failed} of ${connections} connections to a ${kind} (${protocol}, ${family}) failed where others were right.`,
+        ]
+      : [],
+  )
+
+function lateNotes(results: Iterable<CellResult>): string[] {
+  const late = [...results].flatMap(({ rightAfterMs }) => rightAfterMs ?? [])
+  if (late.length === 0) return []
+  return [`Not right at once, but after up to ${Math.max(...late)} ms: ${late.length} cells. -v 1 shows them.`]
 }
 
 const hasWrongCells = ({ id }: Case, results: Iterable<CellResult>): boolean =>
@@ -85,8 +115,10 @@ const only = (cases: readonly Case[], round: Round): Round => ({
 class Run {
   readonly notes: string[] = []
   readonly proxiers: Proxiers
+  readonly tally = new Tally()
   readonly #stage: Stage
   readonly #pace: Pace
+  readonly #patience: Patience
   /** Each round has a number of its own, also when it is played again. */
   #fed = 0
   #played = 0
@@ -94,14 +126,21 @@ class Run {
   #movesFlows = true
   /** Cases whose actions this machine cannot do, and why. */
   readonly #impossible = new Map<Case, string>()
+  #watch: ChangeWatch | undefined
   /** By the id of their cell. */
   #loops = new Map<string, RequestLoop>()
 
   constructor(stage: Stage) {
     this.#stage = stage
     this.#pace = new Pace(stage.lab)
+    this.#patience = new Patience(stage.settings.settleMs)
     this.proxiers = new Proxiers(stage.lab, stage.commands)
     stage.closers.push(() => this.proxiers.stop())
+  }
+
+  get #proving(): Proving {
+    const { lab, settings } = this.#stage
+    return { lab, pace: this.#pace, deviations: settings.deviations, tally: this.tally }
   }
 
   /** The machine was slow when the rounds were played last. */
@@ -113,27 +152,41 @@ class Run {
   async play(rounds: readonly Round[]): Promise<CellResult[]> {
     const flowPrefix = `${++this.#played}/`
     this.#wasSlow = false
-    const results: CellResult[] = []
+    const results = new Map<string, CellResult>()
+    const keep = (result: CellResult) => results.set(result.id, result)
     for (const [index, round] of rounds.entries()) {
-      const planned = this.#measured(round)
-      // A round without any cell is fed: it is the change that later cells are about.
-      const isPlayed = round.cells.length === 0 || planned.length > 0
+      const isPlayed = this.#isPlayed(round)
       if (isPlayed) {
-        const title = `Round ${index + 1} of ${rounds.length}: ${planned.length} cells`
+        const title = `Round ${index + 1} of ${rounds.length}: ${this.#measured(round).length} cells`
         const isProgrammed = await this.#program(round, title)
         if (this.#stage.signal.aborted) break
         await this.#act(round)
-        results.push(...(await this.#measure(this.#measured(round), flowPrefix, isProgrammed ? round : undefined)))
+        const cells = this.#measured(round)
+        const { results: seen, doubtful } = await this.#measure(cells, flowPrefix, isProgrammed ? round : undefined)
+        seen.forEach(keep)
+        await this.#watch?.end()
+        this.#watch = undefined
         this.#wasSlow ||= this.#pace.takeSlowness()
+        const steady = isProgrammed ? steadyCells(cells, results, this.#proving.deviations) : []
+        await proveStability(steady, doubtful, this.#proving)
+        this.#watchChange(steady, rounds, index)
       }
       for (const placed of round.cells) {
         const reason = this.#whySkipped(placed)
-        if (reason !== undefined) results.push(skip(placed, reason))
+        if (reason !== undefined) keep(skip(placed, reason))
       }
-      if (isPlayed) this.#showProgress(rounds, results)
+      if (isPlayed) this.#showProgress(rounds, [...results.values()])
+      if (this.proxiers.hasEnded) {
+        const left = rounds.slice(index + 1).flatMap((later) => this.#measured(later))
+        for (const placed of left) keep(wrongUnasked(placed))
+        this.notes.push(
+          `A proxy ended in round ${index + 1} of ${rounds.length}. The cells of later rounds count as wrong.`,
+        )
+        break
+      }
       this.#startLoops(rounds[index + 1])
     }
-    return results
+    return [...results.values()]
   }
 
   #showProgress(rounds: readonly Round[], results: readonly CellResult[]): void {
@@ -145,6 +198,9 @@ class Run {
   #whySkipped(placed: PlacedCell): string | undefined {
     return this.#impossible.get(placed.case) ?? skipReason(placed, this.#stage)
   }
+
+  /** A round without any cell is fed: it is the change that later cells are about. */
+  #isPlayed = (round: Round): boolean => round.cells.length === 0 || this.#measured(round).length > 0
 
   #measured = ({ cells }: Round): PlacedCell[] => cells.filter((placed) => this.#whySkipped(placed) === undefined)
 
@@ -166,7 +222,16 @@ class Run {
     }
   }
 
-  async #measure(cells: readonly PlacedCell[], flowPrefix: string, round: Round | undefined): Promise<CellResult[]> {
+  /** Clients that make connections while the next round is fed, until it is measured. */
+  #watchChange(steady: readonly Steady[], rounds: readonly Round[], index: number): void {
+    const [round, next] = rounds.slice(index, index + 2)
+    if (!round || !next || !this.#isPlayed(next)) return
+    const isAtomic = this.#stage.settings.feed === 'manifests'
+    const watched = watchable(steady, round, next, this.#proving, isAtomic)
+    this.#watch = new ChangeWatch(watched, `during the change to round ${index + 2}`, this.#proving)
+  }
+
+  async #measure(cells: readonly PlacedCell[], flowPrefix: string, round: Round | undefined): Promise<Measured> {
     const { lab, settings } = this.#stage
     const ended = [...this.#loops].map(async ([id, loop]) => [id, await loop.end()] as const)
     this.#loops = new Map()
@@ -175,6 +240,7 @@ class Run {
       pace: this.#pace,
       deviations: settings.deviations,
       settleMs: round && settings.settleMs > 0 ? Math.max(settings.settleMs, round.settleMs ?? 0) : 0,
+      patience: this.#patience,
       flowPrefix,
       before: new Map(await Promise.all(ended)),
     })

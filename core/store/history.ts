@@ -1,6 +1,14 @@
 import type { globalv1, localv1 } from '@kpng/api'
 import type { ServiceEntry } from './records.js'
 
+/** When the change of a service's endpoints began in the cluster. */
+export interface Trigger {
+  /** `namespace/name` */
+  readonly service: string
+  /** Unix time in milliseconds, by the clock of the controller that wrote the EndpointSlice. */
+  readonly unixMs: number
+}
+
 /** A thing before and after; undefined where it did not exist. */
 export interface Changed<T> {
   readonly before: T | undefined
@@ -20,11 +28,16 @@ export interface Changes {
  * What changed since a bookmark: each thing as it was then and as it is at `revision`. A thing that was changed and changed back is
  * listed, as two objects that say the same: whether they do is found out once for all readers, where it is told.
  */
-export interface ChangeRange extends Changes {
+export interface ChangeRange extends Changes, Timeline {}
+
+/** How changes came here: those of the first, where several came together. Unix times in milliseconds. */
+export interface Timeline {
+  /** The store's revision. */
   readonly revision: number
-  /** When the first of the changes was written, and when the source received it if it says so. Unix times. */
-  readonly committedAtMs: number
+  /** The source had it; undefined if the source does not say. */
   readonly receivedAtMs: number | undefined
+  /** It was in the store. */
+  readonly committedAtMs: number
 }
 
 /** A revision that a reader of the store has. Its contents belong to the history. */

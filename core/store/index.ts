@@ -1,6 +1,6 @@
 export { ChangeLog } from './change-log.js'
 export { followStore } from './follow.js'
-export type { Bookmark, Changed, ChangeRange } from './history.js'
+export type { Bookmark, Changed, ChangeRange, Timeline, Trigger } from './history.js'
 export {
   type ClusterState,
   type Conditions,

@@ -1,11 +1,10 @@
-import { endpointPath, type localv1, servicePath } from '@kpng/api'
+import type { localv1 } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
 import { hashKey } from '../store/records.js'
-import { SharedIndex } from './shared-index.js'
-import { finish, type Work } from './work.js'
+import { finish, type Work } from './turns.js'
 
 // What can be said of a service's endpoints before anybody asks for a node: which ports they serve, which of them are duplicates, and their
-// paths.
+// keys.
 
 /** One endpoint, and what of it is the same to every node. */
 export interface Candidate {
@@ -16,8 +15,8 @@ export interface Candidate {
   counted: string
   /** Why no node uses it: it serves none of the service's ports, or the same address is in another slice and that one counts. */
   reason: 'no-port' | 'duplicate' | undefined
-  /** Its path in the views of all nodes that use it. A matter of what exists now, not of what was before. */
-  path: string
+  /** Its name among the endpoints of the service, the same to all nodes; empty if no node uses it. A matter of what exists now, not of what was before. */
+  key: string
 }
 
 /**
@@ -30,10 +29,10 @@ const many = 256
 export class Candidates {
   readonly list: readonly Candidate[]
   readonly #service: localv1.Service
-  /** Whether there are duplicates, or endpoints that could not have the path that they would have alone. They depend on each other. */
+  /** Whether there are duplicates, or endpoints that could not have the key that they would have alone. They depend on each other. */
   readonly hasConflicts: boolean
   #byAddress: SharedIndex<Candidate> | undefined
-  #byPath: SharedIndex<Candidate> | undefined
+  #byKey: SharedIndex<Candidate> | undefined
   #byNode: SharedIndex<Candidate> | undefined
 
   constructor(service: localv1.Service, list: readonly Candidate[], hasConflicts: boolean) {
@@ -48,16 +47,16 @@ export class Candidates {
     if (changed) return changed
     const list = yield* newCandidates(service, endpoints)
     const hasDuplicates = yield* setDuplicatesAside(service, list)
-    const hasLongerPaths = yield* givePaths(list)
-    const all = new Candidates(service, list, hasDuplicates || hasLongerPaths)
+    const hasLongerKeys = yield* giveKeys(list)
+    const all = new Candidates(service, list, hasDuplicates || hasLongerKeys)
     if (list.length > many) yield* all.#makeIndexes()
     return all
   }
 
-  /** The candidate of this path in the views of nodes. */
-  atPath(path: string): Candidate | undefined {
-    this.#byPath ??= finish(SharedIndex.make(this.list, pathsOf))
-    return this.#byPath.get(path)[0]
+  /** The candidate of this key. */
+  withKey(key: string): Candidate | undefined {
+    this.#byKey ??= finish(SharedIndex.make(this.list, keysOf))
+    return this.#byKey.get(key)[0]
   }
 
   /** The candidates that are on a node, or meant for it. */
@@ -93,9 +92,9 @@ export class Candidates {
       return known ?? (added[next++] as Candidate)
     })
     const after = new Candidates(service, list.slice(0, start).concat(middle, list.slice(list.length - end)), false)
-    if (this.#byPath?.suits(endpoints.length)) {
+    if (this.#byKey?.suits(endpoints.length)) {
       after.#byAddress = this.#byAddress?.with([...gone.values()], added)
-      after.#byPath = this.#byPath.with([...gone.values()], added)
+      after.#byKey = this.#byKey.with([...gone.values()], added)
       after.#byNode = this.#byNode?.with([...gone.values()], added)
     } else yield* after.#makeIndexes()
     return added.some((candidate) => after.#conflicts(candidate)) ? undefined : after
@@ -103,19 +102,18 @@ export class Candidates {
 
   *#makeIndexes(): Work<void> {
     this.#byAddress = yield* SharedIndex.make(this.list, addressesOf)
-    this.#byPath = yield* SharedIndex.make(this.list, pathsOf)
+    this.#byKey = yield* SharedIndex.make(this.list, keysOf)
     this.#byNode = yield* SharedIndex.make(this.list, nodesOf)
   }
 
   #conflicts(candidate: Candidate): boolean {
-    const alike = [...addressesOf(candidate).map((key) => this.#byAddress?.get(key)), this.#byPath?.get(candidate.path)]
+    const alike = [...addressesOf(candidate).map((key) => this.#byAddress?.get(key)), this.#byKey?.get(candidate.key)]
     return alike.some((found) => found && found.length > 1)
   }
 }
 
 function* newCandidates(service: localv1.Service, endpoints: readonly EndpointRecord[]): Work<Candidate[]> {
   const servedBySlice = new Map<EndpointRecord['ports'], string>()
-  const prefix = servicePath(service.namespace, service.name)
   const list: Candidate[] = []
   for (const endpoint of endpoints) {
     let served = servedBySlice.get(endpoint.ports)
@@ -124,7 +122,7 @@ function* newCandidates(service: localv1.Service, endpoints: readonly EndpointRe
       servedBySlice.set(endpoint.ports, served)
     }
     const reason = served.includes('1') ? undefined : 'no-port'
-    list.push({ endpoint, served, counted: served, reason, path: reason ? '' : ownPath(prefix, endpoint) })
+    list.push({ endpoint, served, counted: served, reason, key: reason ? '' : keyOf(endpoint) })
     if (list.length % many === 0) yield
   }
   return list
@@ -147,24 +145,24 @@ function sameEnds(
   return [start, end]
 }
 
-/** Returns whether there is one that could not have the path that it would have alone. */
-function* givePaths(list: readonly Candidate[]): Work<boolean> {
+/** Returns whether there is one that could not have the key that it would have alone. */
+function* giveKeys(list: readonly Candidate[]): Work<boolean> {
   const taken = new Set<string>()
-  let hasLongerPaths = false
+  let hasLongerKeys = false
   for (const candidate of list) {
     if (taken.size % many === 0) yield
-    const { endpoint, reason, path } = candidate
+    const { endpoint, reason, key } = candidate
     if (reason) {
-      candidate.path = ''
+      candidate.key = ''
       continue
     }
-    for (let count = 2; taken.has(candidate.path); count++) {
-      hasLongerPaths = true
-      candidate.path = `${path}:${hashKey(identityOf(endpoint))}${count === 2 ? '' : `:${count}`}`
+    for (let count = 2; taken.has(candidate.key); count++) {
+      hasLongerKeys = true
+      candidate.key = `${key}:${hashKey(identityOf(endpoint))}${count === 2 ? '' : `:${count}`}`
     }
-    taken.add(candidate.path)
+    taken.add(candidate.key)
   }
-  return hasLongerPaths
+  return hasLongerKeys
 }
 
 /** Finds endpoints that are asked for in about the order of the list: the next one, or one went. Returns -1 for others. */
@@ -180,12 +178,12 @@ export function inOrder(list: readonly { readonly endpoint: EndpointRecord }[]):
 
 /**
  * A pod's endpoint is named after it. A pod with two address families has two endpoints: the IPv6 one says so, whether there
- * is an IPv4 one or not, so that a path never depends on what else exists. Endpoints without a pod are named by a hash.
+ * is an IPv4 one or not, so that a key never depends on what else exists. Endpoints without a pod are named by a hash.
  */
-function ownPath(service: string, endpoint: EndpointRecord): string {
+function keyOf(endpoint: EndpointRecord): string {
   const { podName, v4, v6 } = endpoint
-  if (podName === '') return endpointPath(service, hashKey(identityOf(endpoint)))
-  return endpointPath(service, v4.length === 0 && v6.length > 0 ? `${podName}:v6` : podName)
+  if (podName === '') return hashKey(identityOf(endpoint))
+  return v4.length === 0 && v6.length > 0 ? `${podName}:v6` : podName
 }
 
 /** What makes an endpoint without a name the same one after its conditions changed. */
@@ -262,8 +260,67 @@ function* withSameAddresses(candidates: readonly Candidate[]): Work<readonly (re
 const addressesIn = ({ v4, v6 }: EndpointRecord): string =>
   v4.length + v6.length === 1 ? ((v4[0] ?? v6[0]) as string) : `${v4.join()}|${v6.join()}`
 
-/** The keys of the indexes. An endpoint that serves no port is nobody's duplicate and has no path. */
+/** The keys of the indexes. An endpoint that serves no port is nobody's duplicate and has no key. */
 const addressesOf = ({ endpoint, reason }: Candidate) => (reason === 'no-port' ? none : [addressesIn(endpoint)])
-const pathsOf = ({ path }: Candidate) => (path === '' ? none : [path])
+const keysOf = ({ key }: Candidate) => (key === '' ? none : [key])
 const nodesOf = ({ endpoint: { node, hints } }: Candidate) =>
   hints?.nodes.some((name) => name !== node) ? [...new Set([node, ...hints.nodes])] : [node]
+
+/** How many items there are per bucket, if their keys differ. */
+const perBucket = 8
+
+/** Finds items by a key. It never changes: a changed copy shares with it all buckets that are the same. */
+class SharedIndex<Item> {
+  readonly #keysOf: (item: Item) => readonly string[]
+  readonly #buckets: readonly (readonly Item[])[]
+
+  constructor(keysOf: (item: Item) => readonly string[], buckets: readonly (readonly Item[])[]) {
+    this.#keysOf = keysOf
+    this.#buckets = buckets
+  }
+
+  static *make<Item>(items: readonly Item[], keysOf: (item: Item) => readonly string[]): Work<SharedIndex<Item>> {
+    const buckets: Item[][] = Array.from({ length: Math.ceil(items.length / perBucket) || 1 }, () => [])
+    let done = 0
+    for (const item of items) {
+      for (const place of bucketsOf(keysOf(item), buckets.length)) buckets[place]?.push(item)
+      if (++done % many === 0) yield
+    }
+    return new SharedIndex(keysOf, buckets)
+  }
+
+  /** Whether it is large enough. */
+  suits(items: number): boolean {
+    return items <= this.#buckets.length * perBucket * 4
+  }
+
+  get(key: string): readonly Item[] {
+    const bucket = this.#buckets[bucketOf(key, this.#buckets.length)] ?? []
+    return bucket.filter((item) => this.#keysOf(item).includes(key))
+  }
+
+  with(removed: readonly Item[], added: readonly Item[]): SharedIndex<Item> {
+    const buckets = this.#buckets.slice()
+    const replace = (item: Item, replaced: (bucket: readonly Item[]) => readonly Item[]) => {
+      for (const place of bucketsOf(this.#keysOf(item), buckets.length)) {
+        buckets[place] = replaced(buckets[place] ?? [])
+      }
+    }
+    for (const item of removed) replace(item, (bucket) => bucket.filter((known) => known !== item))
+    for (const item of added) replace(item, (bucket) => [...bucket, item])
+    return new SharedIndex(this.#keysOf, buckets)
+  }
+}
+
+/** Each place once: two keys of one item may have the same. */
+function bucketsOf(keys: readonly string[], places: number): Iterable<number> {
+  const found = keys.map((key) => bucketOf(key, places))
+  return found.length > 1 ? new Set(found) : found
+}
+
+/** FNV-1a, within a number of places. */
+function bucketOf(key: string, places: number): number {
+  let hash = 0x811c9dc5
+  for (let index = 0; index < key.length; index++) hash = Math.imul(hash ^ key.charCodeAt(index), 0x01000193)
+  return (hash >>> 0) % places
+}

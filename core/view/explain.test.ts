@@ -2,8 +2,7 @@ import { localv1 } from '@kpng/api'
 import { expect, test } from 'vitest'
 import { Store } from '../store/index.js'
 import { type EndpointInit, endpoint, node, service } from '../testing/objects.js'
-import { explainService } from './explain.js'
-import { serviceFacts } from './service-facts.js'
+import { explainService, serviceFacts } from './explain.js'
 
 function storeWith(of: localv1.Service, ...endpoints: readonly [ip: string, init?: EndpointInit][]): Store {
   const store = new Store()

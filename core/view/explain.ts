@@ -1,24 +1,14 @@
-import { type EndpointAnswer, type EndpointScope, localv1, nearestNames, type ServiceAnswer } from '@kpng/api'
-import { NodeState, type NodeView } from '@kpng/client'
-import type { EndpointRecord, ServiceEntry, Store } from '../store/index.js'
+import {
+  type EndpointAnswer,
+  type EndpointReason,
+  type EndpointScope,
+  nearestNames,
+  type ServiceAnswer,
+} from '@kpng/api'
+import { type EndpointRecord, followStore, type ServiceEntry, type Store } from '../store/index.js'
 import { portNumbersOf } from './candidates.js'
 import { topologyOf } from './node-watch.js'
 import { type LeftOutEndpoint, Scope, type SelectedEndpoint, selectEndpoints } from './selection.js'
-import { View } from './view.js'
-
-const extraSets = [localv1.Set.NODES, localv1.Set.SERVICE_CIDRS]
-
-/** What a node should do, as of now. The store must be synced. */
-export async function nodeViewOf(store: Store, nodeName: string): Promise<NodeView> {
-  const watch = new View(store).watchNode({ nodeName, extraSets })
-  try {
-    const state = new NodeState(nodeName)
-    state.apply(await watch.next())
-    return state
-  } finally {
-    watch.close()
-  }
-}
 
 /** What a node uses of a Service's endpoints, and why it does not use the others. It is the same selection that nodes are served by. */
 export function explainService(store: Store, path: string, nodeName: string): ServiceAnswer {
@@ -67,3 +57,47 @@ function similarServices(store: Store, path: string): string[] {
   const elsewhere = paths.filter((other) => other.endsWith(`/${name}`))
   return [...new Set([...elsewhere, ...nearestNames(path, paths)])].slice(0, 5)
 }
+
+const nothing: ReadonlyMap<string, EndpointReason> = new Map()
+
+/** `serviceFacts` for one node, and the Services for which they may have changed; undefined: any. */
+export const serviceFactsOf = (store: Store, nodeName: string) =>
+  Object.assign((path: string, used: number) => serviceFacts(store, path, nodeName, used), {
+    onChange: (listener: (paths: Iterable<string> | undefined) => void) =>
+      followStore(store, (range) => listener(range?.services.keys())),
+  })
+
+/**
+ * Which endpoints of a Service a node does not use, and why: by the same selection that nodes are served by. Undefined if there is no such
+ * Service.
+ * @param used how many the node uses. If that is all, and all are ready, nothing is left out and nothing has to be selected again.
+ */
+export function serviceFacts(store: Store, path: string, nodeName: string, used: number) {
+  const entry = store.entry(path)
+  if (!entry?.service) return undefined
+  let total = 0
+  let allReady = true
+  for (const endpoints of entry.sources.values()) {
+    total += endpoints.length
+    allReady &&= endpoints.every(({ conditions }) => conditions.ready && !conditions.terminating)
+  }
+  if (allReady && used === total) return { total, reasons: nothing, leftOut: {}, onlyStandIns: false }
+  const node = topologyOf(nodeName, store.node(nodeName))
+  const selected = selectEndpoints(entry.service, [...entry.sources.values()].flat(), node)
+  // One that drains gets no new connections.
+  const serving = selected.used.filter(({ scopes }) => scopes !== 0)
+  const draining = selected.used.filter(({ scopes }) => scopes === 0)
+  const reasons = new Map<string, EndpointReason>()
+  const leftOut: Partial<Record<EndpointReason, number>> = {}
+  for (const { endpoint, reason } of [...selected.leftOut, ...draining.map(asTerminating)]) {
+    for (const ip of [...endpoint.v4, ...endpoint.v6]) reasons.set(ip, reason)
+    leftOut[reason] = (leftOut[reason] ?? 0) + 1
+  }
+  const onlyStandIns = serving.length > 0 && serving.every(({ endpoint }) => endpoint.conditions.terminating)
+  return { total, reasons, leftOut, onlyStandIns }
+}
+
+const asTerminating = <Endpoint>({ endpoint }: { endpoint: Endpoint }) => ({
+  endpoint,
+  reason: 'terminating' as const,
+})

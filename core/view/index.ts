@@ -1,8 +1,5 @@
-export { ChangeSet, type CommonState, type Timeline, type Trigger, type WholeState } from './change-set.js'
-export { explainService, nodeViewOf } from './explain.js'
-export type { GlobalWatchOptions } from './global-watch.js'
-export type { Batch, DeleteItem, SetItem } from './items.js'
-export type { NodeWatchOptions } from './node-watch.js'
+export { explainService, serviceFacts, serviceFactsOf } from './explain.js'
+export { type NodeChange, type NodeWatchOptions, servicesOf, View } from './node-watch.js'
 export {
   type Availability,
   type LeftOutEndpoint,
@@ -12,7 +9,7 @@ export {
   type Selection,
   selectEndpoints,
 } from './selection.js'
-export { serviceFacts, serviceFactsOf } from './service-facts.js'
-export { View } from './view.js'
-export type { Turns, Watch } from './watch.js'
-export { SharedWork, type Work } from './work.js'
+export type { EndpointChanges, ServiceChange } from './service-change.js'
+export type { CommonService, NodeEndpoint, NodeService } from './service-view.js'
+export { SharedWork, Turns, type Work } from './turns.js'
+export { Watch } from './watch.js'

@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest'
+import { ClusterItems } from '../sinks/api/cluster-watch.js'
+import { NodeItems } from '../sinks/api/node-items.js'
 import type { EndpointRecord } from '../store/index.js'
 import { heapMb } from '../testing/heap.js'
 import { type LargeServiceOptions, largeService } from '../testing/large-service.js'
 import { countingLooks, endpoint, service, syncedStore } from '../testing/objects.js'
-import { View } from './view.js'
-import { Turns } from './watch.js'
+import { View } from './node-watch.js'
+import { Turns } from './turns.js'
 
 // What must hold however large a service is, however many watch it, and however far they lag.
 
@@ -12,10 +14,11 @@ test('a flood of changes to a service of thousands of endpoints holds memory fla
   const store = syncedStore()
   const large = largeService(store, { endpoints: 2000 })
   const view = new View(store)
+  const nodes = new NodeItems(view)
   const watches = [
-    view.watchNode({ nodeName: 'elsewhere' }),
-    view.watchNode({ nodeName: 'node-1' }),
-    view.watchCluster(),
+    nodes.watch({ nodeName: 'elsewhere' }),
+    nodes.watch({ nodeName: 'node-1' }),
+    new ClusterItems(view).watch(),
   ]
   const flood = (changes: number) => {
     for (let change = 0; change < changes; change++) {
@@ -33,8 +36,9 @@ test('a watcher that stays away while others follow a flood of changes costs one
   const store = syncedStore()
   const large = largeService(store, { endpoints: 2000 })
   const view = new View(store)
-  const away = view.watchNode({ nodeName: 'node-2' })
-  const following = [view.watchNode({ nodeName: 'elsewhere' }), view.watchCluster()]
+  const nodes = new NodeItems(view)
+  const away = nodes.watch({ nodeName: 'node-2' })
+  const following = [nodes.watch({ nodeName: 'elsewhere' }), new ClusterItems(view).watch()]
   for (const watch of [away, ...following]) watch.poll()
   const flood = (changes: number) => {
     for (let change = 0; change < changes; change++) {
@@ -51,7 +55,7 @@ test('a watcher that stays away while others follow a flood of changes costs one
 
 test('services that come, are watched and go leave nothing behind but what the log holds', () => {
   const store = syncedStore()
-  const watch = new View(store).watchNode({ nodeName: 'elsewhere' })
+  const watch = new NodeItems(new View(store)).watch({ nodeName: 'elsewhere' })
   const churn = (rounds: number) => {
     for (let round = 0; round < rounds; round++) {
       largeService(store, { endpoints: 1000 })
@@ -78,7 +82,8 @@ function looksAtOneChange(nodes: number, options: Partial<LargeServiceOptions>):
   const store = syncedStore()
   const large = largeService(store, { ...options, endpoints: nodes, wrap })
   const view = new View(store)
-  const watches = Array.from({ length: nodes }, (_, node) => view.watchNode({ nodeName: `node-${node}` }))
+  const items = new NodeItems(view)
+  const watches = Array.from({ length: nodes }, (_, node) => items.watch({ nodeName: `node-${node}` }))
   for (const watch of watches) for (const _ of watch.poll()?.sets ?? []);
   const before = total()
   large.change()
@@ -95,11 +100,17 @@ test.each([
   expect(looksAtOneChange(300, options) / 300).toBeLessThan(30)
 })
 
+test('hints that keep the traffic of each node on it make a change no more costly than without hints', () => {
+  const [plain, hinted] = [looksAtOneChange(300, {}), looksAtOneChange(300, { nodeHints: true })]
+  expect(hinted).toBeLessThanOrEqual(2 * plain)
+})
+
 test('watchers that lag by other numbers of revisions share what they all missed', () => {
   const store = syncedStore()
   for (const name of ['a', 'b', 'c']) store.update((tx) => tx.setService(service(name)))
   const view = new View(store)
-  const watches = [0, 1, 2].map((node) => view.watchNode({ nodeName: `node-${node}` }))
+  const nodes = new NodeItems(view)
+  const watches = [0, 1, 2].map((node) => nodes.watch({ nodeName: `node-${node}` }))
   for (const watch of watches) watch.poll()
   for (const [revision, name] of ['a', 'b', 'c'].entries()) {
     store.update((tx) => tx.deleteService('default', name))
@@ -130,7 +141,8 @@ test('what a large update is to most nodes is one list, which they share; other 
     })
   serve(false)
   const view = new View(store)
-  const watches = ['elsewhere', 'also-elsewhere', 'node-1'].map((nodeName) => view.watchNode({ nodeName }))
+  const nodes = new NodeItems(view)
+  const watches = ['elsewhere', 'also-elsewhere', 'node-1'].map((nodeName) => nodes.watch({ nodeName }))
   for (const watch of watches) watch.poll()
   serve(true)
   const [first, second, own] = watches.map((watch) => [...(watch.poll()?.setBatches ?? [])])
@@ -150,7 +162,7 @@ test('a large service is worked out in many small steps, whether it is new or mo
     }
   }
   const store = syncedStore()
-  const watch = new View(store, new CountingTurns()).watchNode({ nodeName: 'node-1' })
+  const watch = new NodeItems(new View(store, new CountingTurns())).watch({ nodeName: 'node-1' })
   await watch.next()
   for (const podName of ['pod', 'other-pod']) {
     steps = 0

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type EndpointReason, localv1 } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
 import { type Candidate, Candidates } from './candidates.js'
-import { finish } from './work.js'
+import { finish } from './turns.js'
 
 // Which endpoints one node should use for one service, and why each other one is left out. Pure: no store, no clock.
 // The rules are kube-proxy's, per address family and per service port.
@@ -128,6 +128,13 @@ export class EndpointSelector {
   /** Whether some nodes may use other endpoints because hints name them. */
   get hasNodeHints(): boolean {
     return this.#decisions.some(({ hintedNodes }) => hintedNodes !== undefined)
+  }
+
+  /** For each decision that depends on it, whether hints name the node. */
+  namedBy(node: string): string {
+    let named = ''
+    for (const { hintedNodes } of this.#decisions) if (hintedNodes) named += hintedNodes.has(node) ? '1' : '0'
+    return named
   }
 
   /** Whether nodes in different zones may use different endpoints. */

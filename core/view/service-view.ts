@@ -1,62 +1,198 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { localv1 } from '@kpng/api'
-import { type EndpointRecord, none, type ServiceEntry } from '../store/index.js'
+import { type EndpointPort, type EndpointRecord, none, type ServiceEntry } from '../store/index.js'
 import { sameStrings } from '../store/records.js'
 import { type Candidate, Candidates, inOrder } from './candidates.js'
-import { type Batch, EndpointItem, mixedBatches, PortOverrides, ServiceItem, sharedBatchOf } from './items.js'
-import { EndpointSelector, type Hint, type NodeTopology } from './selection.js'
-import { finish, type Work } from './work.js'
+import {
+  type Availability,
+  EndpointSelector,
+  type Hint,
+  type NodeTopology,
+  Scope,
+  type SelectedEndpoint,
+} from './selection.js'
+import { SharedWork, type Work } from './turns.js'
+
+// A service as the nodes see it: what all of them see alike, what those share that follow the same hints, and what a node has of its own.
+
+/** A service, and for each of its ports whether any endpoint in the cluster serves it: the same to all nodes. */
+export class CommonService {
+  /** `namespace/name` */
+  readonly path: string
+  readonly message: localv1.Service
+  readonly #service: localv1.Service
+  readonly #availability: readonly Availability[]
+
+  constructor(path: string, service: localv1.Service, availability: readonly Availability[]) {
+    const ports = service.ports.map((port, index) => ({ ...port, servedFamilies: flagsOf(availability[index]) }))
+    this.path = path
+    this.message = { ...service, ports }
+    this.#service = service
+    this.#availability = availability
+  }
+
+  /** Whether it is made of this service, with endpoints there. */
+  isOf(service: localv1.Service, availability: readonly Availability[]): boolean {
+    const known = this.#availability
+    return (
+      this.#service === service &&
+      availability.every(({ v4, v6 }, port) => v4 === known[port]?.v4 && v6 === known[port]?.v6)
+    )
+  }
+
+  /** By content too: a service may change and change back. */
+  isSameAs(other: CommonService): boolean {
+    return this === other || isDeepStrictEqual(this.message, other.message)
+  }
+}
+
+const flagsOf = (available: Availability | undefined): localv1.FamilyFlags => ({
+  $typeName: 'localv1.FamilyFlags',
+  v4: available?.v4 ?? false,
+  v6: available?.v6 ?? false,
+})
+
+/** An endpoint as one kind of node uses it. Its message is made when asked for: there are too many of them to keep. */
+export class NodeEndpoint implements SelectedEndpoint {
+  /** Its name among the endpoints of the service. */
+  readonly key: string
+  readonly endpoint: EndpointRecord
+  readonly local: boolean
+  readonly scopes: number
+  readonly portScopes: readonly number[] | undefined
+  readonly #ports: EndpointPorts
+
+  constructor(key: string, { endpoint, local, scopes, portScopes }: SelectedEndpoint, ports: EndpointPorts) {
+    this.key = key
+    this.endpoint = endpoint
+    this.local = local
+    this.scopes = scopes
+    this.portScopes = portScopes
+    this.#ports = ports
+  }
+
+  /**
+   * Written out rather than made by `create`: this is the one message there are tens of thousands of at the start. For the same
+   * reason it shares its lists with the record.
+   */
+  get message(): localv1.Endpoint {
+    const { hostname, v4, v6, conditions } = this.endpoint
+    const message: localv1.Endpoint = {
+      $typeName: 'localv1.Endpoint',
+      hostname,
+      ips: { $typeName: 'localv1.IPSet', v4: v4 as string[], v6: v6 as string[] },
+      local: this.local,
+      portOverrides: this.#ports.of(this),
+      scopes: scopesMessages[this.scopes] as localv1.EndpointScopes,
+    }
+    const { ready, serving, terminating } = conditions
+    // Plainly ready endpoints, nearly all, leave the field out.
+    if (!ready || !serving || terminating) {
+      message.conditions = { $typeName: 'localv1.EndpointConditions', ready, serving, terminating }
+    }
+    return message
+  }
+
+  /** Whether it is the endpoint of this selection. */
+  isOf({ endpoint, local, scopes, portScopes }: SelectedEndpoint): boolean {
+    if (this.portScopes || portScopes) return false
+    return this.endpoint === endpoint && this.local === local && this.scopes === scopes
+  }
+
+  /** Whether a node that has the one would learn nothing from the other. By content too: an endpoint may change and change back. */
+  isSameAs(other: NodeEndpoint): boolean {
+    return this === other || this.isOf(other) || isDeepStrictEqual(this.message, other.message)
+  }
+}
+
+/** The ports of a service's endpoints as messages. The endpoints of a slice share the list of its ports: their messages share it too. */
+class EndpointPorts {
+  readonly #servicePorts: readonly localv1.PortMapping[]
+  #last: { readonly of: EndpointRecord['ports']; readonly messages: localv1.PortName[] } | undefined
+
+  constructor(servicePorts: readonly localv1.PortMapping[]) {
+    this.#servicePorts = servicePorts
+  }
+
+  of({ endpoint: { ports }, scopes, portScopes }: SelectedEndpoint): localv1.PortName[] {
+    if (portScopes) return this.#withScopes(ports, scopes, portScopes)
+    if (!this.#last || this.#last.of !== ports) {
+      const messages = (ports ?? none).map((port) => Object.freeze(portName(port)))
+      this.#last = { of: ports, messages: Object.freeze(messages) as localv1.PortName[] }
+    }
+    return this.#last.messages
+  }
+
+  #withScopes(ports: EndpointRecord['ports'], scopes: number, portScopes: readonly number[]): localv1.PortName[] {
+    return (ports ?? none).map((port) => {
+      const own = portScopes[this.#servicePorts.findIndex(({ name }) => name === port.name)]
+      if (own === undefined || own === scopes) return portName(port)
+      return { ...portName(port), scopes: scopesMessages[own] as localv1.EndpointScopes }
+    })
+  }
+}
+
+const portName = ({ name, port, protocol }: EndpointPort): localv1.PortName => ({
+  $typeName: 'localv1.PortName',
+  name,
+  port,
+  ...(protocol !== undefined && { protocol }),
+})
+
+/** Every combination, shared by all endpoints. */
+const scopesMessages: readonly localv1.EndpointScopes[] = Array.from({ length: 8 }, (_, bits) =>
+  Object.freeze({
+    $typeName: 'localv1.EndpointScopes',
+    internal: (bits & Scope.internal) !== 0,
+    external: (bits & Scope.external) !== 0,
+    cluster: (bits & Scope.cluster) !== 0,
+  }),
+)
 
 /** Up to so many are looked through: an index for each of thousands of small services would be most of their memory. */
 const few = 16
 
-/** The endpoints of a service that many nodes see alike: all that follow the same hints and, where zones matter, are in one zone. */
+/** The endpoints of a service that many nodes use alike: all that follow the same hints and, where zones matter, are in one zone. */
 export class SharedEndpoints {
-  readonly items: readonly EndpointItem[]
-  readonly batches: readonly Batch<EndpointItem>[]
+  readonly list: readonly NodeEndpoint[]
   readonly #view: ServiceView | undefined
   readonly #zone: string
   readonly #hints: readonly Hint[]
 
-  constructor(items: readonly EndpointItem[], view?: ServiceView, zone = '', hints: readonly Hint[] = none) {
-    this.items = items
-    this.batches = sharedBatchOf(items)
+  constructor(list: readonly NodeEndpoint[], view?: ServiceView, zone = '', hints: readonly Hint[] = none) {
+    this.list = list
     this.#view = view
     this.#zone = zone
     this.#hints = hints
   }
 
-  /** The item of this path, or one that says the same. */
-  get(path: string): EndpointItem | undefined {
-    if (this.items.length <= few) return this.items.find((item) => item.path === path)
-    return this.#view?.itemAt(path, this.#zone, this.#hints)
+  /** The endpoint of this key, or one that says the same. */
+  get(key: string): NodeEndpoint | undefined {
+    if (this.list.length <= few) return this.list.find((endpoint) => endpoint.key === key)
+    return this.#view?.endpointOf(key, this.#zone, this.#hints)
   }
 
-  /** Whether an endpoint that was here is the same item in another view of the service. */
+  /** Whether an endpoint that was here is the same in another view of the service. */
   isSelectedAs(view: ServiceView, zone: string, hints: readonly Hint[]): boolean {
     return this.#zone === zone && sameStrings(this.#hints, hints) && view.selectsLike(this.#view)
   }
 }
 
 /** A service as one node sees it: its own endpoints laid over those that it shares with other nodes. */
-export class NodeServiceView {
-  readonly service: ServiceItem
+export class NodeService {
+  readonly service: CommonService
   readonly shared: SharedEndpoints
   /** Those that are not in `shared`, or say less there. */
-  readonly own: readonly EndpointItem[]
+  readonly own: readonly NodeEndpoint[]
 
-  constructor(service: ServiceItem, shared: SharedEndpoints, own: readonly EndpointItem[]) {
+  constructor(service: CommonService, shared: SharedEndpoints, own: readonly NodeEndpoint[]) {
     this.service = service
     this.shared = shared
     this.own = own
   }
 
-  get batches(): readonly Batch<EndpointItem>[] {
-    if (this.own.length === 0) return this.shared.batches
-    return mixedBatches(this.shared.items, new Set(this.own.map(({ path }) => path)), this.own)
-  }
-
-  get(path: string): EndpointItem | undefined {
-    return this.own.find((item) => item.path === path) ?? this.shared.get(path)
+  get(key: string): NodeEndpoint | undefined {
+    return this.own.find((endpoint) => endpoint.key === key) ?? this.shared.get(key)
   }
 }
 
@@ -65,23 +201,23 @@ export class NodeServiceView {
  * those that are meant for them: so a thousand nodes with one endpoint each cost a thousand endpoints and not a million.
  */
 export class ServiceView {
-  readonly service: ServiceItem
+  readonly service: CommonService
   readonly #selector: EndpointSelector
-  readonly #overrides: PortOverrides
+  readonly #ports: EndpointPorts
   /** As nodes see it that have no endpoints of their own. */
-  #unhinted: NodeServiceView | undefined
+  #unhinted: NodeService | undefined
   /** The same, by the hints that the nodes follow. */
-  #hinted: Map<string, NodeServiceView> | undefined
+  #hinted: Map<string, NodeService> | undefined
   /** The bits of all nodes that endpoints are on, or meant for. */
   readonly nodeBits: number
 
   constructor(path: string, service: localv1.Service, candidates: Candidates, similar: ServiceView | undefined) {
     this.#selector = new EndpointSelector(service, candidates)
-    this.#overrides = new PortOverrides(service.ports)
+    this.#ports = new EndpointPorts(service.ports)
     this.nodeBits = this.#selector.candidates.list.reduce((bits, { endpoint }) => bits | bitsOf(endpoint), 0)
     const { availability } = this.#selector
     const known = similar?.service
-    this.service = known?.isOf(service, availability) ? known : new ServiceItem(path, service, availability)
+    this.service = known?.isOf(service, availability) ? known : new CommonService(path, service, availability)
   }
 
   /** @param similar another revision of the service: what did not change since is taken over from it */
@@ -101,6 +237,11 @@ export class ServiceView {
     return this.#selector.hasNodeHints
   }
 
+  /** Which decisions follow hints that name the node. Nodes of one zone for which it is the same share what they see. */
+  namedBy(node: string): string {
+    return this.#selector.namedBy(node)
+  }
+
   /** Whether a node's zone matters. */
   get dependsOnZone(): boolean {
     return this.#selector.dependsOnZone
@@ -114,24 +255,29 @@ export class ServiceView {
     }
   }
 
-  /** @param similar what nodes like this one saw in another revision: items that say the same are taken over from it */
-  of(node: NodeTopology, similar?: SharedEndpoints): NodeServiceView {
+  /** @param similar what nodes like this one saw in another revision: endpoints that say the same are taken over from it */
+  of(node: NodeTopology, similar?: SharedEndpoints): NodeService {
     const hints = this.#selector.hintsFor(node)
     const view = this.#common(node.zone, hints, similar)
     if ((this.nodeBits & bitOf(node.name)) === 0) return view
-    const own = this.#candidatesOf(node.name).flatMap((candidate) => this.#item(candidate, node, hints) ?? none)
-    return own.length === 0 ? view : new NodeServiceView(this.service, view.shared, own)
+    const own = this.#candidatesOf(node.name).flatMap((candidate) => this.#endpoint(candidate, node, hints) ?? none)
+    return own.length === 0 ? view : new NodeService(this.service, view.shared, own)
   }
 
-  /** The view of a node like this one that has no endpoints of its own. */
-  withoutOwn(node: NodeTopology, similar?: SharedEndpoints): NodeServiceView {
-    return this.#common(node.zone, this.#selector.hintsFor(node), similar)
+  /** The hints that a node follows, decision by decision. */
+  hintsFor(node: NodeTopology): readonly Hint[] {
+    return this.#selector.hintsFor(node)
   }
 
-  /** The item of this path in the view of a node without endpoints of its own. */
-  itemAt(path: string, zone: string, hints: readonly Hint[]): EndpointItem | undefined {
-    const candidate = this.#selector.candidates.atPath(path)
-    return candidate && this.#item(candidate, { name: '', zone }, hints)
+  /** The view of a node that follows these hints and has no endpoints of its own. */
+  withoutOwn(node: NodeTopology, hints = this.hintsFor(node), similar?: SharedEndpoints): NodeService {
+    return this.#common(node.zone, hints, similar)
+  }
+
+  /** The endpoint of this key as a node without endpoints of its own uses it. */
+  endpointOf(key: string, zone: string, hints: readonly Hint[]): NodeEndpoint | undefined {
+    const candidate = this.#selector.candidates.withKey(key)
+    return candidate && this.#endpoint(candidate, { name: '', zone }, hints)
   }
 
   selectsLike(other: ServiceView | undefined): boolean {
@@ -144,7 +290,7 @@ export class ServiceView {
     return this.#selector.candidates.nodesOfDifference(other.#selector.candidates)
   }
 
-  #common(zone: string, hints: readonly Hint[], similar: SharedEndpoints | undefined): NodeServiceView {
+  #common(zone: string, hints: readonly Hint[], similar: SharedEndpoints | undefined): NodeService {
     if (hints.length === 0) {
       this.#unhinted ??= this.#share('', hints, similar)
       return this.#unhinted
@@ -161,30 +307,30 @@ export class ServiceView {
   }
 
   /** The view of a node without a name: nothing is its own, and no hint is meant for it alone. */
-  #share(zone: string, hints: readonly Hint[], similar: SharedEndpoints | undefined): NodeServiceView {
+  #share(zone: string, hints: readonly Hint[], similar: SharedEndpoints | undefined): NodeService {
     const nobody = { name: '', zone }
-    const known = similar?.items ?? none
+    const known = similar?.list ?? none
     const isSame = similar?.isSelectedAs(this, zone, hints)
     const find = inOrder(known)
-    const items: EndpointItem[] = []
+    const endpoints: NodeEndpoint[] = []
     for (const candidate of this.#selector.candidates.list) {
       const before = known[find(candidate.endpoint)]
-      const item = isSame && before ? before : this.#item(candidate, nobody, hints, before)
-      if (item) items.push(item)
+      const endpoint = isSame && before ? before : this.#endpoint(candidate, nobody, hints, before)
+      if (endpoint) endpoints.push(endpoint)
     }
-    return new NodeServiceView(this.service, new SharedEndpoints(items.slice(), this, zone, hints), none)
+    return new NodeService(this.service, new SharedEndpoints(endpoints.slice(), this, zone, hints), none)
   }
 
-  #item(
+  #endpoint(
     candidate: Candidate,
     node: NodeTopology,
     hints: readonly Hint[],
-    known?: EndpointItem,
-  ): EndpointItem | undefined {
+    known?: NodeEndpoint,
+  ): NodeEndpoint | undefined {
     const selected = this.#selector.select(candidate, node, hints)
     if (!selected) return undefined
-    const { path } = candidate
-    return known?.path === path && known.isOf(selected) ? known : new EndpointItem(path, selected, this.#overrides)
+    const { key } = candidate
+    return known?.key === key && known.isOf(selected) ? known : new NodeEndpoint(key, selected, this.#ports)
   }
 
   #candidatesOf(node: string): readonly Candidate[] {
@@ -209,29 +355,21 @@ const bitsOf = ({ node, hints }: EndpointRecord): number =>
 
 /** The views of a store's services. A view lives as long as its entry: as long as the store holds it, or keeps it for a watcher. */
 export class ServiceViews {
-  readonly #views = new WeakMap<ServiceEntry, ServiceView>()
-  /** Those that are worked out in turns. Everybody who needs one goes on where the last one stopped. */
-  readonly #unfinished = new WeakMap<ServiceEntry, Work<ServiceView>>()
+  readonly #making = new WeakMap<ServiceEntry, SharedWork<ServiceView>>();
 
-  /** Undefined for an entry without a service, which is in nobody's view. */
-  of(entry: ServiceEntry | undefined): ServiceView | undefined {
-    return entry && (this.#views.get(entry) ?? finish(this.make(entry)))
-  }
-
+  /**
+   * Undefined for an entry without a service, which is in nobody's view.
+   * @param similar another revision of the service: what did not change since is taken over from it
+   */
   *make(entry: ServiceEntry | undefined, similar?: ServiceView): Work<ServiceView | undefined> {
     const { service } = entry ?? {}
     if (!entry || !service) return undefined
-    const work = this.#unfinished.get(entry) ?? ServiceView.make({ ...entry, service }, similar)
-    for (;;) {
-      const known = this.#views.get(entry)
-      if (known) return known
-      this.#unfinished.set(entry, work)
-      const step = work.next()
-      if (step.done) {
-        this.#unfinished.delete(entry)
-        this.#views.set(entry, step.value)
-      } else yield
+    let making = this.#making.get(entry)
+    if (!making) {
+      making = new SharedWork(ServiceView.make({ ...entry, service }, similar))
+      this.#making.set(entry, making)
     }
+    return making.result ?? (yield* making.finish())
   }
 }
 

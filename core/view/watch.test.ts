@@ -1,16 +1,18 @@
 import { setImmediate as nextLoop } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
+import { ClusterItems } from '../sinks/api/cluster-watch.js'
+import { NodeItems } from '../sinks/api/node-items.js'
 import type { Transaction } from '../store/index.js'
 import { endpoint, node, service, syncedStore } from '../testing/objects.js'
-import { View } from './view.js'
-import { Turns } from './watch.js'
+import { View } from './node-watch.js'
+import { Turns } from './turns.js'
 
 const pathsOf = (items: Iterable<{ readonly path: string }>) => [...items].map(({ path }) => path)
 
 test('a watcher waits for a change that means something to it', async () => {
   const store = syncedStore()
   const view = new View(store)
-  const watch = view.watchNode({ nodeName: 'node-a' })
+  const watch = new NodeItems(view).watch({ nodeName: 'node-a' })
   expect((await watch.next()).reset).toBe(true)
   const next = watch.next()
   store.update((tx) => tx.setEndpoints({ namespace: 'default', name: 's', service: 'nobody', endpoints: [] }))
@@ -22,7 +24,7 @@ test('a watcher waits for a change that means something to it', async () => {
 test('a change that comes while an earlier one is worked out is told without another one', async () => {
   const store = syncedStore()
   // Others come in between at every step.
-  const watch = new View(store, new Turns(0)).watchNode({ nodeName: 'node-a' })
+  const watch = new NodeItems(new View(store, new Turns(0))).watch({ nodeName: 'node-a' })
   await watch.next()
   const next = watch.next()
   // Nothing for this node, but there is something to work out.
@@ -49,7 +51,7 @@ test('a node that changes its zone is told of one revision, though the store mov
     inZone('zone-a')(tx)
     endpointsAt('second')(tx)
   })
-  const watch = new View(store, new Turns(0)).watchNode({ nodeName: 'node-a' })
+  const watch = new NodeItems(new View(store, new Turns(0))).watch({ nodeName: 'node-a' })
   expect(pathsOf((await watch.next()).sets)).toEqual(['default/a', 'default/other', 'default/a/first'])
   const next = watch.next()
   const changesSince = vi.spyOn(store, 'changesSince')
@@ -70,7 +72,7 @@ test('a watcher waits for its turn once, however many changes come before it', a
   const store = syncedStore()
   // One that is never over: on a busy machine it would be, and the watcher would wait for the next one.
   const turns = new Turns(Number.POSITIVE_INFINITY)
-  const watch = new View(store, turns).watchNode({ nodeName: 'node-a' })
+  const watch = new NodeItems(new View(store, turns)).watch({ nodeName: 'node-a' })
   await watch.next()
   const next = watch.next()
   const enter = vi.spyOn(turns, 'enter')
@@ -109,7 +111,7 @@ test('a watch that is closed ends its wait, gives back its bookmark and says not
   const store = syncedStore()
   const view = new View(store)
   const release = vi.spyOn(store, 'release')
-  for (const watch of [view.watchNode({ nodeName: 'node-a' }), view.watchCluster()]) {
+  for (const watch of [view.watchNode({ nodeName: 'node-a' }), new ClusterItems(view).watch()]) {
     await watch.next()
     const next = watch.next()
     watch.close(new Error('gone'))

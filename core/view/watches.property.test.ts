@@ -1,19 +1,24 @@
 import { setImmediate as nextLoop } from 'node:timers/promises'
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
-import { globalv1, localv1 } from '@kpng/api'
-import { NodeState } from '@kpng/client'
+import { globalv1, localv1, silentLog } from '@kpng/api'
+import { NodeState, type Operations } from '@kpng/client'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { NodeItems as ReceivedItems } from '../../client/grpc/change-sets.js'
+import type { ChangeSet } from '../sinks/api/change-set.js'
+import { ClusterItems } from '../sinks/api/cluster-watch.js'
+import { NodeItems } from '../sinks/api/node-items.js'
+import { ToldNode } from '../sinks/local/index.js'
 import { RelayedState } from '../sources/api/relayed-state.js'
 import { Skips } from '../sources/skips.js'
 import { type EndpointRecord, Store } from '../store/index.js'
 import { endpoint, node, service, syncedStore } from '../testing/objects.js'
 import { recordingLog } from '../testing/until.js'
-import type { ChangeSet } from './change-set.js'
+import { type NodeChange, View } from './node-watch.js'
 import { aService, aWrite, nodeNames, someEndpoints, type Write } from './testing/generators.js'
 import { type Contents, contentsOf, naiveExtras, naiveNodeView } from './testing/naive-view.js'
-import { View } from './view.js'
-import { Turns, type Watch } from './watch.js'
+import { Turns } from './turns.js'
+import type { Watch } from './watch.js'
 
 // Any sequence of updates, any pace of the watchers: what a watcher knows is what a naive function makes of the store's contents. It never
 // sees an endpoint without its service, is never told what it knows, and is never told to forget what it does not know.
@@ -53,21 +58,23 @@ class Told {
 const serviceOf = (path: string) => path.split('/').slice(0, 2).join('/')
 
 /** A watcher and its reader, which can be compared with what they should know. */
-interface Watcher {
-  readonly watch: Watch
-  apply(changeSet: ChangeSet): void
+interface Watcher<Told extends { readonly revision: number } = { readonly revision: number }> {
+  readonly watch: Watch<Told>
+  apply(told: Told): void
   compare(contents: Contents): void
 }
 
-function nodeWatcher(view: View, nodeName: string): Watcher {
+/** A node that is told items with paths, as over gRPC. */
+function nodeWatcher(items: NodeItems, nodeName: string): Watcher<ChangeSet> {
   const told = new Told()
+  const received = new ReceivedItems(silentLog)
   const state = new NodeState(nodeName)
-  const watch = view.watchNode({ nodeName, extraSets: [localv1.Set.NODES, localv1.Set.SERVICE_CIDRS] })
+  const watch = items.watch({ nodeName, extraSets: [localv1.Set.NODES, localv1.Set.SERVICE_CIDRS] })
   return {
     watch,
     apply(changeSet) {
       told.apply(changeSet)
-      state.apply(changeSet as Parameters<NodeState['apply']>[0])
+      state.apply(received.apply(operationsOf(changeSet)))
       const changed = new Set([...changeSet.sets, ...changeSet.deletes].map(({ path }) => serviceOf(path)))
       for (const { service } of changeSet.triggers) {
         expect(changed, `${service} has a trigger, although nothing is told of it`).toContain(service)
@@ -81,6 +88,26 @@ function nodeWatcher(view: View, nodeName: string): Watcher {
       const toldViews = [...told.items].filter(([key]) => /^[12] /.test(key))
       expect(new Map(toldViews.sort())).toEqual(new Map([...expected].sort()))
       expect(held(state)).toEqual(asHeld(expected))
+      expect(state.node).toEqual(contents.nodes.get(nodeName))
+      expect([...state.serviceCidrs.keys()].sort()).toEqual([...contents.serviceCidrs.keys()].sort())
+    },
+  }
+}
+
+/** A node in the process of the store: no paths, no bytes. */
+function localWatcher(view: View, nodeName: string): Watcher<NodeChange> {
+  const told = new ToldNode()
+  const state = new NodeState(nodeName)
+  return {
+    watch: view.watchNode({ nodeName }),
+    apply(change) {
+      const { services, node, serviceCidrs } = state.apply(told.changeSet(change))
+      const isEmpty = services.size === 0 && !node && !serviceCidrs
+      expect(isEmpty && !change.isWhole, 'an empty change set was sent').toBe(false)
+      for (const [path, { after }] of services) expect(state.services.get(path)).toBe(after)
+    },
+    compare(contents) {
+      expect(held(state)).toEqual(asHeld(naiveNodeView(contents, nodeName)))
       expect(state.node).toEqual(contents.nodes.get(nodeName))
       expect([...state.serviceCidrs.keys()].sort()).toEqual([...contents.serviceCidrs.keys()].sort())
     },
@@ -112,30 +139,19 @@ function asHeld(expected: ReadonlyMap<string, string>): Map<string, string[]> {
 }
 
 /** A relay: a watcher of the whole cluster, whose own store must hold what the upstream holds. */
-function relayWatcher(view: View): Watcher & { readonly store: Store } {
+function relayWatcher(view: View): Watcher<ChangeSet> & { readonly store: Store } {
   const told = new Told()
   const store = new Store()
   const { log, lines } = recordingLog()
   const state = new RelayedState(new Skips(log))
-  const watch = view.watchCluster({ extraSets: [localv1.Set.GLOBAL_SERVICE_CIDRS] })
+  const watch = new ClusterItems(view).watch({ extraSets: [localv1.Set.GLOBAL_SERVICE_CIDRS] })
   return {
     store,
     watch,
     apply(changeSet) {
       told.apply(changeSet)
-      const sets = [...changeSet.sets].map((item) => ({
-        $typeName: 'localv1.Value' as const,
-        ref: ref(item),
-        bytes: item.encode(),
-      }))
-      const triggers = changeSet.triggers.map(({ service, unixMs }) => ({
-        $typeName: 'localv1.Trigger' as const,
-        service,
-        unixMs: BigInt(unixMs),
-      }))
-      const deletes = [...changeSet.deletes].map(ref)
       store.update((tx) => {
-        state.apply({ reset: changeSet.reset, sets, deletes, triggers, timeline: undefined }, tx)
+        state.apply(operationsOf(changeSet), tx)
         tx.setSynced('services', 'endpoints', 'nodes')
       })
       expect(lines).toEqual([])
@@ -150,6 +166,15 @@ function relayWatcher(view: View): Watcher & { readonly store: Store } {
     },
   }
 }
+
+/** As a client receives them. */
+const operationsOf = ({ reset, sets, deletes, triggers }: ChangeSet): Operations => ({
+  reset,
+  sets: [...sets].map((item) => ({ $typeName: 'localv1.Value', ref: ref(item), bytes: item.encode() })),
+  deletes: [...deletes].map(ref),
+  triggers: triggers.map(({ service, unixMs }) => ({ $typeName: 'localv1.Trigger', service, unixMs: BigInt(unixMs) })),
+  timeline: undefined,
+})
 
 const ref = ({ set, path }: { set: localv1.Set; path: string }) => ({ $typeName: 'localv1.Ref' as const, set, path })
 
@@ -175,14 +200,16 @@ const distinct = (endpoints: readonly EndpointRecord[]): EndpointRecord[] =>
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([, endpoint]) => endpoint)
 
-function newWatchers(store: Store, turns?: Turns): Watcher[] {
+// biome-ignore lint/suspicious/noExplicitAny: what each is told is its own matter
+function newWatchers(store: Store, turns?: Turns): Watcher<any>[] {
   const view = new View(store, turns)
   const relay = relayWatcher(view)
-  const ofRelay = nodeWatcher(new View(relay.store, turns), 'node-a')
+  const items = new NodeItems(view)
+  const ofRelay = nodeWatcher(new NodeItems(new View(relay.store, turns)), 'node-a')
   return [
-    ...nodeNames.map((name) => nodeWatcher(view, name)),
-    nodeWatcher(view, 'unknown'),
-    nodeWatcher(view, 'node-a'),
+    ...nodeNames.map((name) => nodeWatcher(items, name)),
+    nodeWatcher(items, 'unknown'),
+    localWatcher(view, 'node-a'),
     relay,
     // It hears of the relay's revisions and is compared with the relay's contents.
     { ...ofRelay, compare: () => ofRelay.compare(contentsOf(relay.store)) },
@@ -322,10 +349,10 @@ test('watchers of a service of hundreds of endpoints know what a new watcher is 
       fc.array(aLargeStep, { minLength: 2, maxLength: 12 }),
       (isLocal, hinted, steps) => {
         const store = syncedStore()
-        const view = new View(store)
+        const items = new NodeItems(new View(store))
         const watchers = nodeNames.map((nodeName) => ({
           nodeName,
-          watch: view.watchNode({ nodeName }),
+          watch: items.watch({ nodeName }),
           told: new Told(),
         }))
         let endpoints = Array.from({ length: 300 }, (_, index) => ordinary(index, hinted))
@@ -348,7 +375,7 @@ test('watchers of a service of hundreds of endpoints know what a new watcher is 
             if (changeSet) told.apply(changeSet)
             if (!askers.includes(nodeName)) continue
             const fresh = new Told()
-            fresh.apply(new View(store).watchNode({ nodeName }).poll() as ChangeSet)
+            fresh.apply(new NodeItems(new View(store)).watch({ nodeName }).poll() as ChangeSet)
             expect(new Map([...told.items].sort())).toEqual(new Map([...fresh.items].sort()))
           }
         }
@@ -366,7 +393,7 @@ test('the messages of items are what they encode', () => {
         tx.setService(service)
         tx.setEndpoints({ namespace: 'default', name: 's1', service: service.name, endpoints })
       })
-      for (const item of new View(store).watchNode({ nodeName: 'node-a' }).poll()?.sets ?? []) {
+      for (const item of new NodeItems(new View(store)).watch({ nodeName: 'node-a' }).poll()?.sets ?? []) {
         const schema = item.set === localv1.Set.SERVICES ? localv1.ServiceSchema : localv1.EndpointSchema
         expect(fromBinary<typeof schema>(schema, item.encode())).toEqual(item.message)
       }
@@ -380,5 +407,5 @@ test('nothing is told before the store is synced', () => {
   store.update((tx) => tx.setService(service('a')))
   const view = new View(store)
   expect(view.watchNode({ nodeName: 'node-a' }).poll()).toBeUndefined()
-  expect(view.watchCluster().poll()).toBeUndefined()
+  expect(new ClusterItems(view).watch().poll()).toBeUndefined()
 })

@@ -27,8 +27,8 @@ test('changes, one after the other, show the same as one snapshot of the end', (
     for (let change = 0; change < 3; change++) {
       const key = `ns-${Math.floor(random() * 5)}/web-${Math.floor(random() * 20)}`
       const ip = `10.96.0.${Math.floor(random() * 250)}`
-      const state = states[Math.floor(random() * 3)] ?? 'serving'
-      sent[key] = random() < 0.3 ? null : liveRow(key, { clusterIps: [ip], state, total: Math.floor(random() * 9) })
+      const verdict = states[Math.floor(random() * 3)] ?? 'serving'
+      sent[key] = random() < 0.3 ? null : liveRow(key, { clusterIps: [ip], verdict, total: Math.floor(random() * 9) })
     }
     for (const [key, service] of Object.entries(sent)) {
       if (service) services.set(key, service)

@@ -6,10 +6,11 @@ import type {
   LiveSample,
   LiveSnapshot,
   LiveSync,
-  ServiceState,
+  Verdict,
 } from '@kpng/api'
 import { batch, computed, signal } from '@preact/signals'
 import { newRow, type Row, updateRow } from '../model/rows.js'
+import { worstFirst } from '../model/states.js'
 
 // What the agent has said. Rows are plain objects that change in place; signals say that some of them did.
 
@@ -50,15 +51,8 @@ export function takeChangedRows(): readonly Row[] {
 export const stateCounts = computed(() => {
   void version.value
   void shape.value
-  const counts: Record<ServiceState, number> = {
-    serving: 0,
-    partly: 0,
-    draining: 0,
-    dropped: 0,
-    refused: 0,
-    differs: 0,
-  }
-  for (const { service } of sorted) counts[service.state]++
+  const counts = Object.fromEntries(worstFirst.map((verdict) => [verdict, 0])) as Record<Verdict, number>
+  for (const { service } of sorted) counts[service.verdict]++
   return counts
 })
 

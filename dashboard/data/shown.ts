@@ -1,4 +1,4 @@
-import type { EndpointRow, ServiceState } from '@kpng/api'
+import type { EndpointRow, Verdict } from '@kpng/api'
 import { computed, effect, signal } from '@preact/signals'
 import type { Row } from '../model/rows.js'
 import { arrange, type Filter, looksLikeAddress, type Order, testOf } from '../model/search.js'
@@ -8,7 +8,7 @@ import { allRows, shape, version } from './cluster.js'
 // Which Services the list and the map show: one filter for both.
 
 export const query = signal('')
-export const shownStates = signal<ReadonlySet<ServiceState>>(new Set())
+export const shownStates = signal<ReadonlySet<Verdict>>(new Set())
 export const order = signal<Order>('worst')
 /** While somebody points at the list, it keeps its order. */
 export const isHeld = signal(false)
@@ -25,7 +25,7 @@ export function showAll(): void {
   shownStates.value = new Set()
 }
 
-export function toggleState(state: ServiceState): void {
+export function toggleState(state: Verdict): void {
   const next = new Set(shownStates.peek())
   if (!next.delete(state)) next.add(state)
   shownStates.value = next

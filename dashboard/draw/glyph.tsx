@@ -1,8 +1,8 @@
-import type { ServiceState } from '@kpng/api'
+import type { Verdict } from '@kpng/api'
 import { shapes, stateTexts } from '../model/states.js'
 
 /** The shape of a state. With `named` it also has a name for screen readers; without, text beside it says the same. */
-export function Glyph({ state, named = false }: { readonly state: ServiceState; readonly named?: boolean }) {
+export function Glyph({ state, named = false }: { readonly state: Verdict; readonly named?: boolean }) {
   const { fill, stroke, strokeWidth } = shapes[state]
   const name = named
     ? ({ role: 'img', 'aria-label': stateTexts[state].label } as const)

@@ -1,4 +1,4 @@
-import type { ServiceState } from '@kpng/api'
+import type { Verdict } from '@kpng/api'
 import type { Row } from '../model/rows.js'
 import type { Test } from '../model/search.js'
 import { shapes, worstFirst } from '../model/states.js'
@@ -13,10 +13,7 @@ const markedMs = 1400
 const faintness = 0.2
 
 /** A look is a number: four for each state. 0 is that of a cell that was not drawn yet. */
-const looksOf = Object.fromEntries(worstFirst.map((state, index) => [state, 1 + index * 4])) as Record<
-  ServiceState,
-  number
->
+const looksOf = Object.fromEntries(worstFirst.map((state, index) => [state, 1 + index * 4])) as Record<Verdict, number>
 const faintLook = 3
 
 /**
@@ -126,7 +123,7 @@ export class MapPainter {
     const mark = matches ? markOf(row, now) : 0
     if (mark > 0) this.#marked.add(index)
     else if (this.#marked.size > 0) this.#marked.delete(index)
-    const look = looksOf[row.service.state] + (matches ? mark : faintLook)
+    const look = looksOf[row.service.verdict] + (matches ? mark : faintLook)
     if (this.#looks[index] === look) return
     this.#looks[index] = look
     const waiting = this.#waiting[look]
@@ -152,7 +149,7 @@ export class MapPainter {
 
   /** Undefined for squares. */
   #pictureOf(look: number): ImageBitmap | undefined {
-    const state = worstFirst[Math.floor((look - 1) / 4)] as ServiceState
+    const state = worstFirst[Math.floor((look - 1) / 4)] as Verdict
     if (state === 'serving') return undefined
     const known = this.#cells[look]
     if (known) return known
@@ -217,7 +214,7 @@ function markOf({ seenAt }: Row, now: number): number {
   return now - seenAt < strongMs ? 2 : 1
 }
 
-function drawShape(context: OffscreenCanvasRenderingContext2D, state: ServiceState, size: number): void {
+function drawShape(context: OffscreenCanvasRenderingContext2D, state: Verdict, size: number): void {
   const { fill, stroke, strokeWidth = 1.4 } = shapes[state]
   const scale = size / 12
   context.setTransform(scale, 0, 0, scale, 0, 0)

@@ -2,7 +2,7 @@ import { effect } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { allRows, shape, takeChangedRows, version } from '../data/cluster.js'
 import { test } from '../data/shown.js'
-import { type Row, whyText } from '../model/rows.js'
+import type { Row } from '../model/rows.js'
 import { stateTexts } from '../model/states.js'
 import { goTo, serviceHref } from '../route.js'
 import { Glyph } from './glyph.js'
@@ -63,15 +63,14 @@ interface Pointed {
 }
 
 function Tip({ row: { service }, x, y, isFarRight }: Pointed & { readonly isFarRight: boolean }) {
-  const why = whyText(service)
   return (
     <div class="tip" style={{ transform: `translate(${isFarRight ? x - tipWidth : x + 14}px, ${y + 14}px)` }}>
       <b>{service.name}</b> <span class="soft">{service.namespace}</span>
       <div>
-        <Glyph state={service.state} /> {stateTexts[service.state].label} · {service.endpoints}
+        <Glyph state={service.verdict} /> {stateTexts[service.verdict].label} · {service.endpoints}
         {service.total === undefined ? '' : ` of ${service.total}`} used
       </div>
-      {why && <div class="soft">{why}</div>}
+      {service.reason && <div class="soft">{service.reason}</div>}
     </div>
   )
 }

@@ -1,6 +1,6 @@
 import type { EndpointAnswer, Explanation, FrontendAnswer, LiveService, RouteAnswer } from '@kpng/api'
 import { type Address, addressOf } from './frontends.js'
-import { addressWithPort, reasonText } from './rows.js'
+import { addressWithPort } from './rows.js'
 
 // What the picture of a path shows beside the sentences of the explanation: the facts that decide, and the endpoints with their reasons.
 
@@ -162,13 +162,12 @@ function unusedAddress(ip: string, ports: readonly number[], { endpoints: [used 
 }
 
 function whyNot(
-  { reason, isLocal, ready }: EndpointAnswer,
+  { reason, why, isLocal, ready }: EndpointAnswer,
   hasFamily: boolean,
   { family, localOnly }: { readonly family: string; readonly localOnly: boolean },
 ): string {
   if (!hasFamily) return `no ${family} address`
   // Where only local endpoints count, hints are not looked at.
-  if (localOnly && ready && !isLocal && (reason === undefined || reason.startsWith('hints')))
-    return reasonText('not-local')
-  return reason === undefined ? 'not for this traffic' : reasonText(reason)
+  if (localOnly && ready && !isLocal && (reason === undefined || reason.startsWith('hints'))) return 'on another node'
+  return why ?? reason ?? 'not for this traffic'
 }

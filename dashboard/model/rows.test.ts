@@ -1,7 +1,7 @@
 import type { LiveService } from '@kpng/api'
 import { expect, test } from 'vitest'
 import { liveRow } from '../testing/live-row.js'
-import { addressText, newRow, reasonText, traits, updateRow, whyText } from './rows.js'
+import { addressText, newRow, traits, updateRow } from './rows.js'
 
 test('a row can be searched by name, address, and address with port', () => {
   const { searchText } = newRow(
@@ -20,30 +20,12 @@ test('a changed address can be searched at once', () => {
   expect(row.seenAt).toBe(5)
 })
 
-test.each([
-  [2, 'serving'],
-  [0, 'refused'],
-])('an older agent that sends no state: with %i endpoints it is %s', (endpoints, state) => {
-  const { state: _, ...older } = liveRow('shop/web', { endpoints })
-  expect(newRow('shop/web', older as LiveService).service.state).toBe(state)
-})
-
-test.each<[Partial<LiveService>, string]>([
-  [{ state: 'refused', total: 0 }, 'no endpoint in the cluster'],
-  [{ state: 'refused', total: 3 }, 'no endpoint is ready'],
-  [{ state: 'refused' }, 'no endpoint'],
-  [{ state: 'dropped', internalTrafficPolicy: 'Local' }, 'no endpoint on this node'],
-  [{ state: 'dropped', externalTrafficPolicy: 'Local' }, 'outside traffic: none on this node'],
-  [{ state: 'partly', leftOut: { 'not-ready': 1, duplicate: 2 } }, '1 not ready, 2 duplicate'],
-  [{ state: 'serving', problems: ['192.0.2.1:80/tcp belongs to another'] }, '192.0.2.1:80/tcp belongs to another'],
-  [{ state: 'serving' }, ''],
-])('%j: %s', (service, why) => {
-  expect(whyText(liveRow('shop/web', service))).toBe(why)
-})
-
-test('a reason that this page does not know is shown as it is', () => {
-  expect(reasonText('not-ready')).toBe('not ready')
-  expect(reasonText('on-the-moon')).toBe('on the moon')
+test('a verdict that this page does not know is unknown, and not fine', () => {
+  const { verdict: _, ...older } = liveRow('shop/web')
+  expect(newRow('shop/web', older as LiveService).service.verdict).toBe('unknown')
+  expect(newRow('shop/web', { ...older, verdict: 'splendid' } as unknown as LiveService).service.verdict).toBe(
+    'unknown',
+  )
 })
 
 test('addresses and traits', () => {

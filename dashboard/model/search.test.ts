@@ -6,10 +6,10 @@ import { arrange, type Filter, looksLikeAddress, testOf } from './search.js'
 
 const rows = [
   liveRow('default/web', { changedAt: '2026-11-16T10:00:00Z', total: 5 }),
-  liveRow('shop/api', { state: 'refused', endpoints: 0, total: 9, clusterIps: ['10.96.0.11'] }),
-  liveRow('shop/cart', { state: 'dropped', externalTrafficPolicy: 'Local', changedAt: '2026-11-16T11:00:00Z' }),
+  liveRow('shop/api', { verdict: 'refused', endpoints: 0, total: 9, clusterIps: ['10.96.0.11'] }),
+  liveRow('shop/cart', { verdict: 'dropped', externalTrafficPolicy: 'Local', changedAt: '2026-11-16T11:00:00Z' }),
   liveRow('shop/dns', { ports: ['53/udp'], clusterIps: ['fd00:96::a'], sessionAffinity: true }),
-  liveRow('shop/web', { state: 'differs', type: 'NodePort', ports: ['80:30080/tcp'] }),
+  liveRow('shop/web', { verdict: 'differs', type: 'NodePort', ports: ['80:30080/tcp'] }),
 ].map((service) => newRow(`${service.namespace}/${service.name}`, service))
 
 const shown = (filter: Partial<Filter>) =>

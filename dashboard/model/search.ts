@@ -1,4 +1,4 @@
-import type { LiveService, ServiceState } from '@kpng/api'
+import type { LiveService, Verdict } from '@kpng/api'
 import type { Row } from './rows.js'
 import { stateTexts, worstFirst } from './states.js'
 
@@ -19,7 +19,7 @@ const hasNodePort = ({ ports }: LiveService) => ports.some((port) => port.includ
 /** Words that are not searched as text. */
 const words: Readonly<Record<string, (service: LiveService) => boolean>> = {
   ...Object.fromEntries(
-    Object.keys(stateTexts).map((state) => [state, (service: LiveService) => service.state === state]),
+    Object.keys(stateTexts).map((state) => [state, (service: LiveService) => service.verdict === state]),
   ),
   'no-endpoints': ({ endpoints }) => endpoints === 0,
   local: ({ internalTrafficPolicy, externalTrafficPolicy }) =>
@@ -32,14 +32,14 @@ const words: Readonly<Record<string, (service: LiveService) => boolean>> = {
   ranges: ({ sourceRanges }) => sourceRanges,
   udp: ({ ports }) => ports.some((port) => port.endsWith('/udp')),
   ipv6: ({ clusterIps }) => clusterIps.some((ip) => ip.includes(':')),
-  problems: ({ problems }) => problems.length > 0,
+  findings: ({ findings }) => findings.length > 0,
 }
 export const searchWords: readonly string[] = Object.keys(words)
 
 export interface Filter {
   readonly query: string
   /** Empty: all. */
-  readonly states: ReadonlySet<ServiceState>
+  readonly states: ReadonlySet<Verdict>
   /** Services of an endpoint's address, which rows do not have. */
   readonly found?: { readonly address: string; readonly keys: ReadonlySet<string> } | undefined
 }
@@ -51,7 +51,7 @@ export function testOf({ query, states, found }: Filter): Test | undefined {
     .split(/\s+/)
     .filter((token) => token !== '' && token !== '-')
     .map((token) => tokenTest(token, found))
-  if (states.size > 0) tests.unshift(({ service }) => states.has(service.state))
+  if (states.size > 0) tests.unshift(({ service }) => states.has(service.verdict))
   return tests.length < 2 ? tests[0] : (row) => tests.every((test) => test(row))
 }
 
@@ -77,8 +77,8 @@ export function arrange(rows: readonly Row[], test: Test | undefined, order: Ord
     case 'size':
       return filtered.toSorted((a, b) => sizeOf(b) - sizeOf(a))
     case 'worst': {
-      const byState = new Map<ServiceState, Row[]>(worstFirst.map((state) => [state, []]))
-      for (const row of filtered) byState.get(row.service.state)?.push(row)
+      const byState = new Map<Verdict, Row[]>(worstFirst.map((state) => [state, []]))
+      for (const row of filtered) byState.get(row.service.verdict)?.push(row)
       return [...byState.values()].flat()
     }
   }

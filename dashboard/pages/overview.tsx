@@ -1,4 +1,4 @@
-import type { LiveSample } from '@kpng/api'
+import type { LiveSample, Verdict } from '@kpng/api'
 import { allRows, samples, shape, stateCounts, status } from '../data/cluster.js'
 import { shownRows, shownStates, toggleState } from '../data/shown.js'
 import { Chart, type ChartLine } from '../draw/chart.js'
@@ -25,7 +25,7 @@ export function Overview() {
   return (
     <main class="overview">
       <Pipeline />
-      <Verdict />
+      <Counts />
       {allRows().length < mapFrom ? <FewServices /> : <ManyServices />}
       <Charts />
     </main>
@@ -62,10 +62,15 @@ function FewServices() {
   )
 }
 
-function Verdict() {
+/** Chips that are there also if no Service is so. */
+const always: readonly Verdict[] = ['differs', 'refused', 'partly', 'draining', 'dropped', 'serving']
+
+function Counts() {
   const counts = stateCounts.value
   const all = allRows().length
-  const served = all - counts.refused - counts.differs
+  // What a Local policy drops here, clients do not send here.
+  const served = counts.serving + counts.draining + counts.dropped
+  const shown = worstFirst.filter((verdict) => counts[verdict] > 0 || always.includes(verdict))
   return (
     <div class="verdict">
       <h1>
@@ -83,7 +88,7 @@ function Verdict() {
       </h1>
       <fieldset class="chips">
         <legend class="sr">Show only</legend>
-        {worstFirst.map((state) => (
+        {shown.map((state) => (
           <button
             key={state}
             type="button"

@@ -3,7 +3,6 @@ import { useRef, useState } from 'preact/hooks'
 import { type Asked, useAnswer } from '../data/ask.js'
 import { rowOf, version } from '../data/cluster.js'
 import { explainCommand, familiesOf, frontendsFor, portsOf } from '../model/frontends.js'
-import { leftOutText } from '../model/rows.js'
 import { Copy } from '../parts/copy.js'
 import { nodeName, serviceHref } from '../route.js'
 import { PacketPath } from './packet-path.js'
@@ -24,7 +23,7 @@ export function useExplanation(key: string): Explained {
   const [from, setFrom] = useState<ClientKind>('pod')
   const service = rowOf(key)?.service
   const [namespace = ''] = key.split('/')
-  const revision = `${service?.changedBy} ${service?.state} ${service?.endpoints}`
+  const revision = `${service?.changedBy} ${service?.verdict} ${service?.headline} ${service?.endpoints}`
   const query = { what: key, namespace, from }
   const asked = useAnswer<Explanation>('v1/explain', query, { revision, everyMs: explainEveryMs })
   // Until the next answer is there, the one before stays: the picture would flicker.
@@ -89,10 +88,7 @@ export function PathPanel({
           />
         </>
       )}
-      <footer>
-        {frontend && <Copy text={explainCommand(frontend, from, nodeName)} />}
-        {service?.leftOut && <p class="soft small">Not used on this node: {leftOutText(service)}.</p>}
-      </footer>
+      <footer>{frontend && <Copy text={explainCommand(frontend, from, nodeName)} />}</footer>
     </section>
   )
 }
@@ -124,25 +120,27 @@ function Sentence({
   const differs = frontend?.held !== undefined && !frontend.held.isRight
   return (
     <p class={`sentence outcome-${differs ? 'differs' : (route?.outcome ?? 'refused')}`} aria-live="polite">
-      {route?.sentence ?? answer.answer}
+      {route?.sentence ?? answer.diagnosis.headline}
       {differs && <span class="state-differs"> {frontend.held?.differences.join(' ')}</span>}
     </p>
   )
 }
 
-/** What is wrong outside this picture, and what nobody could say. */
-function Remarks({ answer: { problems, service, coreProblem } }: { readonly answer: Explanation }) {
-  const remarks = [
-    ...problems.map((text) => ['not served', text]),
-    ...(service?.causes ?? []).map((text) => ['in Kubernetes', text]),
-    ...(coreProblem === undefined ? [] : [['unknown', coreProblem]]),
-  ]
-  if (remarks.length === 0) return null
+/** What was found, with what repairs it, and what nobody could say. */
+function Remarks({ answer: { diagnosis } }: { readonly answer: Explanation }) {
+  const { findings, unknown } = diagnosis
+  if (findings.length + unknown.length === 0) return null
   return (
     <ul class="remarks">
-      {remarks.map(([kind, text]) => (
-        <li key={text}>
-          <b>{kind}</b> {text}
+      {findings.map(({ code, level, what, todo, command }) => (
+        <li key={code + what} class={level}>
+          <b>{code}</b> {what} <span class="soft">{todo}</span>
+          {command !== undefined && <Copy text={command} />}
+        </li>
+      ))}
+      {unknown.map((text) => (
+        <li key={text} class="soft">
+          <b>unknown</b> {text}
         </li>
       ))}
     </ul>

@@ -3,7 +3,7 @@ import { agentClock } from '../data/connection.js'
 import { isFiltered, isHeld, order, query, showAll, shownRows } from '../data/shown.js'
 import { Glyph, Meter } from '../draw/glyph.js'
 import { count, counted, shortDuration } from '../format.js'
-import { addressText, type Row, traits, whyText } from '../model/rows.js'
+import { addressText, type Row, traits } from '../model/rows.js'
 import { type Order, orderTexts, searchWords } from '../model/search.js'
 import { VirtualList } from '../parts/virtual-list.js'
 import { serviceHref } from '../route.js'
@@ -65,17 +65,20 @@ export function ServiceList() {
 }
 
 function ServiceRow({ row: { key, service } }: { readonly row: Row }) {
-  const { namespace, name, state, endpoints, total, changedAt } = service
-  const why = whyText(service)
+  const { namespace, name, verdict, reason, endpoints, total, changedAt } = service
   return (
     <a class="service-row" href={serviceHref(key)}>
-      <Glyph state={state} named />
+      <Glyph state={verdict} named />
       <span class="row-name">
         <b>{name}</b> <span class="soft">{namespace}</span>
       </span>
       <span class="row-why">
         <span class="mono soft">{addressText(service)}</span>
-        {why ? <span class={`state-${state}`}>{why}</span> : <span class="soft">{traits(service).join(', ')}</span>}
+        {reason ? (
+          <span class={`state-${verdict}`}>{reason}</span>
+        ) : (
+          <span class="soft">{traits(service).join(', ')}</span>
+        )}
       </span>
       <span class="row-used num">
         {endpoints} <span class="soft">{total === undefined ? 'used' : `of ${total}`}</span>

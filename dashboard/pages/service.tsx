@@ -32,9 +32,9 @@ export function ServicePage({ name }: { readonly name: string }) {
         {service && (
           <>
             <span class="badge">
-              <Glyph state={service.state} /> {stateTexts[service.state].label}
+              <Glyph state={service.verdict} /> {stateTexts[service.verdict].label}
             </span>
-            <span class="soft">{stateTexts[service.state].meaning}</span>
+            <span class="soft">{stateTexts[service.verdict].meaning}</span>
           </>
         )}
       </div>

@@ -13,8 +13,9 @@ export function liveRow(key: string, given: Partial<LiveService> = {}): LiveServ
       ports: ['80/tcp'],
       endpoints: 2,
     },
-    ...{ internalTrafficPolicy: 'Cluster', externalTrafficPolicy: 'Cluster', sessionAffinity: false, problems: [] },
-    ...{ state: 'serving', hints: false, sourceRanges: false, changedBy: 0 },
+    ...{ internalTrafficPolicy: 'Cluster', externalTrafficPolicy: 'Cluster', sessionAffinity: false },
+    ...{ verdict: 'serving', headline: `${key} is served on this node.`, reason: '', findings: [] },
+    ...{ hints: false, sourceRanges: false, changedBy: 0 },
     ...given,
   }
 }

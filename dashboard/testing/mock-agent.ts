@@ -14,7 +14,7 @@ import type {
   LiveSync,
 } from '@kpng/api'
 import { here, keyOf, liveService, MockCluster, type MockService } from './mock-cluster.js'
-import { mockExplanation } from './mock-explain.js'
+import { mockExplanation, nothingFound } from './mock-explain.js'
 import { MockHistory, mockConnections } from './mock-history.js'
 
 export interface MockAgentOptions {
@@ -210,11 +210,11 @@ export class MockAgent {
     if (!service) return null
     const row = liveService(service)
     if (this.#options.isOlder) {
-      const { state, total, leftOut, hints, sourceRanges, changedBy, changedAt, ...older } = row
+      const { verdict, headline, reason, findings, total, hints, sourceRanges, changedBy, changedAt, ...older } = row
       return older as LiveService
     }
     if (!this.#options.knowsUsedOnly) return row
-    const { total, leftOut, ...known } = row
+    const { total, ...known } = row
     return known
   }
 
@@ -298,8 +298,12 @@ export class MockAgent {
     const options = { canReadBack: !cannotReadBack, knowsAll: !knowsUsedOnly }
     if (service) return mockExplanation(service, (query.get('from') ?? 'pod') as ClientKind, options)
     return {
-      ...{ node: here.node, question: what, works: false, frontends: [], problems: [] },
-      answer: `There is no Service ${what}. Did you mean payments/api?`,
+      ...{ schemaVersion: 2, node: here.node, question: what, works: false, frontends: [] },
+      diagnosis: {
+        ...nothingFound,
+        service: what,
+        headline: `There is no Service ${what}. Did you mean payments/api?`,
+      },
     }
   }
 

@@ -1,4 +1,4 @@
-import type { EndpointReason, EndpointScope, LiveService, ServiceState } from '@kpng/api'
+import type { EndpointReason, EndpointScope, LiveService, Verdict } from '@kpng/api'
 
 // A cluster that does not exist, for tests, measurements and screenshots: the same each time. Which endpoints a node uses follows docs/which-endpoints.md.
 
@@ -228,11 +228,11 @@ function reasonOf({ isDuplicate, ready, serving, terminating }: MockEndpoint, is
 /** The row of the stream. */
 export function liveService(service: MockService): LiveService {
   const selected = select(service)
-  const leftOut: Partial<Record<EndpointReason, number>> = {}
-  for (const { reason } of selected) if (reason) leftOut[reason] = (leftOut[reason] ?? 0) + 1
-  const { namespace, name, type, clusterIps, externalIps, problems, changedBy, changedAt } = service
+  const verdict = verdictOf(service, selected)
+  const reason = reasons[verdict] ?? service.problems[0] ?? ''
+  const { namespace, name, type, clusterIps, externalIps, changedBy, changedAt } = service
   return {
-    ...{ namespace, name, type, clusterIps, externalIps, problems, changedBy },
+    ...{ namespace, name, type, clusterIps, externalIps, changedBy },
     ports: service.ports.map(
       ({ port, nodePort, protocol }) => `${port}${nodePort > 0 ? `:${nodePort}` : ''}/${protocol}`,
     ),
@@ -240,16 +240,24 @@ export function liveService(service: MockService): LiveService {
     internalTrafficPolicy: service.internalLocal ? 'Local' : 'Cluster',
     externalTrafficPolicy: service.externalLocal ? 'Local' : 'Cluster',
     sessionAffinity: service.affinitySeconds > 0,
-    state: stateOf(service, selected),
+    ...{ verdict, reason, findings: reason === '' ? [] : ['KPNG-S001'] },
+    headline: `${namespace}/${name} is ${verdict}${reason === '' ? '' : `: ${reason}`}.`,
     total: service.endpoints.length,
-    ...(Object.keys(leftOut).length > 0 ? { leftOut } : {}),
     hints: service.hasHints,
     sourceRanges: service.sourceRanges.length > 0,
     ...(changedAt === undefined ? {} : { changedAt }),
   }
 }
 
-function stateOf(service: MockService, selected: readonly Selected[]): ServiceState {
+const reasons: Readonly<Partial<Record<Verdict, string>>> = {
+  refused: 'no EndpointSlice of it lists an endpoint',
+  dropped: 'externalTrafficPolicy is Local, and no endpoint on this node serves it',
+  draining: 'only terminating endpoints are left',
+  partly: 'some endpoints are not ready',
+  differs: 'the data plane does not hold what it should',
+}
+
+function verdictOf(service: MockService, selected: readonly Selected[]): Verdict {
   const used = selected.filter(({ scopes }) => scopes.length > 0)
   const has = (scope: EndpointScope) => used.some(({ scopes }) => scopes.includes(scope))
   if (service.differs) return 'differs'

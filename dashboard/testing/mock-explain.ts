@@ -1,5 +1,5 @@
-import type { ClientKind, Explanation, FrontendAnswer, HeldAnswer, RouteAnswer } from '@kpng/api'
-import { here, keyOf, type MockPort, type MockService, type Selected, select } from './mock-cluster.js'
+import type { ClientKind, Diagnosis, Explanation, FrontendAnswer, HeldAnswer, RouteAnswer } from '@kpng/api'
+import { here, keyOf, liveService, type MockPort, type MockService, type Selected, select } from './mock-cluster.js'
 
 // Answers in the form of `kpng explain`, about the cluster that does not exist.
 
@@ -21,17 +21,27 @@ export function mockExplanation(service: MockService, from: ClientKind, options:
   const frontends = service.ports.flatMap((port) => frontendsOf(service, port, from, selected, options))
   const outcomes = frontends.flatMap(({ routes }) => routes.map(({ outcome }) => outcome))
   const works = outcomes.every((outcome) => outcome === 'endpoint')
+  const { verdict, headline, reason, endpoints } = liveService(service)
+  const known = { service: keyOf(service), isKnown: true, nearest: [], endpoints: endpointsOf(service, selected) }
   return {
-    node: here.node,
-    question: keyOf(service),
-    answer: works ? `${keyOf(service)} is served on this node.` : `${keyOf(service)} does not answer on this node.`,
-    works,
-    frontends,
-    problems: service.problems,
-    ...(options.knowsAll
-      ? { service: { service: keyOf(service), isKnown: true, nearest: [], endpoints: endpointsOf(service, selected) } }
-      : { coreProblem: 'The core is older and cannot say which endpoints are left out.' }),
+    ...{ schemaVersion: 2, node: here.node, question: keyOf(service), works, frontends },
+    diagnosis: {
+      ...{ service: keyOf(service), verdict, headline, reason, used: endpoints },
+      findings: service.problems.map((what) => ({ ...problem, what })),
+      unknown: options.knowsAll ? [] : ['The core is older and cannot say which endpoints are left out.'],
+    },
+    ...(options.knowsAll ? { service: known } : {}),
   }
+}
+
+const problem = { code: 'KPNG-S010', level: 'problem', why: '', todo: '' } as const
+
+export const nothingFound: Diagnosis = {
+  ...{ service: '', verdict: 'absent', headline: '', reason: '', findings: [], used: 0, unknown: [] },
+}
+
+const words: Readonly<Record<string, string>> = {
+  ...{ 'not-ready': 'not ready', 'hints-other-zone': 'hinted to another zone', 'not-local': 'on another node' },
 }
 
 const endpointsOf = (service: MockService, selected: readonly Selected[]) =>
@@ -42,7 +52,7 @@ const endpointsOf = (service: MockService, selected: readonly Selected[]) =>
       ports: service.ports.map(({ targetPort }) => targetPort),
       slice: `${service.name}-x7k2p`,
       isLocal: node === here.node,
-      ...(reason ? { reason } : {}),
+      ...(reason ? { reason, why: words[reason] ?? reason } : {}),
     }
   })
 

@@ -110,11 +110,11 @@ test('explain asks the core, and reads back what the data plane holds', async ()
       isKnown: true,
       nearest: [],
       endpoints: [],
-      causes: ['from the core'],
+      kubernetes: { unknown: 'from the core' },
     }),
   })
   const answer = await ask<Explanation>('/v1/explain?what=web')
-  expect(answer.service?.causes).toEqual(['from the core'])
+  expect(answer.diagnosis.unknown).toEqual(['What the objects in Kubernetes say: from the core.'])
   expect(answer.frontends[0]?.held?.differences).toEqual(['The data plane lacks 10.244.2.7:8080.'])
 })
 
@@ -136,16 +136,18 @@ test('explain says what this backend does, and what on the node stops the packet
     backend: { features: () => features } as unknown as Backend,
     nodeCauses: async (traffic) => {
       asked.push(traffic)
-      return [{ stops: true, what: 'The table is full.', why: 'Nothing gets through.' }]
+      return [
+        { code: 'KPNG-N008', level: 'problem', what: 'The table is full.', why: 'Nothing gets through.', todo: '' },
+      ]
     },
   })
-  const { works, answer, causesOnNode, frontends } = await ask<Explanation>('/v1/explain?what=web')
+  const { works, diagnosis, frontends } = await ask<Explanation>('/v1/explain?what=web')
   expect(asked).toEqual([{ families: ['IPv4'], isForwarded: false, leavesNode: true }])
-  expect({ works, answer }).toEqual({
+  expect({ works, headline: diagnosis.headline }).toEqual({
     works: false,
-    answer: 'default/web is served on this node. But something on this node stops the packets.',
+    headline: 'default/web is served on this node. But something on this node stops the packets.',
   })
-  expect(causesOnNode).toHaveLength(1)
+  expect(diagnosis.findings.map(({ code }) => code)).toEqual(['KPNG-N008'])
   expect(frontends[0]?.routes[0]?.endpointSees).toBe('node')
   expect(await ask<Explanation>('/v1/explain?what=10.96.0.10:81')).toMatchObject({ outcome: 'passed', works: false })
 })

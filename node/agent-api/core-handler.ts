@@ -18,8 +18,6 @@ export interface CoreApiOptions extends Omit<CoreLiveOptions, 'status'> {
   /** How up to date the source is; undefined if it watches nothing. */
   readonly source?: () => SourceStatusAnswer | undefined
   readonly skippedObjects?: () => number
-  /** Endpoints of the whole cluster, by Service. */
-  readonly endpointCounts: () => ReadonlyMap<string, number>
   /** Every node that the source knows. */
   readonly knownNodes: () => Iterable<globalv1.Node>
   /** The number of Services and of endpoints of the whole cluster. */
@@ -53,14 +51,8 @@ export function coreApi(options: CoreApiOptions): CoreApi {
         return sendJson(response, 200, statusOf(options, startedAt))
       case '/v1/services': {
         const { view, frontends } = await options.viewOf(node)
-        const counts = options.endpointCounts()
-        const rows = serviceRows(view, frontends, namespace)
-        // Without a node, nobody uses endpoints: those that exist are counted.
-        const services =
-          node === ''
-            ? rows.map((row) => ({ ...row, endpoints: counts.get(`${row.namespace}/${row.name}`) ?? 0 }))
-            : rows
-        return sendJson(response, 200, { services })
+        const source = { table: frontends, factsOf: options.factsOf(node), ofCluster: node === '' }
+        return sendJson(response, 200, { services: serviceRows(view, source, namespace) })
       }
       case '/v1/endpoints':
         return sendJson(response, 200, { endpoints: endpointRows((await options.viewOf(node)).view, namespace) })

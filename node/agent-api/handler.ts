@@ -10,14 +10,15 @@ import {
   type SourceStatusAnswer,
 } from '@kpng/api'
 import type { Backend, NodeView } from '@kpng/client'
-import { clientOf, type ExplainOptions, explain, type FrontendTable, parseClient, parseQuestion } from '@kpng/dataplane'
+import { clientOf, type FrontendTable } from '@kpng/dataplane'
+import { type ExplainOptions, explain, parseClient, parseQuestion } from '@kpng/diagnose'
 import { reachableAddresses } from '@kpng/linux'
 import { sendJson } from '../server/respond.js'
 import type { Activity } from './activity.js'
 import { connectionCounter, connectionsOf } from './connections.js'
 import { flowsOf } from './flows.js'
 import { NodeLive } from './node-live.js'
-import { endpointRows, frontendRows, nodeRow, serviceRows } from './rows.js'
+import { endpointRows, frontendRows, nodeRow, type RowSource, serviceRows } from './rows.js'
 import type { ServiceFactsOf } from './service-facts.js'
 
 export interface AgentApiOptions {
@@ -56,6 +57,7 @@ export function agentApi(options: AgentApiOptions): AgentApi {
     ...{ activity, frontends, factsOf, log },
     status: () => statusOf(options),
     connections: connectionCounter(backend),
+    features: () => backend?.features?.(),
   })
   const handler = answering((url, response, request) => answer(options, live, url, response, request))
   return { handler, live, close: () => live.close() }
@@ -101,7 +103,7 @@ async function answer(
     case '/v1/status':
       return sendJson(response, 200, statusOf(options))
     case '/v1/services':
-      return sendJson(response, 200, { services: serviceRows(view, frontends, namespace) })
+      return sendJson(response, 200, { services: serviceRows(view, rowSource(options), namespace) })
     case '/v1/endpoints':
       return sendJson(response, 200, { endpoints: endpointRows(view, namespace) })
     case '/v1/frontends':
@@ -123,6 +125,12 @@ async function answer(
       return sendJson(response, 404, { error: `The agent API has no ${pathname}.` })
   }
 }
+
+const rowSource = ({ frontends, factsOf, backend }: AgentApiOptions): RowSource => ({
+  table: frontends,
+  factsOf,
+  features: backend?.features?.(),
+})
 
 const nothing: NodeView = { nodeName: '', node: undefined, services: new Map(), serviceCidrs: new Map() }
 

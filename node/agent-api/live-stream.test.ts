@@ -78,7 +78,7 @@ describe('a reader', () => {
     const reader = read()
     expect(await reader.first()).toMatchObject({
       event: 'snapshot',
-      data: { services: [{ name: 'web', endpoints: 2, state: 'serving', changedBy: 0 }], changes: [{ number: 1 }] },
+      data: { services: [{ name: 'web', endpoints: 2, verdict: 'serving', changedBy: 0 }], changes: [{ number: 1 }] },
     })
     sync(change(view, 'web', { ...web, endpoints: [] }))
     sync(change(view, 'api', api))
@@ -205,18 +205,17 @@ describe('rows', () => {
     const reader = read()
     const [row] = (await reader.first()).data.services
     expect(row).not.toHaveProperty('total')
-    expect(row).not.toHaveProperty('leftOut')
   })
-  test('left out because they are not ready: partly', () =>
+  test('left out because they are not ready: the others serve all connections', () =>
     rowOf(
-      { state: 'partly', total: 3, leftOut: { 'not-ready': 1 } },
+      { verdict: 'serving', reason: '1 not ready of 3 endpoints', endpoints: 2, total: 3 },
       { factsOf: () => ({ ...facts, leftOut: { 'not-ready': 1 } }) },
     ))
   test('left out because of hints: serving', () =>
-    rowOf({ state: 'serving', hints: true }, { factsOf: () => ({ ...facts, leftOut: { 'hints-other-zone': 1 } }) }))
+    rowOf({ verdict: 'serving', hints: true }, { factsOf: () => ({ ...facts, leftOut: { 'hints-other-zone': 1 } }) }))
   test('only stand-ins: draining', () =>
-    rowOf({ state: 'draining' }, { factsOf: () => ({ ...facts, leftOut: { 'not-ready': 1 }, onlyStandIns: true }) }))
-  test('no endpoint: refused', () => rowOf({ state: 'refused' }, {}, { ...web, endpoints: [] }))
+    rowOf({ verdict: 'draining' }, { factsOf: () => ({ ...facts, leftOut: { 'not-ready': 1 }, onlyStandIns: true }) }))
+  test('no endpoint: refused', () => rowOf({ verdict: 'refused' }, {}, { ...web, endpoints: [] }))
   test('another one has the address', async () => {
     const { sync, view, read } = await started()
     const reader = read()
@@ -237,10 +236,10 @@ describe('rows', () => {
     )
     const stateOf = (path: string) =>
       reader.changes().reduce<LiveService | null | undefined>((row, { data }) => data.services[path] ?? row, undefined)
-    await until(() => stateOf('default/y')?.state === 'partly')
+    await until(() => stateOf('default/y')?.verdict === 'partly')
     // Its row changes, though nothing but the other Service did.
     sync(change(view, 'x', undefined))
-    await until(() => stateOf('default/y')?.state === 'serving')
+    await until(() => stateOf('default/y')?.verdict === 'serving')
   })
 })
 
@@ -252,7 +251,7 @@ describe('a data plane that does not hold what it should', () => {
     const reader = read()
     await reader.first()
     await ask('/v1/explain?what=web')
-    const states = () => reader.changes().flatMap(({ data }) => data.services['default/web']?.state ?? [])
+    const states = () => reader.changes().flatMap(({ data }) => data.services['default/web']?.verdict ?? [])
     await until(() => states().at(-1) === 'differs')
     sync(change(view, 'web', { ...web, endpoints: [endpoint('10.244.1.5')] }))
     await until(() => states().at(-1) === 'serving')
@@ -268,7 +267,7 @@ describe('a data plane that does not hold what it should', () => {
     live.onRepaired(['default/web'])
     sync(fullSync)
     expect(await ask('/v1/status')).not.toHaveProperty('drift')
-    const states = () => reader.changes().flatMap(({ data }) => data.services['default/web']?.state ?? [])
+    const states = () => reader.changes().flatMap(({ data }) => data.services['default/web']?.verdict ?? [])
     await until(() => states().at(-1) === 'serving')
     expect(states()).toEqual(['differs', 'serving'])
     const { services } = reader.changes().flatMap(({ data }) => data.syncs)[1] ?? {}

@@ -2,9 +2,9 @@ import type { AgentStatus, Explanation, LiveNode, LiveSync, Log } from '@kpng/ap
 import type { Changes } from '@kpng/client'
 import type { FrontendTable } from '@kpng/dataplane'
 import type { Activity } from './activity.js'
-import { liveRow } from './live-rows.js'
 import type { LiveSource } from './live-state.js'
 import { LiveStream } from './live-stream.js'
+import { liveRow, type RowSource } from './rows.js'
 import { Samples } from './samples.js'
 import type { ServiceFactsOf } from './service-facts.js'
 
@@ -14,6 +14,8 @@ export interface NodeLiveOptions {
   readonly status: () => AgentStatus
   /** What the core knows about a Service, if it is in this process. */
   readonly factsOf?: ServiceFactsOf | undefined
+  /** Of the data plane. Default: everything. */
+  readonly features?: (() => RowSource['features']) | undefined
   /** Counts the connections that the data plane carries itself, if it does. */
   readonly connections?: (() => number) | undefined
   readonly log?: Log | undefined
@@ -49,6 +51,12 @@ export class NodeLive {
     const { activity, frontends, factsOf, status, cluster } = options
     const history: History = cluster?.history ?? activity
     this.#activity = activity
+    const rows: RowSource = {
+      table: frontends,
+      factsOf,
+      ofCluster: cluster !== undefined,
+      features: options.features?.(),
+    }
     this.#samples = new Samples(options.connections)
     const source: LiveSource = {
       status,
@@ -56,10 +64,10 @@ export class NodeLive {
       service: (path) => {
         const item = activity.view?.services.get(path)
         if (!item) return undefined
-        const facts = factsOf?.(path, item.endpoints.length)
-        const lastChange = history.lastChangeOf(path)
-        const differs = this.#differing.has(path)
-        return liveRow(path, item, { table: frontends, facts, lastChange, differs, ofCluster: cluster !== undefined })
+        return liveRow(path, item, rows, {
+          lastChange: history.lastChangeOf(path),
+          differs: this.#differing.has(path),
+        })
       },
       syncs: () => history.syncs,
       samples: () => this.#samples.list,

@@ -12,8 +12,11 @@ const frontend = (protocol: 'tcp' | 'udp', endpoints: readonly string[]): Fronte
 })
 
 const explanation = (...frontends: FrontendAnswer[]): Explanation => ({
-  ...{ node: 'a', question: 'default/web', answer: 'It is served.', works: true, problems: [] },
-  frontends,
+  ...{ schemaVersion: 2, node: 'a', question: 'default/web', works: true, frontends },
+  diagnosis: {
+    ...{ service: 'default/web', verdict: 'serving', headline: 'It is served.', reason: '' },
+    ...{ findings: [], used: 1, unknown: [] },
+  },
 })
 
 /** Long enough for a machine that has much to do: none of these endpoints stays silent. */
@@ -38,9 +41,10 @@ test('an endpoint that takes a connection changes nothing, each is tried once, a
 test('an endpoint that refuses connections, and one that cannot be reached', async () => {
   const refusing = await listening('127.0.0.1').then((endpoint) => endpoint.replace(/\d+$/, '1'))
   const asked = explanation(frontend('tcp', [await listening('127.0.0.1'), refusing, '255.255.255.255:80']))
-  const { probes, works, answer } = await probed(asked, { limitMs })
+  const { probes, works, diagnosis } = await probed(asked, { limitMs })
   expect(probes?.map(({ result }) => result)).toEqual(['connected', 'refused', 'unreachable'])
-  expect([works, answer]).toEqual([false, 'It is served. 2 of 3 endpoints do not take a connection.'])
+  expect([works, diagnosis.headline]).toEqual([false, 'It is served. 2 of 3 endpoints do not take a connection.'])
+  expect(diagnosis.findings.map(({ code }) => code)).toEqual(['KPNG-D002'])
 })
 
 test.skipIf(process.platform !== 'linux')('an endpoint that does not answer', async () => {

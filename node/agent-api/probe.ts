@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
 import { type Explanation, messageOf, type ProbeAnswer } from '@kpng/api'
+import { withProbes } from '@kpng/diagnose'
 
 // Connections to the endpoints of an explanation. They are made by the command on the machine of the person who asks, and not by the
 // agent: a request to the agent API opens no connection to anything.
@@ -24,19 +25,8 @@ export async function probed(
     ),
   ]
   const probes = await Promise.all(endpoints.slice(0, most).map((endpoint) => probe(endpoint, limitMs)))
-  const failed = probes.filter(({ result }) => result !== 'connected').length
-  const { answer, works } = explanation
-  return {
-    ...explanation,
-    answer: failed === 0 ? answer : `${answer} ${failureOf(failed, probes.length)}`,
-    works: works && failed === 0,
-    probes,
-    ...(endpoints.length > most ? { probesLeftOut: endpoints.length - most } : {}),
-  }
+  return withProbes(explanation, probes, Math.max(0, endpoints.length - most))
 }
-
-const failureOf = (failed: number, tried: number): string =>
-  tried === 1 ? 'The endpoint does not take a connection.' : `${failed} of ${tried} endpoints do not take a connection.`
 
 const causes: Readonly<Record<string, string>> = {
   ENETUNREACH: 'this machine has no route to it',

@@ -3,34 +3,80 @@ import {
   type FrontendRow,
   type globalv1,
   ipsOf,
+  type LiveService,
+  type LiveSync,
   localv1,
   type NodeRow,
   type ServiceRow,
 } from '@kpng/api'
 import type { NodeView, ServiceEndpoints } from '@kpng/client'
 import { endpointKey, type FrontendTable } from '@kpng/dataplane'
+import { diagnose, type Facts, waysOf } from '@kpng/diagnose'
+import type { ServiceFactsOf } from './service-facts.js'
 
 // What this node serves, as rows of lists.
 
-/** @param namespace undefined: all */
-export function serviceRows(view: NodeView, table: FrontendTable, namespace?: string): ServiceRow[] {
-  return itemsIn(view, namespace).map(([path, item]) => serviceRow(path, item, table))
+/** What rows are made of. */
+export interface RowSource {
+  readonly table: FrontendTable
+  /** Of the data plane. Default: everything. */
+  readonly features?: Facts['features']
+  /** What the core knows about the endpoints of a Service. Undefined: the core is not in this process. */
+  readonly factsOf?: ServiceFactsOf | undefined
+  /** The row is about the whole cluster: that a node has no endpoint of its own is no matter. */
+  readonly ofCluster?: boolean
 }
 
-export function serviceRow(path: string, { service, endpoints }: ServiceEndpoints, table: FrontendTable): ServiceRow {
+/** @param namespace undefined: all */
+export function serviceRows(view: NodeView, source: RowSource, namespace?: string): ServiceRow[] {
+  return itemsIn(view, namespace).map(([path, item]) => serviceRow(path, item, source).row)
+}
+
+/** @param differs the data plane was found not to hold what it should */
+function serviceRow(path: string, item: ServiceEndpoints, source: RowSource, differs = false) {
+  const { service, endpoints } = item
+  const { table, features, ofCluster = false } = source
+  const facts = source.factsOf?.(path, endpoints.length)
+  const { verdict, headline, reason, findings, used, total } = diagnose({
+    ...{ service: path, item, features, ofCluster, differs },
+    ...{ ways: waysOf(table, path), problems: table.problemsOf(path), kubernetes: notAsked },
+    selection: facts ? { value: { isKnown: true, ...facts } } : notAsked,
+  })
   const { ips } = service
-  return {
+  const row: ServiceRow = {
     namespace: service.namespace,
     name: service.name,
     type: service.type,
     clusterIps: allIps(ips?.clusterIps),
     externalIps: [...allIps(ips?.loadBalancerIps), ...allIps(ips?.externalIps)],
     ports: service.ports.map(portText),
-    endpoints: endpoints.length,
+    endpoints: used,
     internalTrafficPolicy: service.internalTrafficToLocal ? 'Local' : 'Cluster',
     externalTrafficPolicy: service.externalTrafficToLocal ? 'Local' : 'Cluster',
     sessionAffinity: service.sessionAffinity.case !== undefined,
-    problems: table.problemsOf(path).map(({ sentence }) => sentence),
+    ...{ verdict, headline, reason, findings: findings.map(({ code }) => code) },
+    ...(total === undefined ? {} : { total }),
+  }
+  return { row, facts }
+}
+
+const notAsked = { unknown: 'nobody was asked for a list' }
+
+/** A row of the live page. @param lastChange undefined: none since the start */
+export function liveRow(
+  path: string,
+  item: ServiceEndpoints,
+  source: RowSource,
+  { lastChange, differs }: { readonly lastChange: LiveSync | undefined; readonly differs: boolean },
+): LiveService {
+  const { row, facts } = serviceRow(path, item, source, differs)
+  const { 'hints-other-node': byNode = 0, 'hints-other-zone': byZone = 0 } = facts?.leftOut ?? {}
+  return {
+    ...row,
+    hints: byNode + byZone > 0,
+    sourceRanges: source.table.wantedBy(path).some(({ allowedSources }) => allowedSources !== undefined),
+    changedBy: lastChange?.number ?? 0,
+    ...(lastChange ? { changedAt: lastChange.at } : {}),
   }
 }
 

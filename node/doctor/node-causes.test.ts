@@ -23,7 +23,7 @@ test.each<[string, Partial<Traffic>, string[][]]>([
   ['endpoints on this node', { leavesNode: false }, [forwarding4, full]],
 ])('%s', (_, change, expected) => {
   const found = nodeCauses({ ...traffic, ...change }, bad)
-  expect(found.map(({ stops, what }) => [stops ? 'stops' : 'may', what])).toEqual(expected)
+  expect(found.map(({ level, what }) => [level === 'problem' ? 'stops' : 'may', what])).toEqual(expected)
 })
 
 test('what is not known is no cause', () => {

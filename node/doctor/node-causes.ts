@@ -1,4 +1,4 @@
-import type { Family, NodeCause } from '@kpng/api'
+import type { Family, Finding } from '@kpng/api'
 import { type Read, runChecks } from './finding.js'
 import { trafficChecks } from './node-checks.js'
 import type { TrafficFacts } from './node-facts.js'
@@ -13,17 +13,24 @@ export interface Traffic {
   readonly leavesNode: boolean
 }
 
+const codes: Readonly<Record<string, string>> = {
+  forwarding: 'KPNG-N004',
+  'reverse path filter': 'KPNG-N005',
+  'connection tracking': 'KPNG-N008',
+}
+
 const forwardingOf: Readonly<Record<Family, string>> = {
   IPv4: 'net.ipv4.ip_forward',
   IPv6: 'net.ipv6.conf.all.forwarding',
 }
 
 /** What on this node stops such connections, or may: the doctor's findings that concern them. */
-export function nodeCauses(traffic: Traffic, facts: Read<TrafficFacts>): NodeCause[] {
-  return runChecks('', trafficChecks, factsFor(traffic, facts)).findings.map(({ level, what, why, command }) => ({
+export function nodeCauses(traffic: Traffic, facts: Read<TrafficFacts>): Finding[] {
+  return runChecks('', trafficChecks, factsFor(traffic, facts)).findings.map(({ check, ...finding }) => ({
+    ...finding,
+    code: codes[check] ?? '',
     // What only a cluster with IPv6 needs is a note of the doctor. Here, somebody asks about an IPv6 address.
-    ...{ stops: level !== 'warning', what, why },
-    ...(command === undefined ? {} : { command }),
+    level: finding.level === 'warning' ? 'warning' : 'problem',
   }))
 }
 

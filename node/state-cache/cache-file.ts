@@ -4,10 +4,10 @@ import { dirname } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { endpointBytes, globalv1, KpngError, localv1, messageOf, servicePath } from '@kpng/api'
-import type { ChangeSet, NodeView, SetItem } from '@kpng/client'
+import type { ChangeSet, NodeView, ServiceEndpoints } from '@kpng/client'
 
 // The file: a line of JSON that says whose state it is, then one record per message (4 bytes length, 1 byte set, the encoded
-// message), then the SHA-256 of everything before it. The endpoints of a service follow it, in the order of their paths.
+// message), then the SHA-256 of everything before it. The endpoints of a service follow it, in the order of the view.
 
 /** Whose state it is. A file of another node or of another cluster must never be served. */
 export interface CacheOwner {
@@ -137,10 +137,10 @@ export async function readCacheFile(path: string, owner: CacheOwner): Promise<Ca
   const body = content.subarray(0, -digestBytes)
   const isWhole = createHash('sha256').update(body).digest().equals(content.subarray(-digestBytes))
   if (!isWhole) throw new KpngError('invalid', 'it is damaged: its checksum is wrong')
-  const sets: SetItem[] = []
+  const state = new CachedView()
   let beganAt = performance.now()
-  for (const item of itemsIn(body.subarray(headerEnd + 1))) {
-    sets.push(item)
+  for (const [set, bytes] of recordsIn(body.subarray(headerEnd + 1))) {
+    state.add(set, bytes)
     if (performance.now() - beganAt < sliceMs) continue
     await setImmediate()
     beganAt = performance.now()
@@ -148,7 +148,7 @@ export async function readCacheFile(path: string, owner: CacheOwner): Promise<Ca
   return {
     savedAtMs: Date.parse(header.savedAt),
     services: header.services,
-    changeSet: { reset: true, sets, deletes: [], triggers: [] },
+    changeSet: state,
   }
 }
 
@@ -175,29 +175,32 @@ function checkOwner(header: Header, { node, origin }: CacheOwner): void {
   }
 }
 
-function* itemsIn(bytes: Buffer): Generator<SetItem> {
-  let service = ''
-  let endpoints = 0
+function* recordsIn(bytes: Buffer): Generator<[localv1.Set, Buffer]> {
   for (let at = 0; at < bytes.length; ) {
     const end = at + recordHead + bytes.readUInt32BE(at)
-    const set: localv1.Set = bytes.readUInt8(at + 4)
-    const encodedMessage = bytes.subarray(at + recordHead, end)
+    yield [bytes.readUInt8(at + 4), bytes.subarray(at + recordHead, end)]
     at = end
-    if (set === localv1.Set.NODES) {
-      const message = fromBinary(globalv1.NodeSchema, encodedMessage)
-      yield { set, path: message.name, message }
-    } else if (set === localv1.Set.SERVICE_CIDRS) {
-      const message = fromBinary(localv1.ServiceCIDRSchema, encodedMessage)
-      yield { set, path: message.name, message }
+  }
+}
+
+/** What the records say. */
+class CachedView implements ChangeSet {
+  readonly reset = true
+  readonly triggers = []
+  node: globalv1.Node | undefined
+  readonly serviceCidrs = new Map<string, localv1.ServiceCIDR>()
+  readonly services = new Map<string, ServiceEndpoints>()
+  #endpoints: localv1.Endpoint[] = []
+
+  add(set: localv1.Set, bytes: Buffer): void {
+    if (set === localv1.Set.NODES) this.node = fromBinary(globalv1.NodeSchema, bytes)
+    else if (set === localv1.Set.SERVICE_CIDRS) {
+      const cidr = fromBinary(localv1.ServiceCIDRSchema, bytes)
+      this.serviceCidrs.set(cidr.name, cidr)
     } else if (set === localv1.Set.SERVICES) {
-      const message = fromBinary(localv1.ServiceSchema, encodedMessage)
-      service = servicePath(message.namespace, message.name)
-      endpoints = 0
-      yield { set, path: service, message }
-    } else if (set === localv1.Set.ENDPOINTS) {
-      // The paths are not in the file, only their order: that is what decides whether a service differs from the source's.
-      const path = `${service}/${String(endpoints++).padStart(8, '0')}`
-      yield { set, path, message: fromBinary(localv1.EndpointSchema, encodedMessage) }
-    }
+      const service = fromBinary(localv1.ServiceSchema, bytes)
+      this.#endpoints = []
+      this.services.set(servicePath(service.namespace, service.name), { service, endpoints: this.#endpoints })
+    } else if (set === localv1.Set.ENDPOINTS) this.#endpoints.push(fromBinary(localv1.EndpointSchema, bytes))
   }
 }

@@ -8,15 +8,13 @@ import { WatchCall } from '../../../client/grpc/stream.js'
 import { RelayedState } from '../../sources/api/relayed-state.js'
 import { Skips } from '../../sources/skips.js'
 import { Store } from '../../store/index.js'
-import { View } from '../../view/view.js'
-import { Turns } from '../../view/watch.js'
+import { View } from '../../view/node-watch.js'
+import { Turns } from '../../view/turns.js'
 import { noApiCounts } from './counters.js'
-import { ItemFrames } from './item-frames.js'
-import { Joins } from './joins.js'
-import { Resuming } from './resuming.js'
 import { storeOfSteps } from './testing/exchange-states.js'
 import { MemoryCall } from './testing/memory-call.js'
 import { globalWatchHandler, localWatchHandler } from './watch-calls.js'
+import { watchSettings } from './watching.js'
 
 // What nodes and relays of kpng 0.1.0, and clients of the Go lineage, said to a core of 0.1.0, and what it answered, byte by byte. `step` changes the
 // cluster, `connect` is a new connection to a core that was restarted, `>` is a request and `<` an answer. Both must still be understood: the requests by
@@ -49,10 +47,8 @@ function recorded(name: string): Connection[] {
 function startCore(store: Store, handler: typeof localWatchHandler): MemoryCall {
   const call = new MemoryCall()
   const view = new View(store, new Turns(1e9))
-  const frames = new ItemFrames(silentLog)
-  const resuming = new Resuming({ view, frames })
-  const rest = { joins: new Joins(), log: silentLog, counters: noApiCounts(), onSent: () => {} }
-  void handler({ view, frames, resuming, ...rest })(call).catch(() => {})
+  const settings = watchSettings(view, { log: silentLog, counters: noApiCounts(), onSent: () => {} })
+  void handler(settings)(call).catch(() => {})
   return call
 }
 

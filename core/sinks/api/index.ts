@@ -14,11 +14,8 @@ import {
   type Server,
   type TlsFiles,
 } from './grpc/index.js'
-import { ItemFrames } from './item-frames.js'
-import { Joins } from './joins.js'
-import { Resuming } from './resuming.js'
 import { globalWatchHandler, localWatchHandler } from './watch-calls.js'
-import type { OnSent } from './watching.js'
+import { type OnSent, watchSettings } from './watching.js'
 
 export { type ApiCounters, type NodeWatcher, noApiCounts, type WatcherKind } from './counters.js'
 export type { AnswerService } from './explain-calls.js'
@@ -60,9 +57,7 @@ export async function serveApi(options: ApiSinkOptions): Promise<Server> {
   const services = [...(localApi ? ['localv1.Sets'] : []), ...(globalApi ? ['globalv1.Sets'] : [])]
   const handlers = new Map<string, Handler>(healthHandlers(healthOf(store, services, options.source)))
   const view = options.view ?? new View(store)
-  const frames = new ItemFrames(log)
-  const resuming = new Resuming({ view, frames })
-  const settings = { view, frames, resuming, joins: new Joins(), log, counters, onSent }
+  const settings = watchSettings(view, { log, counters, onSent })
   if (localApi) {
     handlers.set('/localv1.Sets/Watch', localWatchHandler(settings))
     handlers.set('/kpng.v1.Explain/Service', explainHandler({ store, answer: options.answerService }))

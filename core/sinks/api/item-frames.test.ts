@@ -4,9 +4,12 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { largeService } from '../../testing/large-service.js'
 import { service, syncedStore } from '../../testing/objects.js'
-import { type ChangeSet, View, type Watch } from '../../view/index.js'
+import { View, type Watch } from '../../view/index.js'
+import type { ChangeSet } from './change-set.js'
+import { ClusterItems } from './cluster-watch.js'
 import { KeptLog } from './grpc/testing/server.js'
 import { encodeSet, ItemFrames } from './item-frames.js'
+import { NodeItems } from './node-items.js'
 
 test('a set item is encoded as the contract says', () => {
   fc.assert(
@@ -29,7 +32,7 @@ test('a set item is encoded as the contract says', () => {
 })
 
 /** What a watcher is told next, as words. */
-function told(watch: Watch, frames: ItemFrames): string[] {
+function told(watch: Watch<ChangeSet>, frames: ItemFrames): string[] {
   const changeSet = watch.poll()
   if (!changeSet) return []
   return [...frames.of(changeSet)].flatMap(({ bytes, items }) => {
@@ -54,10 +57,10 @@ function wordsOf(bytes: Buffer): string[] {
 test('what is large goes to all watchers in the same pieces, apart from what is their own', () => {
   const store = syncedStore()
   largeService(store, { endpoints: 5000 })
-  const view = new View(store)
+  const nodes = new NodeItems(new View(store))
   const frames = new ItemFrames(new KeptLog())
   const piecesFor = (nodeName: string) => {
-    const changeSet = view.watchNode({ nodeName }).poll() as ChangeSet
+    const changeSet = nodes.watch({ nodeName }).poll() as ChangeSet
     const pieces = [...frames.of(changeSet)]
     const expected = [...changeSet.sets].map(({ path }) => `set ${path}`)
     expect(pieces.flatMap(({ bytes }) => wordsOf(bytes))).toEqual(['reset', ...expected, 'sync'])
@@ -79,9 +82,9 @@ test('what is large goes to all watchers in the same pieces, apart from what is 
 
 test('a change goes to all watchers that are told the same in the same bytes, and to nobody else', () => {
   const store = syncedStore()
-  const view = new View(store)
+  const nodes = new NodeItems(new View(store))
   const frames = new ItemFrames(new KeptLog())
-  const watches = ['node-1', 'node-2', 'node-3'].map((nodeName) => view.watchNode({ nodeName }))
+  const watches = ['node-1', 'node-2', 'node-3'].map((nodeName) => nodes.watch({ nodeName }))
   for (const watch of watches) watch.poll()
   store.update((tx) => tx.setService(service('a')))
   const changeSets = watches.map((watch) => watch.poll() as ChangeSet)
@@ -91,13 +94,13 @@ test('a change goes to all watchers that are told the same in the same bytes, an
   expect(second).toBe(first)
   expect(third.length).toBeGreaterThan(first.length)
   store.update((tx) => tx.setService(service('b')))
-  expect(told(watches[0] as Watch, frames)).toEqual(['set default/b', 'sync'])
+  expect(told(watches[0] as Watch<ChangeSet>, frames)).toEqual(['set default/b', 'sync'])
 })
 
 test.each([
-  ['a node', (view) => view.watchNode({ nodeName: 'node-1' }), 'default/odd', 'default/good'],
-  ['a relay', (view) => view.watchCluster(), 'default|odd||', 'default|good||'],
-] as const satisfies readonly (readonly [string, (view: View) => Watch, string, string])[])(
+  ['a node', (view) => new NodeItems(view).watch({ nodeName: 'node-1' }), 'default/odd', 'default/good'],
+  ['a relay', (view) => new ClusterItems(view).watch(), 'default|odd||', 'default|good||'],
+] as const satisfies readonly (readonly [string, (view: View) => Watch<ChangeSet>, string, string])[])(
   'an item that cannot be encoded is left out and said once, and %s is told everything else',
   (_, watch, odd, good) => {
     const store = syncedStore()

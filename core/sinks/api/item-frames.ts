@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { type Log, localv1, messageOf } from '@kpng/api'
-import type { Batch, ChangeSet, DeleteItem, SetItem } from '../../view/index.js'
+import type { Batch, ChangeSet } from './change-set.js'
+import type { DeleteItem, SetItem } from './item.js'
 import { frameOf, resetFrame, SyncFrames, type SyncOptions } from './sync-frames.js'
 
 /** Framed messages, one after the other, and how many items they tell of. */

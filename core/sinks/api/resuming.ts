@@ -1,4 +1,5 @@
-import { ChangeSet, type View } from '../../view/index.js'
+import type { View } from '../../view/index.js'
+import { ChangeSet } from './change-set.js'
 import type { ItemFrames } from './item-frames.js'
 import { StateDigests } from './state-digests.js'
 import type { SyncOptions } from './sync-frames.js'

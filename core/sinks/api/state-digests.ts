@@ -1,5 +1,7 @@
 import { bucketCountFor, Digest, itemHash, placeOf } from '@kpng/api'
-import { type Batch, type CommonState, type SetItem, SharedWork, type WholeState, type Work } from '../../view/index.js'
+import { SharedWork, type Work } from '../../view/index.js'
+import type { Batch, CommonState, WholeState } from './change-set.js'
+import type { SetItem } from './item.js'
 import type { Chunk, ItemFrames } from './item-frames.js'
 
 /** The hashes of a chunk's items, and the numbers from which their buckets follow. */

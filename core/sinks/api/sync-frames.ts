@@ -1,6 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
-import type { ChangeSet, Trigger } from '../../view/index.js'
+import type { Trigger } from '../../store/index.js'
+import type { ChangeSet } from './change-set.js'
 import { frame } from './grpc/index.js'
 
 /** What a Sync says beside the end of its change set. */
@@ -48,7 +49,13 @@ function encode(
   const value = create(localv1.EmptyOpSchema, {
     triggers: triggers.map(({ service, unixMs }) => ({ service, unixMs: BigInt(Math.trunc(unixMs)) })),
     ...(timeline && {
-      timeline: { ...timeline, revision: BigInt(timeline.revision), receivedAtMs: timeline.receivedAtMs ?? 0 },
+      timeline: {
+        revision: BigInt(timeline.revision),
+        receivedAtMs: timeline.receivedAtMs ?? 0,
+        committedAtMs: timeline.committedAtMs,
+        // It was worked out just now.
+        viewedAtMs: performance.timeOrigin + performance.now(),
+      },
     }),
     ...(revision !== undefined && { position: { revision: BigInt(revision) } }),
     ...(resumed && { resumed: { ...resumed, buckets: [...resumed.buckets] } }),

@@ -5,15 +5,13 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { damagedBytes, fuzzing, oddBytes } from '../../../scripts/testing/damaged.js'
 import { node, service, syncedStore } from '../../testing/objects.js'
-import { View } from '../../view/view.js'
-import { Turns } from '../../view/watch.js'
+import { View } from '../../view/node-watch.js'
+import { Turns } from '../../view/turns.js'
 import { noApiCounts } from './counters.js'
 import { type Handler, RpcError } from './grpc/index.js'
-import { ItemFrames } from './item-frames.js'
-import { Joins } from './joins.js'
-import { Resuming } from './resuming.js'
 import { MemoryCall } from './testing/memory-call.js'
 import { globalWatchHandler, localWatchHandler } from './watch-calls.js'
+import { watchSettings } from './watching.js'
 
 // What a client must not be able to do to its core, whatever it sends. Lengths of messages and numbers of connections are checked below, in grpc/.
 
@@ -25,9 +23,7 @@ function serve() {
   })
   const counters = noApiCounts()
   const view = new View(store, new Turns(1e9))
-  const frames = new ItemFrames(silentLog)
-  const resuming = new Resuming({ view, frames })
-  const settings = { view, frames, resuming, joins: new Joins(), log: silentLog, counters, onSent: () => {} }
+  const settings = watchSettings(view, { log: silentLog, counters, onSent: () => {} })
   return { counters, local: localWatchHandler(settings), global: globalWatchHandler(settings) }
 }
 

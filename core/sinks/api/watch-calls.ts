@@ -6,7 +6,7 @@ import { Watching, WatchRequests, type WatchSettings } from './watching.js'
 
 /** `/localv1.Sets/Watch`: one change set per request, for the node that the request names. */
 export function localWatchHandler(settings: WatchSettings): Handler {
-  const { view, log, counters } = settings
+  const { nodeItems, log, counters } = settings
   return counted('local', counters, async (call) => {
     let watching: Watching | undefined
     let asked: WatchOf | undefined
@@ -27,7 +27,7 @@ export function localWatchHandler(settings: WatchSettings): Handler {
         const known = digestIn(request)
         log.detail(1, 'Watch', { peer: call.peer.address, node: nodeName })
         over()
-        watching = new Watching(settings, requests, view.watchNode({ nodeName, extraSets }), known)
+        watching = new Watching(settings, requests, nodeItems.watch({ nodeName, extraSets }), known)
         listed = new ListedWatcher(watching.watch, nodeName, counters)
       }
       // The first request may be large: it is not kept.
@@ -40,7 +40,7 @@ export function localWatchHandler(settings: WatchSettings): Handler {
 
 /** `/globalv1.Sets/Watch`: the whole cluster, for relays. */
 export function globalWatchHandler(settings: WatchSettings): Handler {
-  const { view, log } = settings
+  const { clusterItems, log } = settings
   return counted('global', settings.counters, async (call) => {
     let watching: Watching | undefined
     call.signal.addEventListener('abort', () => watching?.close(), { once: true })
@@ -50,7 +50,7 @@ export function globalWatchHandler(settings: WatchSettings): Handler {
       if (!watching) {
         const known = digestIn(request)
         log.detail(1, 'Watch of the global state', { peer: call.peer.address })
-        watching = new Watching(settings, requests, view.watchCluster({ extraSets: request.extraSets }), known)
+        watching = new Watching(settings, requests, clusterItems.watch({ extraSets: request.extraSets }), known)
       }
       await watching.sendNext()
     }
@@ -82,13 +82,13 @@ function digestIn({ known, extraSets }: Pick<localv1.WatchReq, 'known' | 'extraS
 /** A watcher in the list of those of its node. */
 class ListedWatcher implements NodeWatcher {
   busySinceMs: number | undefined
-  readonly #watch: Watch
+  readonly #watch: Watch<unknown>
   readonly #node: string
   readonly #counters: ApiCounters
   /** What it had when it asked last. */
   #revision = 0
 
-  constructor(watch: Watch, node: string, counters: ApiCounters) {
+  constructor(watch: Watch<unknown>, node: string, counters: ApiCounters) {
     this.#watch = watch
     this.#node = node
     this.#counters = counters

@@ -2,11 +2,14 @@ import { create, fromBinary, type Message } from '@bufbuild/protobuf'
 import type { GenMessage } from '@bufbuild/protobuf/codegenv2'
 import { type Log, localv1 } from '@kpng/api'
 import type { View, Watch } from '../../view/index.js'
+import type { ChangeSet } from './change-set.js'
+import { ClusterItems } from './cluster-watch.js'
 import type { ApiCounters } from './counters.js'
 import { type Call, RpcError, Status } from './grpc/index.js'
-import type { ItemFrames } from './item-frames.js'
-import type { Joins } from './joins.js'
-import type { Resuming } from './resuming.js'
+import { ItemFrames } from './item-frames.js'
+import { Joins } from './joins.js'
+import { NodeItems } from './node-items.js'
+import { Resuming } from './resuming.js'
 import { frameOf } from './sync-frames.js'
 
 /** Told how many items each change set had that went out. */
@@ -14,6 +17,8 @@ export type OnSent = (items: number) => void
 
 export interface WatchSettings {
   readonly view: View
+  readonly nodeItems: NodeItems
+  readonly clusterItems: ClusterItems
   readonly frames: ItemFrames
   readonly resuming: Resuming
   readonly joins: Joins
@@ -22,9 +27,17 @@ export interface WatchSettings {
   readonly onSent: OnSent
 }
 
+/** What the watches of a server share. */
+export function watchSettings(view: View, rest: Pick<WatchSettings, 'log' | 'counters' | 'onSent'>): WatchSettings {
+  const frames = new ItemFrames(rest.log)
+  const resuming = new Resuming({ view, frames })
+  const [nodeItems, clusterItems] = [new NodeItems(view), new ClusterItems(view)]
+  return { view, frames, resuming, nodeItems, clusterItems, joins: new Joins(), ...rest }
+}
+
 /** One watch of a call: sends change sets, and knows what the client has. */
 export class Watching {
-  readonly watch: Watch
+  readonly watch: Watch<ChangeSet>
   readonly #settings: WatchSettings
   readonly #requests: Pick<WatchRequests, 'call' | 'bucketsOf'>
   /** The digest of what the client has; undefined if it cannot resume. */
@@ -34,7 +47,7 @@ export class Watching {
   constructor(
     settings: WatchSettings,
     requests: Pick<WatchRequests, 'call' | 'bucketsOf'>,
-    watch: Watch,
+    watch: Watch<ChangeSet>,
     known: Uint8Array | undefined,
   ) {
     this.#settings = settings

@@ -2,7 +2,9 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { KpngError, type Log, localv1, messageOf } from '@kpng/api'
 import { deleteLine, type RecordHead, recordVersion, setLine } from '../../record/line.js'
 import type { Store } from '../../store/index.js'
-import { type ChangeSet, View } from '../../view/index.js'
+import { View } from '../../view/index.js'
+import type { ChangeSet } from '../api/change-set.js'
+import { ClusterItems } from '../api/cluster-watch.js'
 
 export interface RecordOptions {
   readonly store: Store
@@ -16,7 +18,7 @@ export interface RecordOptions {
 /** Writes the state of the cluster and then every change of it to a file, with their times, until the signal is aborted. */
 export async function recordChanges({ store, path, log, signal }: RecordOptions): Promise<void> {
   const started = performance.now()
-  const watch = new View(store).watchCluster({ extraSets: [localv1.Set.GLOBAL_SERVICE_CIDRS] })
+  const watch = new ClusterItems(new View(store)).watch({ extraSets: [localv1.Set.GLOBAL_SERVICE_CIDRS] })
   const close = () => watch.close(signal.reason)
   signal.addEventListener('abort', close, { once: true })
   let file: FileHandle | undefined

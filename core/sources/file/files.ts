@@ -155,7 +155,7 @@ export class Files {
 /** The file was read and its content is wrong. The message is a digest of the content, the cause is the error. */
 class BadContent extends Error {}
 
-async function readText(file: string): Promise<string> {
+export async function readText(file: string): Promise<string> {
   try {
     const text = await readFile(file, 'utf8')
     return text.startsWith('\ufeff') ? text.slice(1) : text

@@ -12,7 +12,7 @@ import {
   serviceCidrsKind,
   servicesKind,
   type WatchedKind,
-} from './kinds.js'
+} from './source.js'
 
 /** What one list of everything shows about a Service. */
 export interface ListedService {

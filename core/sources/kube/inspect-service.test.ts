@@ -1,13 +1,16 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type Playground, startPlayground } from '@kpng/playground'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type KubeConnection, loadConnection } from './client/index.js'
-import { inspectService } from './inspect-service.js'
+import { inspectService, kubernetesFacts, readObjects } from './inspect-service.js'
 
 let playground: Playground
 let connection: KubeConnection
 
 beforeAll(async () => {
-  playground = await startPlayground({ runPods: false })
+  playground = await startPlayground({ runPods: false, nodeNames: ['node-a'] })
   connection = await loadConnection({ kubeconfig: playground.kubeconfigPath, env: {} })
 })
 afterAll(async () => {
@@ -15,11 +18,10 @@ afterAll(async () => {
   await playground.close()
 })
 
-function service(name: string, spec: object, labels: Record<string, string> = {}): void {
+const service = (name: string, spec: object, labels: object = {}) =>
   playground.objects.apply({ apiVersion: 'v1', kind: 'Service', metadata: { name, labels }, spec })
-}
 
-function pod(name: string, app: string, ready: boolean): void {
+function pod(name: string, app: string, ready: boolean) {
   playground.objects.apply({
     apiVersion: 'v1',
     kind: 'Pod',
@@ -29,67 +31,105 @@ function pod(name: string, app: string, ready: boolean): void {
   })
 }
 
-const inspect = (name: string, proxyName = '') => inspectService(connection, 'default', name, proxyName)
+async function inspect(name: string, proxyName = '') {
+  const facts = await inspectService(connection, 'default', name, proxyName)
+  if ('unknown' in facts) throw new Error(facts.unknown)
+  return facts.value
+}
 const ports = [{ port: 80, targetPort: 8080 }]
 
 test('a Service that is missing', async () => {
-  expect(await inspect('missing')).toEqual({ exists: false, causes: [] })
+  expect(await inspect('missing')).not.toHaveProperty('service')
 })
 
-test('a selector that matches no pod', async () => {
-  service('lonely', { selector: { app: 'nothing', tier: 'front' }, ports })
-  expect(await inspect('lonely')).toEqual({
-    exists: true,
-    causes: ['Its selector (app=nothing,tier=front) matches no pod in the namespace default.'],
+test('a Service and its pods', async () => {
+  service('waiting', { selector: { app: 'waiting' }, ports: [{ port: 80, targetPort: 'http' }], type: 'LoadBalancer' })
+  pod('waiting-1', 'waiting', false)
+  const { service: found, pods, from } = await inspect('waiting')
+  expect(from).toMatch(/^the API server https?:/)
+  expect(found).toMatchObject({
+    selector: { app: 'waiting' },
+    ports: [{ targetPort: 'http' }],
+    awaitsLoadBalancer: true,
+  })
+  expect(pods).toEqual({
+    value: [
+      {
+        ...{ name: 'waiting-1', isReady: false, state: 'running, but not ready' },
+        ports: [{ name: 'http', number: 8080, protocol: 'TCP' }],
+      },
+    ],
   })
 })
 
-test('pods that are not ready', async () => {
-  service('waiting', { selector: { app: 'waiting' }, ports })
-  for (const number of [1, 2, 3, 4]) pod(`waiting-${number}`, 'waiting', false)
-  const { causes } = await inspect('waiting')
-  expect(causes).toEqual([
-    'No pod that its selector (app=waiting) matches is ready (waiting-1: running, but not ready, waiting-2: running, but not ready, waiting-3: running, but not ready, and 1 more).',
-  ])
-})
-
-test('a port name that no pod has', async () => {
-  service('misspelt', { selector: { app: 'misspelt' }, ports: [{ port: 80, targetPort: 'htpp' }] })
-  pod('misspelt-1', 'misspelt', true)
-  expect((await inspect('misspelt')).causes).toEqual([
-    'Its targetPort "htpp" is a name that no container of its pods has. Their ports are named http.',
-  ])
-})
-
-test('a Service without a selector', async () => {
-  service('by-hand', { ports })
-  expect((await inspect('by-hand')).causes).toEqual([
-    'It has no selector, so Kubernetes makes no EndpointSlices for it. Somebody must write them.',
-  ])
-})
-
-test('nothing is wrong', async () => {
-  service('fine', { selector: { app: 'fine' }, ports: [{ port: 80, targetPort: 'http' }] })
-  pod('fine-1', 'fine', true)
-  expect(await inspect('fine')).toEqual({ exists: true, causes: [] })
+test('a selector that matches no pod: the pods that it may have meant', async () => {
+  service('lonely', { selector: { app: 'lonley' }, ports })
+  pod('lonely-1', 'lonely', true)
+  const { pods, otherPods } = await inspect('lonely')
+  expect(pods).toEqual({ value: [] })
+  expect('value' in otherPods && otherPods.value.map(({ labels }) => labels)).toContainEqual({ app: 'lonely' })
 })
 
 test('what a proxy does not serve', async () => {
   service('headless', { clusterIP: 'None', ports })
   service('named', { ports }, { 'service.kubernetes.io/service-proxy-name': 'mine' })
   service('elsewhere', { type: 'ExternalName', externalName: 'example.com' })
-  expect((await inspect('headless')).notServed).toMatch(/^it is headless/)
-  expect((await inspect('headless', 'mine')).notServed).toMatch(/so it is not for this proxy/)
-  expect((await inspect('named')).notServed).toMatch(/so the proxy of that name serves it/)
-  expect((await inspect('named', 'mine')).notServed).toBeUndefined()
-  expect((await inspect('elsewhere')).notServed).toMatch(/a DNS name for example.com/)
+  expect((await inspect('headless')).service?.notServed).toMatch(/^it is headless/)
+  expect((await inspect('headless', 'mine')).service?.notServed).toMatch(/so it is not for this proxy/)
+  expect((await inspect('named')).service?.notServed).toMatch(/so the proxy of that name serves it/)
+  expect((await inspect('named', 'mine')).service?.notServed).toBeUndefined()
+  expect((await inspect('elsewhere')).service?.notServed).toMatch(/a DNS name for example.com/)
 })
 
-test('a server that does not answer is said, and nothing is thrown', async () => {
+test('without the right to list pods they are unknown, with the rule that gives it', async () => {
+  service('guarded', { selector: { app: 'guarded' }, ports })
+  playground.faults.failFraction(1, { code: 403, match: /^GET .*\/pods/ })
+  const { pods } = await inspect('guarded')
+  expect(pods).toEqual({
+    unknown: expect.stringContaining('{ apiGroups: [""], resources: ["pods"], verbs: ["list"] }'),
+  })
+})
+
+test('a server that does not answer is unknown, and nothing is thrown', async () => {
   const other = await startPlayground({ runPods: false })
   const gone = await loadConnection({ kubeconfig: other.kubeconfigPath, env: {} })
   await other.close()
-  const { causes } = await inspectService(gone, 'default', 'fine')
+  const facts = await inspectService(gone, 'default', 'fine')
   await gone.close()
-  expect(causes[0]).toMatch(/^The Service cannot be read: /)
+  expect(facts).toEqual({ unknown: expect.stringMatching(/^the API server .* cannot be asked: /) })
+})
+
+test('manifests are asked like a server: workloads stand for their pods, policies for those that they select', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kpng-objects-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  writeFileSync(
+    join(folder, 'web.yaml'),
+    `apiVersion: v1
+kind: List
+items:
+- { apiVersion: v1, kind: Service, metadata: { name: web }, spec: { selector: { app: web }, ports: [{ port: 80 }] } }
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: web }
+spec:
+  template: { metadata: { labels: { app: web, tier: front } }, spec: { containers: [{ ports: [{ containerPort: 8080 }] }] } }
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: { name: closed }
+spec: { podSelector: { matchExpressions: [{ key: tier, operator: In, values: [front] }] } }
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: { name: outgoing }
+spec: { podSelector: {}, policyTypes: [Egress] }
+`,
+  )
+  const objects = await readObjects(folder)
+  const facts = objects && kubernetesFacts('the file', '', objects.objectsOf('default/web'))
+  expect(facts).toMatchObject({
+    pods: { value: [{ name: 'deployment/web', isReady: true, ports: [{ number: 8080 }] }] },
+    networkPolicies: { value: ['closed'] },
+  })
 })

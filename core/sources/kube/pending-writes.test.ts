@@ -3,8 +3,7 @@ import { expect, it } from 'vitest'
 import { selectionForProxy } from '../../kubernetes/index.js'
 import { Store } from '../../store/index.js'
 import { Skips } from '../skips.js'
-import { endpointSlicesKind } from './kinds.js'
-import { PendingWrites } from './pending-writes.js'
+import { endpointSlicesKind, PendingWrites } from './source.js'
 import { slice } from './testing/cluster.js'
 
 const startedAt = Date.UTC(2026, 0, 1)

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import { open as openFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { create } from '@bufbuild/protobuf'
 import { KpngError, type Log, localv1, messageOf } from '@kpng/api'
@@ -26,6 +27,12 @@ export interface ReplayOptions {
 
 /** Plays a record into the store: the state at its start, then every change at its time. At the end the last state stays. */
 export async function replay(options: ReplayOptions): Promise<void> {
+  await play(options)
+  await untilAborted(options.signal)
+}
+
+/** The same, and ends with the record. */
+export async function play(options: ReplayOptions): Promise<void> {
   const { store, path, log, signal, speed = 1, untilMs = Number.POSITIVE_INFINITY, pause = pauseOnClock } = options
   const state = new RelayedState(options.skips ?? new Skips(log))
   let playedMs: number | undefined
@@ -44,7 +51,17 @@ export async function replay(options: ReplayOptions): Promise<void> {
   }
   if (count === 0) throw new KpngError('invalid', `${path} has no change to replay.`)
   log.info('The record was replayed; its last state stays', { path, changes: count, untilMs: playedMs ?? 0 })
-  await untilAborted(signal)
+}
+
+/** Whether a file is a record. One that cannot be read is not: whoever reads it says why. */
+export async function isRecord(path: string): Promise<boolean> {
+  const file = await openFile(path).catch(() => undefined)
+  try {
+    const { buffer } = (await file?.read(Buffer.alloc(64), 0, 64).catch(() => undefined)) ?? {}
+    return /^\s*\{\s*"kpng"\s*:\s*"record"/.test(buffer?.toString('utf8') ?? '')
+  } finally {
+    await file?.close()
+  }
 }
 
 interface RecordedChanges {

@@ -7,17 +7,20 @@ import { SctpConversation } from './sctp-probe.js'
 import { TcpConversation } from './tcp-probe.js'
 import { UdpConversation } from './udp-probe.js'
 
-type Conversation = TcpConversation | UdpConversation | SctpConversation
+interface Conversation {
+  ask(timeoutMs: number, sendOnce?: boolean): Promise<Outcome>
+  close(): void
+}
 
 function conversation(to: Place): Conversation {
   if (to.protocol === 'SCTP') return new SctpConversation(to)
   return to.protocol === 'TCP' ? new TcpConversation(to) : new UdpConversation(to)
 }
 
-async function askOnce(to: Place, timeoutMs: number): Promise<Outcome> {
+async function askOnce(to: Place, timeoutMs: number, sendOnce = false): Promise<Outcome> {
   const once = conversation(to)
   try {
-    return await once.ask(timeoutMs)
+    return await once.ask(timeoutMs, sendOnce)
   } finally {
     once.close()
   }
@@ -37,9 +40,9 @@ export function agentMethods(name: string) {
       await Promise.all(places.map((place) => serve(name, place)))
     },
 
-    async probe({ to, timeoutMs, flow, keepGoing, bytes }: ProbeRequest): Promise<Outcome> {
+    async probe({ to, timeoutMs, flow, keepGoing, sendOnce, bytes }: ProbeRequest): Promise<Outcome> {
       if (bytes !== undefined) return askBulk(to, bytes, timeoutMs)
-      if (flow === undefined) return askOnce(to, timeoutMs)
+      if (flow === undefined) return askOnce(to, timeoutMs, sendOnce)
       const open = flows.get(flow) ?? conversation(to)
       flows.set(flow, open)
       try {

@@ -14,6 +14,8 @@ export interface ProbeRequest {
   readonly flow?: string
   /** Of a UDP flow: datagrams go on between the probes, as those of a client in mid-work do. Default false. */
   readonly keepGoing?: boolean
+  /** The datagram is not sent again while there is no answer, so that its loss is seen. Default false. */
+  readonly sendOnce?: boolean
   /** This many bytes are sent over TCP and must come back. */
   readonly bytes?: number
 }

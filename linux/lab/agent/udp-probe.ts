@@ -27,7 +27,7 @@ export class UdpConversation {
     this.#connected.catch(() => {})
   }
 
-  async ask(timeoutMs: number): Promise<Outcome> {
+  async ask(timeoutMs: number, sendOnce = false): Promise<Outcome> {
     clearInterval(this.#keepGoing)
     try {
       await this.#connected
@@ -36,7 +36,7 @@ export class UdpConversation {
     }
     this.#asked++
     return new Promise((resolve) => {
-      const again = setInterval(() => this.#send(), askAgainMs)
+      const again = sendOnce ? undefined : setInterval(() => this.#send(), askAgainMs)
       const settle = (outcome: Outcome) => {
         forget()
         clearInterval(again)

@@ -68,6 +68,13 @@ function retryAfterMs(header: string | string[] | undefined, now: number): numbe
 /** The content of a watch cannot be understood. The same content would come again from the same version. */
 export class WatchContentError extends KpngError {}
 
+/** The server sends bookmarks, and a watch brought nothing at all: something between kpng and the server may hold the connection open. */
+export class SilentWatch extends KpngError {
+  constructor(resource: string, quietMs: number) {
+    super('unavailable', `The watch of ${resource} brought nothing for ${quietMs / 1000} s, not even a bookmark.`)
+  }
+}
+
 /** The server ignored the request for a streaming list and began an ordinary watch. */
 export class NotStreaming extends KpngError {
   constructor() {

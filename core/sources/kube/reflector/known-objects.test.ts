@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { KnownObjects } from './known-objects.js'
+import { KnownObjects } from './reflector.js'
 
 it('tells a new version from a known one', () => {
   const known = new KnownObjects()

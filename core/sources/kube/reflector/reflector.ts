@@ -1,13 +1,12 @@
 import { KpngError, type Log } from '@kpng/api'
 import { pause, WatchStatus } from '@kpng/client'
 import type { KubeConnection } from '../client/index.js'
-import { type Failure, judge, NotStreaming, refusesStreaming, statusErrorIn } from './failure.js'
-import { isKubeObject, KnownObjects, type KubeObject, keyOf, splitKey, versionOf } from './known-objects.js'
+import { type Failure, judge, NotStreaming, refusesStreaming, SilentWatch, statusErrorIn } from './failure.js'
 import { readList } from './list.js'
 import { ReflectorLog } from './reflector-log.js'
 import type { RequestContext, Resource } from './resource.js'
 import { Backoff, defaultTiming, type ReflectorTiming } from './timing.js'
-import { endsInitialEvents, openWatch, type WatchEvent } from './watch.js'
+import { endsInitialEvents, isPeriodicBookmark, openWatch, type Watch, type WatchEvent } from './watch.js'
 
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED'
 
@@ -56,14 +55,21 @@ export const batches = (options: ReflectorOptions): AsyncGenerator<Batch> => new
 const streamingAttempts = 3
 
 /**
+ * After so many watches in a row that were accepted and failed without bringing anything, everything is listed again: the server cannot
+ * continue from this version, whatever it says.
+ */
+const fruitlessWatches = 3
+
+/**
  * Lists a resource, watches it, and starts again where that is needed.
  *
  * States:
  * - LISTING: reads everything, as a stream or in pages. Ends in WATCHING.
  * - WATCHING: reads changes as they happen, from the last version on. When the server ends the watch at its time, the next
- *   one begins there; any other end leads to WAITING.
- * - WAITING: something failed; the delay grows with each failure. Ends in WATCHING, or in LISTING if the version is lost. A list
- *   is the most costly request to a server, so there is always a delay before it.
+ *   one begins there; any other end leads to WAITING. A watch counts as connected once it has brought an event or a bookmark, or has lived
+ *   for some seconds.
+ * - WAITING: something failed; the delay grows with each failure. Ends in WATCHING, or in LISTING if the version is lost or three watches
+ *   in a row brought nothing. A list is the most costly request to a server, so there is always a delay before it.
  * - ABSENT: the server does not have (or forbids) the optional resource; looks for it again rarely.
  * - STOPPED: the signal was aborted.
  */
@@ -89,6 +95,13 @@ class Reflector {
   #brokenStreams = 0
   /** When the server accepted the current watch. */
   #openedAt: number | undefined
+  /** Whether the current watch has brought something that is not an error. */
+  #hasBrought = false
+  /** Watches in a row that were accepted, and failed without bringing anything. */
+  #fruitless = 0
+  #sendsBookmarks = false
+  /** The last watch was silent: the next one is not connected before it has brought something. */
+  #wasSilent = false
 
   constructor({ connection, resource, log, signal, onEvent, status, timing, pageSize }: ReflectorOptions) {
     this.#connection = connection
@@ -105,16 +118,20 @@ class Reflector {
   async *batches(): AsyncGenerator<Batch> {
     while (!this.#signal.aborted) {
       this.#openedAt = undefined
+      this.#hasBrought = false
       let failure: Failure | undefined
+      let error: unknown
       try {
         yield* this.#listAndWatch()
-      } catch (error) {
+      } catch (caught) {
         if (this.#signal.aborted) break
+        error = caught
         failure = judge(error, this.#resource)
-        this.#log.failed(failure)
         this.#status.lost()
         this.#status.isAbsent = failure.next === 'absent' || failure.next === 'forbidden'
       }
+      failure = this.#countFruitless(failure, error)
+      if (failure) this.#log.failed(failure)
       if (failure?.next === 'absent') yield this.#nothingExists()
       // What was known of it stays; nobody should wait for more.
       if (failure?.next === 'forbidden') yield { events: [], state: 'listed' }
@@ -134,10 +151,47 @@ class Reflector {
       if (mayStream && (yield* this.#listByStream())) return
       yield* this.#listByPages()
     }
-    const watch = await openWatch(this.#context, { resourceVersion: this.#version ?? '' }, this.#signal)
+    const from = { resourceVersion: this.#version ?? '' }
+    const watch = await openWatch(this.#context, from, this.#signal, this.#sendsBookmarks)
     this.#openedAt = performance.now()
-    this.#watching()
-    for await (const events of watch.events) yield* this.#receive(events)
+    yield* this.#follow(watch)
+  }
+
+  async *#follow(watch: Watch): AsyncGenerator<Batch> {
+    const lives = this.#wasSilent ? undefined : setTimeout(() => this.#watching(), this.#timing.connectedAfterMs)
+    try {
+      for await (const events of watch.events) {
+        yield* this.#receive(events)
+        clearTimeout(lives)
+      }
+    } finally {
+      clearTimeout(lives)
+    }
+  }
+
+  /**
+   * Counts watches that were accepted and brought nothing. One that has lived for some seconds counts as good, unless it was ended because of
+   * its silence.
+   * @returns the failure, which leads to a list if there were too many
+   */
+  #countFruitless(failure: Failure | undefined, error: unknown): Failure | undefined {
+    const livedMs = performance.now() - (this.#openedAt ?? 0)
+    this.#wasSilent = error instanceof SilentWatch
+    if (this.#openedAt === undefined || this.#version === undefined) return failure
+    if (this.#hasBrought || (livedMs >= this.#timing.connectedAfterMs && !this.#wasSilent)) this.#fruitless = 0
+    else {
+      this.#fruitless++
+      this.#status.lost()
+    }
+    if (this.#fruitless < fruitlessWatches || (failure && failure.next !== 'resume')) return failure
+    this.#fruitless = 0
+    const fields = { resource: this.#resource.name }
+    const endAtOnce = {
+      level: 'warn',
+      message: 'The watches of a resource end at once: listing again',
+      fields,
+    } as const
+    return { ...(failure ?? endAtOnce), next: 'relist' }
   }
 
   /** Returns false if the server has no streaming lists. Otherwise the stream has continued as a watch, to its end. */
@@ -182,11 +236,14 @@ class Reflector {
   /** Turns the events of a watch into batches. What comes before an error is handed over before it is thrown. */
   *#receive(received: readonly WatchEvent[]): Generator<Batch> {
     this.#status.heardAtMs = performance.now()
+    const isFirst = !this.#hasBrought
     let events: ObjectEvent[] = []
     let error: KpngError | undefined
     for (const { type, object } of received) {
       error = this.#errorIn(type, object)
       if (error) break
+      this.#hasBrought = true
+      if (isPeriodicBookmark({ type, object })) this.#sendsBookmarks = true
       if (type === 'ADDED' || type === 'MODIFIED') events.push(...this.#set(type, object))
       else if (type === 'DELETED') events.push(...this.#delete(object))
       else if (type !== 'BOOKMARK') this.#log.detail(1, 'Ignored a watch event of an unknown type', { type })
@@ -198,6 +255,7 @@ class Reflector {
       // The initial events of a list come in no order: only the end of the list says up to which version they go.
       if (!this.#isListing) this.#version = versionOf(object) || this.#version
     }
+    if (isFirst && this.#hasBrought && !this.#isListing && !error) this.#watching()
     if (events.length > 0) yield { events, state: this.#isListing ? 'listing' : 'watching' }
     if (error) throw error
   }
@@ -285,5 +343,79 @@ class Reflector {
     const waitMs = Math.max(this.#backoff.next(livedMs), askedMs)
     this.#log.enter('WAITING', { seconds: Math.round(waitMs) / 1000 })
     await pause(waitMs, this.#signal)
+  }
+}
+
+/** What every object has, whatever its kind. */
+export interface KubeObject {
+  readonly metadata: { readonly name: string; readonly namespace?: unknown; readonly resourceVersion?: unknown }
+}
+
+export function isKubeObject(value: unknown): value is KubeObject {
+  const metadata = (value as { metadata?: { name?: unknown } | null } | null | undefined)?.metadata
+  return typeof metadata?.name === 'string' && metadata.name !== ''
+}
+
+/** Empty for an object without a namespace. */
+export const namespaceOf = ({ metadata: { namespace } }: KubeObject): string =>
+  typeof namespace === 'string' ? namespace : ''
+
+/** The resourceVersion of any object; empty if it has none. */
+export function versionOf(object: unknown): string {
+  const version = (object as { metadata?: { resourceVersion?: unknown } | null } | null)?.metadata?.resourceVersion
+  return typeof version === 'string' ? version : ''
+}
+
+/** `namespace/name` */
+export const keyOf = (object: KubeObject): string => `${namespaceOf(object)}/${object.metadata.name}`
+
+export function splitKey(key: string): { namespace: string; name: string } {
+  const slash = key.indexOf('/')
+  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) }
+}
+
+/**
+ * Which objects have been handed on, and in which version. A list after a lost watch is compared with them: an object in its
+ * known version has not changed, and a known object that is not in the list is gone.
+ */
+export class KnownObjects {
+  readonly #versions = new Map<string, string>()
+  #unlisted: Set<string> | undefined
+
+  get size(): number {
+    return this.#versions.size
+  }
+
+  /** A complete list begins, perhaps not for the first time: the objects that it does not name by its end are gone. */
+  startList(): void {
+    this.#unlisted = new Set(this.#versions.keys())
+  }
+
+  /** The list is complete. Returns the keys of the objects that are gone. */
+  endList(): readonly string[] {
+    const gone = [...(this.#unlisted ?? [])]
+    this.#unlisted = undefined
+    for (const key of gone) this.#versions.delete(key)
+    return gone
+  }
+
+  /** Notes an object. Returns whether this version of it is new. */
+  set(key: string, resourceVersion: string): boolean {
+    this.#unlisted?.delete(key)
+    // Without a version there is nothing to compare by.
+    if (resourceVersion !== '' && this.#versions.get(key) === resourceVersion) return false
+    this.#versions.set(key, resourceVersion)
+    return true
+  }
+
+  /** Keeps the objects and forgets their versions, so that each object that comes next counts as new. */
+  forgetVersions(): void {
+    for (const key of this.#versions.keys()) this.#versions.set(key, '')
+  }
+
+  /** Returns whether the object was known. */
+  delete(key: string): boolean {
+    this.#unlisted?.delete(key)
+    return this.#versions.delete(key)
   }
 }

@@ -142,6 +142,66 @@ it('resumes after an ERROR event that is not about the version', async () => {
   expect(recorder.lists).toBe(1)
 })
 
+it('lists again after three watches in a row that were accepted and then failed', async () => {
+  const { api, recorder, status } = await watching()
+  api.set(widgetsPath, widget('d'))
+  await until(() => recorder.notes.includes('+d@104'))
+  let failing = 0
+  api.intercept = ({ kind }, response) => {
+    // The server has lost what happened since: it accepts the watch, and cannot go on.
+    if (kind !== 'watch') return false
+    failing++
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(`${JSON.stringify({ type: 'ERROR', object: { kind: 'Status', code: 500 } })}\n`)
+    return true
+  }
+  const listsAtConnected: number[] = []
+  const { connected: isConnected } = status
+  status.connected = () => {
+    listsAtConnected.push(recorder.lists)
+    isConnected.call(status)
+  }
+  api.dropConnections()
+  api.remove(widgetsPath, 'a', 'default')
+  await until(() => recorder.lists === 2)
+  await until(() => status.isConnected)
+  // A watch that only failed was never connected: the list is.
+  expect([failing, ...new Set(listsAtConnected)]).toEqual([3, 2])
+  expect(recorder.take()).toEqual(['+d@104', '-a', 'listed'])
+})
+
+it('lists again after three watches in a row that ended at once', async () => {
+  const { api, recorder, status } = await watching()
+  let ended = 0
+  api.intercept = ({ kind }, response) => {
+    if (kind !== 'watch') return false
+    ended++
+    response.writeHead(200, { 'content-type': 'application/json' }).end()
+    return true
+  }
+  api.dropConnections()
+  await until(() => ended === 1)
+  await until(() => !status.isConnected)
+  await until(() => recorder.lists === 2)
+  expect(ended).toBe(3)
+})
+
+it('does not list again if each watch brings something before it fails', async () => {
+  const { api, recorder } = await watching()
+  let opened = 0
+  api.intercept = ({ kind }, response) => {
+    if (kind !== 'watch' || opened++ > 5) return false
+    response.writeHead(200, { 'content-type': 'application/json' })
+    const object = { metadata: { resourceVersion: api.version } }
+    const error = { type: 'ERROR', object: { kind: 'Status', code: 500 } }
+    response.end(`${JSON.stringify({ type: 'BOOKMARK', object })}\n${JSON.stringify(error)}\n`)
+    return true
+  }
+  api.dropConnections()
+  await until(() => opened > 5 && api.watchers === 1)
+  expect(recorder.lists).toBe(1)
+})
+
 it('does not mind unknown kinds of events', async () => {
   const { api, recorder } = await watching()
   api.sendToWatchers({ type: 'SURPRISE', object: {} })

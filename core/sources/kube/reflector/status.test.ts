@@ -102,6 +102,30 @@ it('a quiet watch of a server that sends no bookmarks is left alone', async () =
   expect(api.requests).toHaveLength(1)
 })
 
+it('a watch that is open and silent from its beginning is noticed, if the server sends bookmarks', async () => {
+  const { api, status, recorder, log } = await watching({ quietWatchMs: 200, connectedAfterMs: 50 })
+  const heardAtMs = status.heardAtMs as number
+  api.bookmark()
+  await until(() => (status.heardAtMs as number) > heardAtMs)
+  let silent = 0
+  // Something between kpng and the server takes each watch, and answers for ever with nothing.
+  api.intercept = ({ kind }, response) => {
+    if (kind !== 'watch') return false
+    silent++
+    response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders()
+    return true
+  }
+  api.dropConnections()
+  await until(() => silent === 2)
+  const { changedAtMs } = status
+  await until(() => silent === 3)
+  // It is not connected again merely because it is open.
+  expect([status.isConnected, status.changedAtMs]).toEqual([false, changedAtMs])
+  expect(log.text()).toContain('not even a bookmark')
+  await until(() => recorder.lists === 2)
+  expect(silent).toBe(3)
+})
+
 it('a half-open watch is noticed by its missing bookmarks: the next one gets no answer', async () => {
   const { api, status } = await watching({ quietWatchMs: 200, answerTimeoutMs: 300 })
   api.bookmark()

@@ -9,10 +9,12 @@ export interface ReflectorTiming {
    */
   readonly watchGraceMs: number
   /**
-   * A watch that has brought bookmarks, and then nothing for this long, is replaced by a new one from the same version. API servers send a
-   * bookmark about once a minute. Those that send none are not held to it.
+   * A watch that brings nothing for this long is replaced by a new one from the same version, if the server sends bookmarks. API servers send one
+   * about once a minute. Those that have never sent one are not held to it.
    */
   readonly quietWatchMs: number
+  /** A new watch counts as connected when it has brought something, or has lived this long. */
+  readonly connectedAfterMs: number
   /** How long the server may take to begin an answer, and how long it may pause within a list. */
   readonly answerTimeoutMs: number
   /**
@@ -35,6 +37,7 @@ export const defaultTiming: ReflectorTiming = {
   watchSeconds: [300, 600],
   watchGraceMs: 30_000,
   quietWatchMs: 180_000,
+  connectedAfterMs: 5000,
   answerTimeoutMs: 60_000,
   initialEventsQuietMs: 10_000,
   streamingRecheckMs: 300_000,

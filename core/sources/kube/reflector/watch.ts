@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { KpngError, messageOf } from '@kpng/api'
-import { statusErrorOf, WatchContentError } from './failure.js'
+import { SilentWatch, statusErrorOf, WatchContentError } from './failure.js'
 import { pathOf, type RequestContext, selectorsOf } from './resource.js'
 
 export interface WatchEvent {
@@ -15,14 +15,22 @@ export type WatchFrom = { readonly resourceVersion: string } | 'initial events'
 export interface Watch {
   /**
    * The events, in groups that arrived together. Ends when the server ends the watch, or its bookmarks stay away. Throws if the watch
-   * breaks off, hangs past its time, is aborted, or contains something that is not an event; the group of such an event is lost.
+   * brings nothing although bookmarks are expected, breaks off, hangs past its time, is aborted, or contains something that is not an event; the group of such an event is lost.
    */
   readonly events: AsyncGenerator<readonly WatchEvent[]>
   abort(reason: Error): void
 }
 
-/** Opens a watch. Throws if the server refuses it. */
-export async function openWatch(context: RequestContext, from: WatchFrom, signal: AbortSignal): Promise<Watch> {
+/**
+ * Opens a watch. Throws if the server refuses it.
+ * @param expectsBookmarks whether the server is known to send bookmarks, so that a watch without any is replaced
+ */
+export async function openWatch(
+  context: RequestContext,
+  from: WatchFrom,
+  signal: AbortSignal,
+  expectsBookmarks = false,
+): Promise<Watch> {
   const { connection, resource, timing } = context
   const [shortest, longest] = timing.watchSeconds
   const timeoutSeconds = Math.round(shortest + Math.random() * (longest - shortest))
@@ -49,7 +57,7 @@ export async function openWatch(context: RequestContext, from: WatchFrom, signal
     })
     if (response.status !== 200) throw await statusErrorOf(`watch ${resource.name}`, response)
     return {
-      events: eventsIn(response.body, context, controller.signal, close),
+      events: eventsIn(response.body, context, controller.signal, { close, expectsBookmarks }),
       abort: (reason) => controller.abort(reason),
     }
   } catch (error) {
@@ -62,28 +70,33 @@ async function* eventsIn(
   body: Readable,
   context: RequestContext,
   signal: AbortSignal,
-  close: () => void,
+  { close, expectsBookmarks }: { close: () => void; expectsBookmarks: boolean },
 ): AsyncGenerator<readonly WatchEvent[]> {
+  const { resource, timing } = context
   const lines = new LineSplitter()
-  let quiet: NodeJS.Timeout | undefined
+  let hasBrought = false
   let isQuiet = false
   const endQuietly = () => {
     isQuiet = true
     body.destroy()
   }
+  let quiet = expectsBookmarks ? setTimeout(endQuietly, timing.quietWatchMs) : undefined
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
       const events: WatchEvent[] = []
       for (const line of lines.push(chunk)) events.push(parseEvent(line, context))
       if (quiet) quiet.refresh()
-      else if (events.some(isPeriodicBookmark)) quiet = setTimeout(endQuietly, context.timing.quietWatchMs)
-      if (events.length > 0) yield events
+      else if (events.some(isPeriodicBookmark)) quiet = setTimeout(endQuietly, timing.quietWatchMs)
+      if (events.length === 0) continue
+      hasBrought = true
+      yield events
     }
   } catch (error) {
     if (signal.aborted) throw signal.reason
-    if (isQuiet) return
+    if (isQuiet && hasBrought) return
+    if (isQuiet) throw new SilentWatch(resource.name, timing.quietWatchMs)
     if (error instanceof KpngError) throw error
-    const sentence = `The watch of ${context.resource.name} broke off: ${messageOf(error)}.`
+    const sentence = `The watch of ${resource.name} broke off: ${messageOf(error)}.`
     throw new KpngError('unavailable', sentence, { cause: error })
   } finally {
     clearTimeout(quiet)
@@ -116,7 +129,8 @@ export function endsInitialEvents(object: unknown): boolean {
   return metadata?.annotations?.['k8s.io/initial-events-end'] === 'true'
 }
 
-const isPeriodicBookmark = ({ type, object }: WatchEvent): boolean => type === 'BOOKMARK' && !endsInitialEvents(object)
+export const isPeriodicBookmark = ({ type, object }: WatchEvent): boolean =>
+  type === 'BOOKMARK' && !endsInitialEvents(object)
 
 const lineFeed = 10
 

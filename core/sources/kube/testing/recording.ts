@@ -11,6 +11,7 @@ export const quick: Partial<ReflectorTiming> = {
   initialEventsQuietMs: 150,
   streamingRecheckMs: 60_000,
   shortWatchMs: 100,
+  connectedAfterMs: 100,
   absentRecheckMs: 200,
 }
 

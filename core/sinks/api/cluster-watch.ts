@@ -1,29 +1,24 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { globalPath, globalv1, localv1 } from '@kpng/api'
 import {
-  type Bookmark,
   type ChangeRange,
   type EndpointRecord,
   none,
   type ServiceEntry,
-  type Store,
   sameMessage,
-} from '../store/index.js'
-import { hash64 } from '../store/records.js'
-import type { ChangeSet, Trigger, WholeState } from './change-set.js'
-import { collect, diffItems, type ItemDiff } from './diff.js'
-import { type Batch, batchOf, type DeleteItem, MessageItem, type SetItem, sharedBatchOf } from './items.js'
-import { type Turns, Watch } from './watch.js'
-import type { Work } from './work.js'
+  type Trigger,
+} from '../../store/index.js'
+import { hash64 } from '../../store/records.js'
+import { type View, Watch, type Work } from '../../view/index.js'
+import { type Batch, batchOf, ChangeSet, sharedBatchOf } from './change-set.js'
+import { collect, type DeleteItem, MessageItem, type SetItem } from './item.js'
 
 // The cluster as relays are told of it. An endpoint's path holds the hash of all that is said of it: one that changes is a new endpoint
 // and a deleted one.
 
-export interface GlobalWatchOptions {
+export interface ClusterWatchOptions {
   /** Sets beyond services, endpoints and nodes: GLOBAL_SERVICE_CIDRS. Default none. */
   readonly extraSets?: readonly localv1.Set[]
-  /** Where the watcher was, if it has been here before and left a bookmark. */
-  readonly from?: Bookmark | undefined
 }
 
 /** The endpoints of one source (an EndpointSlice), without those that say the same twice. */
@@ -31,7 +26,12 @@ interface SourceInfos {
   readonly records: readonly EndpointRecord[]
   readonly items: readonly SetItem[]
   readonly itemOf: ReadonlyMap<EndpointRecord, SetItem>
-  readonly diffs: WeakMap<SourceInfos, ItemDiff<SetItem>>
+  readonly differences: WeakMap<SourceInfos, Difference>
+}
+
+interface Difference {
+  readonly sets: readonly SetItem[]
+  readonly deletes: readonly DeleteItem[]
 }
 
 interface EntryInfos {
@@ -39,9 +39,20 @@ interface EntryInfos {
   readonly sources: Map<string, SourceInfos>
 }
 
-/** What relays are told of a store's entries, worked out once for all of them. It lives as long as the entry. */
-export class GlobalInfos {
-  readonly #infos = new WeakMap<ServiceEntry, EntryInfos>();
+/** What relays are told of a store, worked out once for all of them. Make one per view. */
+export class ClusterItems {
+  readonly #view: View
+  /** Kept as long as the entry. */
+  readonly #infos = new WeakMap<ServiceEntry, EntryInfos>()
+
+  constructor(view: View) {
+    this.#view = view
+  }
+
+  /** Watches the whole cluster. */
+  watch(options: ClusterWatchOptions = {}): Watch<ChangeSet> {
+    return new ClusterWatch(this.#view, this, options)
+  }
 
   /** @param similar those of another revision: what did not change since is taken over */
   *make(entry: ServiceEntry, similar?: ServiceEntry): Work<EntryInfos> {
@@ -64,17 +75,17 @@ export class GlobalInfos {
 }
 
 /** What the cluster is, as change sets: for relays. */
-export class GlobalWatch extends Watch {
-  readonly #infos: GlobalInfos
+class ClusterWatch extends Watch<ChangeSet> {
+  readonly #infos: ClusterItems
   readonly #withServiceCidrs: boolean
 
-  constructor(store: Store, turns: Turns, infos: GlobalInfos, { extraSets = [], from }: GlobalWatchOptions = {}) {
-    super(store, turns, from)
+  constructor({ store, turns }: View, infos: ClusterItems, { extraSets = [] }: ClusterWatchOptions) {
+    super(store, turns)
     this.#infos = infos
     this.#withServiceCidrs = extraSets.includes(localv1.Set.GLOBAL_SERVICE_CIDRS)
   }
 
-  protected *everything(): Work<WholeState> {
+  protected *everything(revision: number): Work<ChangeSet> {
     const entries = this.store.entries()
     const head: SetItem[] = [...this.store.nodes.values()].map(nodeInfoItem)
     if (this.#withServiceCidrs) head.push(...[...this.store.serviceCidrs.values()].map(cidrItem))
@@ -83,7 +94,7 @@ export class GlobalWatch extends Watch {
     const batches: Batch<SetItem>[] = []
     for (const { services } of infos) batches.push(...services)
     for (const { sources } of infos) for (const { items } of sources.values()) batches.push(...sharedBatchOf(items))
-    return { head: batchOf(head), common: { batches }, without: none, own: none }
+    return ChangeSet.ofWhole(revision, { head: batchOf(head), common: { batches }, without: none, own: none })
   }
 
   protected *changes(range: ChangeRange): Work<ChangeSet | undefined> {
@@ -107,19 +118,22 @@ export class GlobalWatch extends Watch {
         }
       }
       for (const name of new Set([...(before?.sources.keys() ?? none), ...(after?.sources.keys() ?? none)])) {
-        const { sets, deletes } = diffOf(infosBefore?.sources.get(name), infosAfter?.sources.get(name))
+        const { sets, deletes } = differenceOf(infosBefore?.sources.get(name), infosAfter?.sources.get(name))
         endpoints.push(...sharedBatchOf(sets))
         deletedEndpoints.push(...sharedBatchOf(deletes))
       }
       yield
       if (triggerUnixMs !== undefined) triggers.push({ service: path, unixMs: triggerUnixMs })
     }
-    return this.changeSet(
-      range,
-      [...batchOf(head), ...services, ...endpoints],
-      [...deletedEndpoints, ...batchOf([...deletedServices, ...tail])],
+    const setBatches = [...batchOf(head), ...services, ...endpoints]
+    const deleteBatches = [...deletedEndpoints, ...batchOf([...deletedServices, ...tail])]
+    return ChangeSet.ofChange({
+      revision: range.revision,
+      setBatches,
+      deleteBatches,
       triggers,
-    )
+      timeline: range,
+    })
   }
 }
 
@@ -127,14 +141,18 @@ const pathOf = ({ namespace, name }: { namespace: string; name: string }) => glo
 
 const pathOfName = (name: string) => globalPath({ name })
 
-function diffOf(before: SourceInfos | undefined, after: SourceInfos | undefined): ItemDiff<SetItem> {
-  if (!before || !after) return diffItems(before?.items ?? none, after?.items ?? none)
-  let diff = before.diffs.get(after)
-  if (!diff) {
-    diff = diffItems(before.items, after.items)
-    before.diffs.set(after, diff)
+/** The hash of all that is said of an endpoint is in its path. */
+function differenceOf(before: SourceInfos | undefined, after: SourceInfos | undefined): Difference {
+  const known = before && after && before.differences.get(after)
+  if (known) return known
+  const [old, now] = [before?.items ?? none, after?.items ?? none]
+  const without = <T extends { readonly path: string }>(items: readonly T[], others: readonly SetItem[]) => {
+    const paths = new Set(others.map(({ path }) => path))
+    return paths.size === 0 ? items : items.filter(({ path }) => !paths.has(path))
   }
-  return diff
+  const difference = { sets: without(now, old), deletes: without(old, now).map(({ set, path }) => ({ set, path })) }
+  if (before && after) before.differences.set(after, difference)
+  return difference
 }
 
 function infosOf(
@@ -149,7 +167,7 @@ function infosOf(
     records.map((record) => [record, known?.itemOf.get(record) ?? endpointItem(entry, source, record)]),
   )
   const items = [...new Map([...itemOf.values()].map((item) => [item.path, item])).values()]
-  return { records, items, itemOf, diffs: new WeakMap() }
+  return { records, items, itemOf, differences: new WeakMap() }
 }
 
 function endpointItem({ namespace, name }: ServiceEntry, source: string, endpoint: EndpointRecord): SetItem {

@@ -1,8 +1,50 @@
-import type { Timeline, Trigger } from '@kpng/client'
-import { none } from '../store/index.js'
-import type { Batch, DeleteItem, SetItem } from './items.js'
+import { none, type Timeline, type Trigger } from '../../store/index.js'
+import type { DeleteItem, SetItem } from './item.js'
 
-export type { Timeline, Trigger } from '@kpng/client'
+/** Things that are told together. */
+export interface Batch<T> {
+  readonly items: readonly T[]
+  /** Whether many watchers are told these: then they all get the same array, and what is made from it can be shared. */
+  readonly isShared: boolean
+  /** The paths among the items that this watcher is not told: it is told its own instead. */
+  readonly except?: ReadonlySet<string>
+}
+
+/** What one watcher is told, and nobody else. */
+export const batchOf = <T>(items: readonly T[]): readonly Batch<T>[] =>
+  items.length > 0 ? [{ items, isShared: false }] : none
+
+/** What all watchers are told that see the same. */
+export const sharedBatchOf = <T>(items: readonly T[]): readonly Batch<T>[] =>
+  items.length > 0 ? [{ items, isShared: true }] : none
+
+/** What a watcher shares with others and, for some paths, its own instead. */
+export function mixedBatches<T extends { readonly path: string }>(
+  shared: readonly T[],
+  paths: ReadonlySet<string>,
+  own: readonly T[],
+): readonly Batch<T>[] {
+  let left = shared.length
+  for (const { path } of shared) if (paths.has(path)) left--
+  if (left === shared.length) return [...sharedBatchOf(shared), ...batchOf(own)]
+  return left === 0 ? batchOf(own) : [{ items: shared, isShared: true, except: paths }, ...batchOf(own)]
+}
+
+/** The same in one batch, of which all frames are shared, if many watchers are told all of it. */
+export const inOneBatch = <T>(batches: readonly Batch<T>[]): readonly Batch<T>[] =>
+  batches.length < 2 || batches.some(({ isShared, except }) => !isShared || except)
+    ? batches
+    : sharedBatchOf(batches.flatMap(({ items }) => items))
+
+/** One batch without what is in some others that were put into it. */
+export function without<T extends { readonly path: string }>(
+  batches: readonly Batch<T>[],
+  others: readonly Batch<T>[],
+): readonly Batch<T>[] {
+  const except = new Set(others.flatMap(({ items }) => items.map(({ path }) => path)))
+  if (except.size === 0) return batches
+  return batches.flatMap((batch) => (batch.items.length === except.size ? none : { ...batch, except }))
+}
 
 /** What many watchers have in common. They share the object. */
 export interface CommonState<Item extends SetItem = SetItem> {
@@ -24,7 +66,7 @@ export interface Told<Item extends SetItem> {
   readonly setBatches: Iterable<Batch<Item>>
   readonly deleteBatches: Iterable<Batch<DeleteItem>>
   readonly triggers: readonly Trigger[]
-  readonly timeline?: Timeline
+  readonly timeline?: Timeline | undefined
   readonly whole?: WholeState<Item>
 }
 
@@ -59,6 +101,17 @@ export class ChangeSet<Item extends SetItem = SetItem> implements Told<Item> {
   static ofWhole<Item extends SetItem>(revision: number, whole: WholeState<Item>): ChangeSet<Item> {
     const setBatches = { [Symbol.iterator]: () => batchesOf(whole) }
     return new ChangeSet({ revision, reset: true, setBatches, deleteBatches: [], triggers: [], whole })
+  }
+
+  /** Undefined if nothing changed. */
+  static ofChange<Item extends SetItem>(
+    told: Omit<Told<Item>, 'reset'> & {
+      readonly setBatches: readonly Batch<Item>[]
+      readonly deleteBatches: readonly Batch<DeleteItem>[]
+    },
+  ): ChangeSet<Item> | undefined {
+    const isEmpty = told.setBatches.length + told.deleteBatches.length === 0
+    return isEmpty ? undefined : new ChangeSet({ ...told, reset: false })
   }
 
   /** For a watcher that knows the state of this revision. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { finish, SharedWork, type Work } from './work.js'
+import { finish, SharedWork, type Work } from './turns.js'
 
 test('work that several callers need is done once', () => {
   let steps = 0

@@ -1,12 +1,12 @@
-import type { EndpointAnswer, ServiceAnswer } from '@kpng/api'
+import type { EndpointAnswer, KubernetesFacts, ServiceAnswer } from '@kpng/api'
 import type { HeldFrontend } from '@kpng/client'
+import { allFeatures, clientOf, FrontendTable } from '@kpng/dataplane'
 import { describe, expect, test } from 'vitest'
-import { explain } from './explain.js'
-import { columns, explanationText } from './explanation-text.js'
-import { FrontendTable } from './frontend-table.js'
+import { endpoint, ips, type TestService, tcp, udp, view } from '../dataplane/testing/objects.js'
+import { explain, withProbes } from './explain.js'
+import { found as finding } from './findings.js'
 import { parseClient, parseQuestion } from './question.js'
-import { allFeatures, clientOf } from './route.js'
-import { endpoint, ips, type TestService, tcp, udp, view } from './testing/objects.js'
+import { columns, explanationText } from './text.js'
 
 const web: TestService = {
   name: 'web',
@@ -22,6 +22,10 @@ const slice = (ip: string, more: Partial<EndpointAnswer> = {}): EndpointAnswer =
   ...more,
 })
 
+const nothingInKubernetes: KubernetesFacts = {
+  ...{ from: 'a test', pods: { value: [] }, otherPods: { value: [] }, networkPolicies: { value: [] } },
+}
+
 function ask(
   text: string,
   services: readonly TestService[],
@@ -34,7 +38,10 @@ function ask(
     nodeName: 'a',
     ...(connectsSockets === undefined ? {} : { features: { ...allFeatures, connectsSockets } }),
     client: from === undefined ? undefined : parseClient(from, (ip) => clientOf(table.node, ip)),
-    serviceAnswer: async (service) => ({ service, isKnown: true, nearest: [], endpoints: [], ...answer }),
+    serviceAnswer: async (service) => ({
+      ...{ service, isKnown: true, nearest: [], endpoints: [], kubernetes: { value: nothingInKubernetes } },
+      ...answer,
+    }),
   })
 }
 
@@ -45,7 +52,7 @@ test('a Service that works, as people read it', async () => {
     slice('10.244.2.8', { ready: false, scopes: [], reason: 'not-ready' }),
   ]
   expect(explanationText(await ask('web', [web], { answer: { endpoints } }))).toBe(`default/web on node a
-default/web is served on this node.
+default/web is served on this node; 1 not ready of 3 endpoints.
 
 10.96.0.10:80/tcp  cluster IP, port http
   ✓ A connection from a pod goes to one of 2 endpoints at random. The endpoint sees the client's address.
@@ -62,6 +69,11 @@ IPv4 node port 30080/tcp  node port, port http
     10.244.1.5:8080, 10.244.2.7:8080
   ✓ A connection from outside the cluster goes to one of 2 endpoints at random. The endpoint sees the node's address.
     10.244.1.5:8080, 10.244.2.7:8080
+
+What to do
+  · KPNG-S013  1 not ready of 3 endpoints get no connections.
+    Nothing, unless it lasts.
+    kubectl -n default get endpointslices -l kubernetes.io/service-name=web -o yaml
 
 Endpoints: this node uses 2 of 3
   ADDRESS          POD    NODE           ZONE  STATE      USED
@@ -89,11 +101,9 @@ describe('why nobody answers', () => {
     const endpoints = [1, 2].map((number) =>
       slice(`10.244.2.${number}`, { ready: false, scopes: [], reason: 'not-ready' }),
     )
-    const { answer, works, frontends } = await ask('broken', [broken], { answer: { endpoints } })
+    const { diagnosis, works, frontends } = await ask('broken', [broken], { answer: { endpoints } })
     expect(works).toBe(false)
-    expect(answer).toBe(
-      'default/broken does not answer on this node. None of its endpoints is used (2 of 2: it is not ready).',
-    )
+    expect(diagnosis.headline).toBe('default/broken does not answer on this node: none of its 2 endpoints is ready.')
     expect(frontends[0]?.routes).toEqual([
       {
         from: 'a pod',
@@ -104,8 +114,8 @@ describe('why nobody answers', () => {
     ])
   })
   test('there are no endpoints at all', async () => {
-    expect((await ask('broken', [broken])).answer).toBe(
-      'default/broken does not answer on this node. No EndpointSlice of it lists an endpoint.',
+    expect((await ask('broken', [broken])).diagnosis.headline).toBe(
+      'default/broken does not answer on this node: no EndpointSlice of it lists an endpoint.',
     )
   })
   test('the policy is Local, and the endpoints are elsewhere', async () => {
@@ -114,8 +124,13 @@ describe('why nobody answers', () => {
       externalTrafficToLocal: true,
       endpoints: [endpoint('10.244.2.7', { scopes: ['internal', 'cluster'] })],
     }
-    const { answer, frontends } = await ask('web', [{ ...local, ports: [tcp(80, { servedFamilies: { v4: true } })] }])
-    expect(answer).toBe('default/web answers on this node, but not every client at every address.')
+    const { diagnosis, frontends } = await ask('web', [
+      { ...local, ports: [tcp(80, { servedFamilies: { v4: true } })] },
+    ])
+    expect(diagnosis).toMatchObject({
+      verdict: 'dropped',
+      reason: 'externalTrafficPolicy is Local, and no endpoint on this node serves it',
+    })
     expect(frontends[1]?.routes.map(({ sentence }) => sentence)).toEqual([
       "A connection from a pod goes to its only endpoint. The endpoint sees the client's address.",
       'A connection from outside the cluster is dropped: the traffic policy is Local, and no endpoint on this node serves it.',
@@ -132,11 +147,15 @@ describe('why nobody answers', () => {
   })
   test('the Service does not exist, or kpng does not serve it', async () => {
     const nearest = ['default/web']
-    expect((await ask('wep', [web], { answer: { isKnown: false, nearest } })).answer).toBe(
-      'There is no Service default/wep. Did you mean default/web?',
-    )
-    expect((await ask('db', [web], { answer: { isKnown: false, notServed: 'it is headless.' } })).answer).toBe(
-      'default/db is not served: it is headless.',
+    const headlineOf = async (text: string, answer: Partial<ServiceAnswer>) =>
+      (await ask(text, [web], { answer: { isKnown: false, ...answer } })).diagnosis.headline
+    expect(await headlineOf('wep', { nearest })).toBe('There is no Service default/wep. Did you mean default/web?')
+    const spec = { type: 'ClusterIP', clusterIps: [], selector: {}, ports: [], publishNotReadyAddresses: false }
+    const service = { ...spec, awaitsLoadBalancer: false, notServed: 'it is headless.' }
+    const kubernetes = { value: { ...nothingInKubernetes, service } }
+    expect(await headlineOf('db', { kubernetes })).toBe('default/db is not served by this kpng: it is headless.')
+    expect(await headlineOf('db', { kubernetes: { unknown: 'it is away' } })).toMatch(
+      /^This kpng serves no Service default\/db\. Either there is none, or it is headless/,
     )
   })
   test.each([
@@ -152,7 +171,7 @@ describe('why nobody answers', () => {
     ['8.8.8.8:53/udp', 'No Service has 8.8.8.8:53/udp. kpng leaves such packets alone.'],
     ['30081', 'No Service has the node port 30081. The nearest is 30080 (default/web).'],
   ])('%s', async (question, answer) => {
-    expect((await ask(question, [web])).answer).toBe(answer)
+    expect((await ask(question, [web])).diagnosis.headline).toBe(answer)
   })
 })
 
@@ -177,8 +196,8 @@ test('a pod that reaches itself sees the address of the node', async () => {
 })
 
 test('an address of the node with a node port leads to the node port', async () => {
-  const { answer, frontends, works } = await ask('172.30.0.1:30080', [web], { from: 'outside' })
-  expect(answer).toBe('default/web is served on this node.')
+  const { diagnosis, frontends, works } = await ask('172.30.0.1:30080', [web], { from: 'outside' })
+  expect(diagnosis.headline).toBe('default/web is served on this node.')
   expect([works, frontends.map(({ id }) => id)]).toEqual([true, ['IPv4 node port 30080/tcp']])
 })
 
@@ -197,28 +216,30 @@ test('a connection that the data plane cannot serve is left alone', async () => 
 
 test('what stops packets on the node, and what connections showed, are part of the answer', async () => {
   const explained = await ask('10.96.0.10:80', [web])
-  const text = explanationText({
-    ...explained,
-    causesOnNode: [
-      { stops: true, what: 'ip_forward is 0.', why: 'Connections hang.', command: 'sysctl -w net.ipv4.ip_forward=1' },
-      { stops: false, what: 'rp_filter is 1.', why: 'Replies may be dropped.' },
-    ],
-    probes: [
-      { endpoint: '10.244.1.5:8080', result: 'connected', sentence: '10.244.1.5:8080 takes connections.' },
-      { endpoint: '10.244.2.7:8080', result: 'refused', sentence: '10.244.2.7:8080 refuses connections.' },
-    ],
-    probesLeftOut: 3,
-  })
+  const onNode = [
+    { ...finding('KPNG-D001', 'ip_forward is 0.', { todo: 'Switch it on.' }), code: 'KPNG-N004' },
+    { ...finding('KPNG-S012', 'rp_filter is 1.', { todo: 'Set it to 2.', command: 'sysctl …' }), code: 'KPNG-N005' },
+  ]
+  const probes = [
+    { endpoint: '10.244.1.5:8080', result: 'connected', sentence: '10.244.1.5:8080 takes connections.' },
+    { endpoint: '10.244.2.7:8080', result: 'refused', sentence: '10.244.2.7:8080 refuses connections.' },
+  ] as const
+  const with3More = withProbes({ ...explained, diagnosis: { ...explained.diagnosis, findings: onNode } }, probes, 3)
+  expect(with3More.diagnosis.headline).toContain('1 of 2 endpoints do not take a connection.')
+  const text = explanationText(with3More)
   expect(text).toContain(`
-On this node
-  ✗ ip_forward is 0. Connections hang.
-    sysctl -w net.ipv4.ip_forward=1
-  ? rp_filter is 1. Replies may be dropped.
-
 TCP connections from this machine
   ✓ 10.244.1.5:8080 takes connections.
   ✗ 10.244.2.7:8080 refuses connections.
   3 more were not tried.
+`)
+  expect(text).toContain(`
+On this node
+  ✗ KPNG-N004  ip_forward is 0.
+    Switch it on.
+  ! KPNG-N005  rp_filter is 1.
+    Set it to 2.
+    sysctl …
 `)
 })
 
@@ -243,18 +264,26 @@ test('an address that another Service owns is named', async () => {
     ports: [tcp(80)],
     endpoints: [],
   }
-  expect((await ask('thief', [web, thief])).problems).toEqual(['10.96.0.10:80/tcp belongs to Service default/web'])
+  const { diagnosis, works, frontends } = await ask('thief', [web, thief])
+  expect(works).toBe(false)
+  expect(frontends.map(({ routes }) => routes[0]?.outcome)).toEqual(['refused', 'elsewhere'])
+  expect(diagnosis.findings.map(({ code }) => code)).toContain('KPNG-S010')
+  const served = { ...thief, endpoints: [endpoint('10.244.1.5')], ports: [tcp(80, { targetPort: 8080 })] }
+  expect((await ask('thief', [web, served])).diagnosis).toMatchObject({
+    verdict: 'partly',
+    headline: 'default/thief answers only in part: 10.96.0.10:80/tcp belongs to Service default/web.',
+  })
 })
 
 describe('what the data plane holds', () => {
   const held = async (holds: Partial<HeldFrontend> | undefined) => {
     const table = FrontendTable.of(view([web]))
-    const { frontends, answer, works } = await explain(parseQuestion('10.96.0.10:80', 'default'), {
+    const { frontends, diagnosis, works } = await explain(parseQuestion('10.96.0.10:80', 'default'), {
       ...{ table, nodeName: 'a', serviceAnswer: async () => undefined },
       held: async () => holds && { inside: [], outside: [], otherwise: 'refuse', ...holds },
     })
     expect(works).toBe(frontends[0]?.held?.isRight)
-    expect(answer.endsWith('The data plane does not hold what it should.')).toBe(!works)
+    expect(diagnosis.verdict).toBe(works ? 'serving' : 'differs')
     return frontends[0]?.held
   }
   test('is exactly what it should be, whatever the order', async () => {
@@ -281,6 +310,15 @@ describe('a question', () => {
     ['[fd00::0:1]:80', { kind: 'address', ip: 'fd00::1', port: 80 }],
     ['fd00::1', { kind: 'address', ip: 'fd00::1' }],
     ['30080/udp', { kind: 'node-port', port: 30080, protocol: 'udp' }],
+    ['web:8080', { kind: 'service', service: 'default/web', port: 8080 }],
+    ['web.shop.svc', { kind: 'service', service: 'shop/web' }],
+    ['web.shop.svc.cluster.local.', { kind: 'service', service: 'shop/web' }],
+    ['web.shop:53/udp', { kind: 'service', service: 'shop/web', port: 53, protocol: 'udp' }],
+    ['web-0.web.shop.svc', { kind: 'service', service: 'shop/web' }],
+    ['http://web.shop/cart?a=b', { kind: 'service', service: 'shop/web', port: 80 }],
+    ['https://user:secret@web:8443/', { kind: 'service', service: 'default/web', port: 8443 }],
+    ['https://[fd00::1]/', { kind: 'address', ip: 'fd00::1', port: 443 }],
+    ['http://10.96.0.10:8080', { kind: 'address', ip: '10.96.0.10', port: 8080 }],
   ])('%s', (text, question) => {
     expect(parseQuestion(text, 'default')).toEqual(question)
   })
@@ -301,10 +339,12 @@ test('a core that cannot say why takes only the reasons away', async () => {
     throw new Error('The core is too old to say why.')
   }
   const explanation = await explain(parseQuestion('broken', 'default'), { table, nodeName: 'a', serviceAnswer })
-  expect(explanation).toMatchObject({ answer: 'default/broken does not answer on this node.' })
-  expect(explanationText(explanation)).toContain('\nNot known\n  The core is too old to say why.\n')
+  expect(explanation.diagnosis.headline).toBe('default/broken does not answer on this node: no endpoint serves it.')
+  expect(explanationText(explanation)).toContain(
+    '\nNot known\n  Which endpoints are left out: The core is too old to say why.\n',
+  )
   const unknown = await explain(parseQuestion('nothing', 'default'), { table, nodeName: 'a', serviceAnswer })
-  expect(unknown.answer).toBe('This node has no Service default/nothing.')
+  expect(unknown.diagnosis).toMatchObject({ verdict: 'unknown', used: 0 })
 })
 
 test('columns of more rows than a call may have arguments', () => {

@@ -1,6 +1,6 @@
 import type { HeldAnswer } from '@kpng/api'
 import type { HeldFrontend } from '@kpng/client'
-import { type Audience, endpointKey, type Frontend } from './frontend.js'
+import { type Audience, endpointKey, type Frontend } from '@kpng/dataplane'
 
 /**
  * Compares what a data plane holds for a frontend with what it should hold.

@@ -20,13 +20,13 @@ import { clusterObjects, serviceProxyName } from '../../conformance/cases/object
 import type { ConformanceReport } from '../../conformance/report/report.js'
 import { type PlacedCell, type Round, roundsOf } from '../../conformance/runner/rounds.js'
 import { keptKeys } from '../../core/kubernetes/index.js'
+import { nodeViewOf } from '../../core/sinks/local/index.js'
 import { readContent } from '../../core/sources/file/read.js'
 import { Store } from '../../core/store/index.js'
-import { nodeViewOf } from '../../core/view/index.js'
+import { FrontendTable } from '../../dataplane/frontend-table.js'
+import { type Client, clientOf } from '../../dataplane/route.js'
+import type { DataplaneOptions } from '../../dataplane/settings.js'
 import { explain } from '../explain.js'
-import { FrontendTable } from '../frontend-table.js'
-import { type Client, clientOf } from '../route.js'
-import type { DataplaneOptions } from '../settings.js'
 
 // Every cell of the conformance kit as a question to `explain`: the kit measures the same cells with packets on real data planes.
 

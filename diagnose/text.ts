@@ -1,35 +1,51 @@
 import {
+  type Diagnosis,
   type EndpointAnswer,
   type Explanation,
   endpointReasons,
+  type Finding,
   type FrontendAnswer,
   hostPort,
-  type NodeCause,
   type ProbeAnswer,
   printable,
 } from '@kpng/api'
-import { holderText } from './held-answer.js'
+import { holderText } from './held.js'
 
-/** An explanation for people: the answer first, then each address of the Service, then each endpoint. */
+/** An explanation for people: the answer first, then each address of the Service, then what to do, then each endpoint. */
 export function explanationText(explanation: Explanation): string {
-  const { question, node, answer, frontends, problems, service, coreProblem, causesOnNode, probes } = explanation
+  const { question, node, asked, diagnosis, frontends, service, probes } = explanation
   const parts = [
-    [`${question} on node ${node}`, answer],
+    [`${question} on node ${node}`, diagnosis.headline, ...(asked === undefined ? [] : [`(asked: ${asked})`])],
     ...frontends.map(frontendLines),
-    ...(causesOnNode ? [['On this node', ...causesOnNode.flatMap(causeLines)]] : []),
     ...(probes ? [probeLines(probes, explanation.probesLeftOut)] : []),
-    ...(problems.length > 0 ? [['Not served', ...problems.map(indented)]] : []),
-    ...(service?.causes && service.causes.length > 0 ? [['In Kubernetes', ...service.causes.map(indented)]] : []),
-    ...(coreProblem === undefined ? [] : [['Not known', indented(coreProblem)]]),
-    ...(service && service.endpoints.length > 0 ? [endpointLines(service.endpoints)] : []),
+    ...findingSections(diagnosis),
+    ...(diagnosis.unknown.length > 0 ? [['Not known', ...diagnosis.unknown.map(indented)]] : []),
+    ...(service && service.endpoints.length > 0 ? [endpointLines(service.endpoints, diagnosis.used)] : []),
   ]
   return parts.map((lines) => `${lines.join('\n')}\n`).join('\n')
 }
 
 const indented = (text: string): string => `  ${text}`
 
-const causeLines = ({ stops, what, why, command }: NodeCause): string[] => [
-  `  ${stops ? '✗' : '?'} ${what} ${why}`,
+const sections: readonly (readonly [title: string, letters: string])[] = [
+  ['What to do', 'SD'],
+  ['In Kubernetes', 'K'],
+  ['On this node', 'N'],
+]
+
+const marks = { problem: '✗', warning: '!', note: '·' } as const
+
+function findingSections({ findings }: Diagnosis): string[][] {
+  return sections.flatMap(([title, letters]) => {
+    const own = findings.filter(({ code }) => letters.includes(code.charAt('KPNG-'.length)))
+    return own.length === 0 ? [] : [[title, ...own.flatMap(findingLines)]]
+  })
+}
+
+const findingLines = ({ code, level, what, todo, command, examples = [] }: Finding): string[] => [
+  `  ${marks[level]} ${code}  ${what}`,
+  ...examples.map((example) => `    - ${example}`),
+  `    ${todo}`,
   ...(command === undefined ? [] : [`    ${command}`]),
 ]
 
@@ -64,8 +80,7 @@ function shortList(texts: readonly string[], most = 6): string {
   return rest > 0 ? `${texts.slice(0, most).join(', ')} and ${rest} more` : texts.join(', ')
 }
 
-function endpointLines(endpoints: readonly EndpointAnswer[]): string[] {
-  const used = endpoints.filter(({ reason }) => reason === undefined).length
+function endpointLines(endpoints: readonly EndpointAnswer[], used: number): string[] {
   const rows = endpoints.map((endpoint) => [
     addressOf(endpoint),
     endpoint.pod || '-',
@@ -89,7 +104,8 @@ function stateOf({ ready, serving, terminating }: EndpointAnswer): string {
 }
 
 function useOf({ reason, scopes }: EndpointAnswer): string {
-  if (reason) return `no: ${endpointReasons[reason]}`
+  // A newer agent may have reasons that this version does not know.
+  if (reason) return `no: ${endpointReasons[reason] ?? reason}`
   if (scopes.includes('internal') && scopes.includes('external')) return 'yes'
   if (scopes.includes('external')) return 'yes, for traffic from outside only'
   return scopes.includes('internal') ? 'yes, not for traffic from outside' : 'yes, for pods and this node only'

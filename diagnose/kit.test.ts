@@ -6,7 +6,7 @@ import { deviated, deviationOf } from '../conformance/deviations/deviation.js'
 import { backendNames, deviationsOf, isKpng } from '../conformance/deviations/index.js'
 import { expectationText } from '../conformance/evaluation/evaluate.js'
 import { type Round, roundsOf } from '../conformance/runner/rounds.js'
-import { iptablesModeFeatures } from './route.js'
+import { iptablesModeFeatures } from '../dataplane/route.js'
 import {
   agrees,
   isNewConnection,
