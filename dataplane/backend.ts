@@ -224,11 +224,12 @@ class Stepped<Held, Plan> implements SteppedBackend {
   }
 
   async sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void> {
+    let isComplete = false
     try {
-      await this.#inTurn(() => this.#sync(view, changes, false, steps))
+      isComplete = (await this.#inTurn(() => this.#sync(view, changes, false, steps))).isComplete ?? true
     } finally {
       this.#checkDelayMs = firstCheckMs
-      this.#checkLater(false)
+      this.#checkLater(isComplete)
     }
   }
 
@@ -282,7 +283,7 @@ class Stepped<Held, Plan> implements SteppedBackend {
       const plan = await this.#plane.plan(full ? { ...common, full, held: this.#read() } : { ...common, full })
       const written = (await this.#plane.write(plan, steps)) ?? {}
       this.#become('in step')
-      if (full) this.#tellRepaired(written, changes)
+      if (full || isCheck) this.#tellRepaired(written, changes)
       if (!this.#hasSynced) this.#cleaningUp = this.#removeLeftovers()
       this.#hasSynced = true
       await this.#follow(full, changed, steps)
