@@ -105,7 +105,8 @@ export interface DataPlane<Held, Plan> {
   /** Frees sockets and files. Also called if `open` failed, and more than once. */
   close(): Promise<void> | void
   features(): BackendFeatures
-  held(frontend: FrontendAddress): Promise<HeldFrontend | undefined>
+  /** Reads back what it really holds for one frontend. */
+  held?(frontend: FrontendAddress): Promise<HeldFrontend | undefined>
   /** Whether rules of an earlier run are on the machine and serve. */
   hasRules?(): Promise<boolean>
 }
@@ -262,7 +263,7 @@ class Stepped<Held, Plan> implements SteppedBackend {
 
   async held(frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
     this.#checkOpen()
-    return await this.#plane.held(frontend)
+    return await this.#plane.held?.(frontend)
   }
 
   async hasRules(): Promise<boolean> {
