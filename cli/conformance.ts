@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { type Family, KpngError } from '@kpng/api'
 import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
 import { onUnreadOutput } from './exit.js'
@@ -13,7 +15,7 @@ export async function proveProxy(flags: Flags, { signal, stop, verbosity }: Cont
     throw new KpngError('usage', '--whole-machine is for --chaos: give both, such as --chaos 5m --whole-machine.')
   if (flags.seed !== undefined)
     throw new KpngError('usage', '--seed is for --chaos: give both, such as --chaos 5m --seed 1.')
-  const { runConformance } = await import('@kpng/conformance')
+  const { coreNamed, runConformance, runPlanted } = await import('@kpng/conformance')
   const { milliseconds } = await import('@kpng/client')
   const families = listFlag(flags, 'families')
   const json = textFlag(flags, 'json')
@@ -23,25 +25,41 @@ export async function proveProxy(flags: Flags, { signal, stop, verbosity }: Cont
   const html = textFlag(flags, 'html')
   if (html !== undefined) await checkOutputFile('--html', html)
   const { feed, close } = await feedOf(flags)
-  const report = await runConformance({
+  const options = {
     proxy: await proxyCommand(flags, feed),
     ...given('specialised', await specialisedCommand(flags, feed)),
+    core: coreNamed(selfCommand(), feed),
     feed,
     only: (flags.only as string[] | undefined) ?? [],
     settleMs: milliseconds('--settle', textFlag(flags, 'settle') ?? '3s'),
     programTimeoutMs: milliseconds('--program-timeout', textFlag(flags, 'programTimeout') ?? '15s'),
     ...(families.length > 0 ? { families: families.map(familyOf) } : {}),
     ...given('backend', textFlag(flags, 'backend')),
+    agentCommand: [...selfCommand(), 'conformance-agent'],
+    signal,
+    log: console.log,
+  }
+  if (flags.planted !== undefined) {
+    const faults = flags.planted === true ? [] : listFlag(flags, 'planted')
+    if (await runPlanted({ ...options, faults, checkout: checkoutFor(flags) }).finally(close)) return
+    throw new KpngError('refused', 'The kit did not find every fault.')
+  }
+  const report = await runConformance({
+    ...options,
     ...given('json', json),
     ...given('junit', junit),
     ...given('html', html),
     showAll: verbosity.get() > 0,
     titles: flags.titles === true,
-    agentCommand: [...selfCommand(), 'conformance-agent'],
-    signal,
-    log: console.log,
   }).finally(close)
   if (!report.passed) throw new KpngError('refused', 'The proxy did not pass. The table above shows the wrong cells.')
+}
+
+/** The checkout that this program runs from, if faults can be planted in its code. They are faults of the nftables backend. */
+function checkoutFor(flags: Flags): string | undefined {
+  if (textFlag(flags, 'proxy') !== undefined || textFlag(flags, 'backend') !== 'nft') return undefined
+  const checkout = resolve(dirname(selfCommand()[1] ?? ''), '..', '..')
+  return existsSync(join(checkout, 'conformance', 'planted', 'in-code.json')) ? checkout : undefined
 }
 
 /** Lets things go wrong around a proxy. The exit code says whether clients noticed. */

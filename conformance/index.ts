@@ -3,6 +3,7 @@ export type { Case, Cell, Destination, Expectation, KubernetesObject, Step } fro
 export { cases } from './cases/index.js'
 export { type ChaosOptions, type ChaosReport, runChaos } from './chaos/run.js'
 export type { ConformanceOptions } from './options.js'
-export { chaosProxyNamed, proxyNamed, specialisedProxyNamed, splitCommand } from './proxies.js'
+export { type PlantedOptions, runPlanted } from './planted/planted.js'
+export { chaosProxyNamed, coreNamed, proxyNamed, specialisedProxyNamed, splitCommand } from './proxies.js'
 export type { CellResult, ConformanceReport, Summary } from './report/report.js'
 export { runConformance } from './run.js'

@@ -13,7 +13,8 @@ import '../cli/testing/compiled.js'
 import { mispredicted } from '../diagnose/testing/kit-prediction.js'
 import { cases } from './cases/index.js'
 import type { ConformanceOptions } from './options.js'
-import { proxyNamed, specialisedProxyNamed } from './proxies.js'
+import { runPlanted } from './planted/planted.js'
+import { coreNamed, proxyNamed, specialisedProxyNamed } from './proxies.js'
 import type { ConformanceReport } from './report/report.js'
 import { tableText } from './report/table.js'
 import { runConformance } from './run.js'
@@ -225,6 +226,48 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       expect(report.notes.join('\n')).toMatch(/ended with code 3 during the run. It said last:.*last words/s)
     },
   )
+
+  it.skipIf(whyNoNft !== undefined)(
+    'finds faults that are laid over a right proxy',
+    { timeout: fullRunMs },
+    async () => {
+      const lines: string[] = []
+      const all = await runPlanted({
+        ...{ proxy: proxyNamed('nft', kpng, 'manifests'), feed: 'manifests', backend: 'nft' },
+        only: ['external-cluster', 'load-balancer-vip', 'endpoints-come-and-go'],
+        programTimeoutMs: 120_000,
+        faults: ['resets', 'wrong-*'],
+        log: (line) => lines.push(line),
+      })
+      expect(lines).toEqual([
+        expect.stringMatching(/^✓ resets: .*: (external-cluster|load-balancer-vip)\//),
+        expect.stringMatching(/^✓ wrong-after-changes: .*\//),
+        '2 of 2 faults were found.',
+      ])
+      expect(all).toBe(true)
+    },
+  )
+
+  it.skipIf(whyNoNft !== undefined)('proves a proxy that connects to a core', { timeout: fullRunMs }, async () => {
+    const report = await run({
+      proxy: [
+        ...kpng,
+        'local',
+        '--api={api}',
+        '--node-name={node}',
+        'to-nft',
+        '--cluster-cidr={clusterCidr}',
+        '--agent-socket=',
+      ],
+      core: coreNamed(kpng, 'manifests'),
+      feed: 'manifests',
+      backend: 'nft',
+      only: ['cluster-ip', 'endpoints-come-and-go'],
+    })
+    expect(unexpected(report)).toBe('')
+    expect(report.passed).toBe(true)
+    await expect(run({ proxy: ['p', '{api}'], feed: 'manifests' })).rejects.toThrow(/has \{api\}/)
+  })
 
   it('says why a proxy that ends at once is not judged', async () => {
     const proxy = [process.execPath, '-e', 'console.error("no such flag"); process.exit(2)']

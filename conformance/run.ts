@@ -15,6 +15,7 @@ import { manifestsFeed } from './feed/manifests.js'
 import { LabCgroups, type Node } from './lab/cgroups.js'
 import { type Lab, startLab } from './lab/lab.js'
 import { type ConformanceOptions, type Settings, settingsOf } from './options.js'
+import { PlantedFault } from './planted/laid-over.js'
 import { fillPlaceholders } from './proxies.js'
 import { htmlText } from './report/html.js'
 import { junitText } from './report/junit.js'
@@ -70,13 +71,20 @@ async function inLab(settings: Settings, signal: AbortSignal) {
     const lab = await startLab(settings.agentCommand, protocols, cgroups)
     closers.push(() => lab.close())
     await serveAtGateway(lab, settings, protocols)
+    const fault = settings.fault && (await PlantedFault.plant(lab, settings.fault))
+    if (fault) closers.push(() => fault.ended())
     const { feed, apiServer } = await startFeed(lab, settings, folder, closers)
+    const asks = (name: string) =>
+      [...settings.proxy, ...(settings.specialised ?? [])].some((part) => part.includes(name))
+    const wantsCore = settings.core !== undefined && asks('{api}')
     const fill = (command: readonly string[], node: Node = 'node-a') =>
       fillPlaceholders(command, {
         node,
         clusterCidr: ipsOf(clusterCidr).join(','),
         serviceProxyName,
         cgroup: cgroups?.ofNode(node),
+        // A file, so that rules cannot come between.
+        api: wantsCore ? `unix://${join(folder, 'core.sock')}` : undefined,
         bpffs: join(folder, `bpf-${node}`),
         manifests: undefined,
         kubeconfig: undefined,
@@ -86,9 +94,10 @@ async function inLab(settings: Settings, signal: AbortSignal) {
     const commands = {
       main: fill(settings.proxy),
       onNodeB: fill(settings.proxy, 'node-b'),
+      core: wantsCore ? fill(settings.core ?? []) : undefined,
       specialised: wantsSpecialised ? settings.specialised && fill(settings.specialised) : undefined,
     }
-    const stage: Stage = { lab, feed, apiServer, commands, settings, noSctp, signal, closers }
+    const stage: Stage = { lab, feed, apiServer, commands, settings, noSctp, fault, signal, closers }
     return await Promise.race([play(stage), whenAborted(signal)])
   } finally {
     await closeAll(closers.reverse())

@@ -4,6 +4,7 @@ import type { ApiServerSwitch } from '../feed/api-relay.js'
 import type { Feed } from '../feed/feed.js'
 import type { Lab } from '../lab/lab.js'
 import type { Settings } from '../options.js'
+import type { PlantedFault } from '../planted/laid-over.js'
 import type { CellResult, Stability } from '../report/report.js'
 import { perform } from './actions.js'
 import { mainCanary, placeOf, waitForMovedFlow } from './canary.js'
@@ -30,6 +31,7 @@ export interface Stage {
   readonly settings: Settings
   /** Why there are no SCTP sockets here; undefined if there are. */
   readonly noSctp: string | undefined
+  readonly fault: PlantedFault | undefined
   readonly signal: AbortSignal
   /** Takes what must be ended, in whatever way the run ends. */
   readonly closers: (() => unknown)[]
@@ -248,13 +250,14 @@ class Run {
 
   /** Feeds objects and waits until the proxies have programmed them. Resolves with whether the proxy under test has. */
   async #program(next: Round, title: string): Promise<boolean> {
-    const { lab, feed, apiServer, settings, signal } = this.#stage
+    const { lab, feed, apiServer, settings, fault, signal } = this.#stage
     const { families, programTimeoutMs } = settings
     const pace = this.#pace
     const round = this.#fed++
     await this.proxiers.prepare(next)
     apiServer?.back()
     await feed.apply([...clusterObjects, ...next.objects], this.proxiers.canaryObjects(round))
+    fault?.changed(this.proxiers.mainPid)
     pace.use()
     const took = new Map<Proxier, number | undefined>()
     for (const proxier of this.proxiers.needed()) {
