@@ -12,7 +12,10 @@ export {
   type FrontendAnswer,
   type FrontendRow,
   type HeldAnswer,
+  type NodeHealth,
   type NodeRow,
+  type NodeState,
+  nodeHealthOf,
   type ProbeAnswer,
   type RouteAnswer,
   type RouteOutcome,
@@ -39,6 +42,7 @@ export {
   verdicts,
 } from './diagnosis.js'
 export { bucketCountFor, Digest, digestBytes, isBucketCount, itemHash, placeOf } from './digest.js'
+export { formatDuration, parseDuration } from './duration.js'
 export { endpointBytes } from './endpoint-bytes.js'
 export { fileAdvice, KpngError, type KpngErrorCode, messageOf } from './error.js'
 export * as globalv1 from './gen/globalv1/api_pb.js'
@@ -69,6 +73,7 @@ export {
   type UnsafeKind,
   unsafeKindOf,
 } from './ip.js'
+export { type LabelRequirement, type Labels, matchesLabels, parseLabelSelector } from './label-selector.js'
 export { zoneLabel } from './labels.js'
 export type {
   ConnectionsAnswer,

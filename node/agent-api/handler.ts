@@ -6,8 +6,11 @@ import {
   type Log,
   messageOf,
   type NodeRow,
+  nodeHealthOf,
   type ServiceAnswer,
+  type ServiceRow,
   type SourceStatusAnswer,
+  type Verdict,
 } from '@kpng/api'
 import type { Backend, NodeView } from '@kpng/client'
 import { clientOf, type FrontendTable } from '@kpng/dataplane'
@@ -101,7 +104,10 @@ async function answer(
   const view = activity.view ?? nothing
   switch (pathname) {
     case '/v1/status':
-      return sendJson(response, 200, statusOf(options))
+      return sendJson(response, 200, {
+        ...statusOf(options),
+        verdicts: verdictsOf(serviceRows(view, rowSource(options))),
+      })
     case '/v1/services':
       return sendJson(response, 200, { services: serviceRows(view, rowSource(options), namespace) })
     case '/v1/endpoints':
@@ -126,6 +132,12 @@ async function answer(
   }
 }
 
+function verdictsOf(rows: readonly ServiceRow[]): AgentStatus['verdicts'] {
+  const counts: Partial<Record<Verdict, number>> = {}
+  for (const { verdict } of rows) counts[verdict] = (counts[verdict] ?? 0) + 1
+  return counts
+}
+
 const rowSource = ({ frontends, factsOf, backend }: AgentApiOptions): RowSource => ({
   table: frontends,
   factsOf,
@@ -135,10 +147,12 @@ const rowSource = ({ frontends, factsOf, backend }: AgentApiOptions): RowSource 
 const nothing: NodeView = { nodeName: '', node: undefined, services: new Map(), serviceCidrs: new Map() }
 
 /** A node without a Node object has the addresses of its interfaces. */
-function ownNode({ activity, frontends, nodeName }: AgentApiOptions): NodeRow {
+function ownNode(options: AgentApiOptions): NodeRow {
+  const { activity, frontends, nodeName } = options
   const node = activity.view?.node
-  if (node) return nodeRow(node, nodeName)
-  return { name: nodeName, addresses: frontends.node.addresses, zone: '', podCidrs: [], isLocal: true }
+  const health = nodeHealthOf(statusOf(options))
+  if (node) return { ...nodeRow(node, nodeName), ...health }
+  return { name: nodeName, addresses: frontends.node.addresses, zone: '', podCidrs: [], isLocal: true, ...health }
 }
 
 function explanation(options: AgentApiOptions, query: URLSearchParams): Promise<Explanation> {

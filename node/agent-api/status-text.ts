@@ -1,15 +1,19 @@
-import { type AgentStatus, printable, type SourceStatusAnswer, sourceStateOf } from '@kpng/api'
+import { type AgentStatus, printable, type SourceStatusAnswer, sourceStateOf, verdicts } from '@kpng/api'
 
 /** Whether nobody needs to look: the last sync succeeded, and the state is up to date. */
 export const isHealthy = ({ lastSync, source, core }: AgentStatus): boolean =>
   (source === undefined || sourceStateOf(source) === 'up to date') &&
   (core ? core.synced : lastSync !== undefined && lastSync.error === undefined)
 
-/** A status for people, on one screen. */
-export function statusText(status: AgentStatus): string {
+/**
+ * A status for people, on one screen.
+ * @param asked who gave it: `the agent of worker-1, by its socket`
+ */
+export function statusText(status: AgentStatus, asked?: string): string {
   const { version, node, backend, startedAt, now, source, core, problems } = status
   const lines: [string, string][] = [
     ['kpng', `${version} on ${node}, ${backend ?? 'core'}, up ${ago(startedAt, now)}`],
+    ...(asked === undefined ? [] : [['Asked', asked] as [string, string]]),
     ['State', source ? sourceText(source) : 'from a source that is not watched'],
     ...Object.entries(source?.watches ?? {}).map(([name, { connected, since, lastEvent }]): [string, string] => [
       `  ${name}`,
@@ -39,10 +43,18 @@ function nodeLines(status: AgentStatus): [string, string][] {
   const { lastSync, now } = status
   return [
     ['Serves', `${status.services} services, ${status.endpoints} endpoints, ${status.frontends} frontends`],
+    ...(status.verdicts ? [['Verdicts', verdictsText(status.verdicts)] as [string, string]] : []),
     ['Last sync', lastSync ? lastSyncText(lastSync, now) : 'none yet'],
     ['Syncs', `${status.syncs}, of everything ${status.fullSyncs}, failed ${status.failedSyncs}`],
   ]
 }
+
+/** The worst first. */
+const verdictsText = (counts: NonNullable<AgentStatus['verdicts']>): string =>
+  [...verdicts]
+    .reverse()
+    .flatMap((verdict) => (counts[verdict] ? [`${counts[verdict]} ${verdict}`] : []))
+    .join(', ') || 'no Service'
 
 function coreLines(
   { synced, revision, watchers }: NonNullable<AgentStatus['core']>,
