@@ -142,7 +142,8 @@ class Run {
 
   get #proving(): Proving {
     const { lab, settings } = this.#stage
-    return { lab, pace: this.#pace, deviations: settings.deviations, tally: this.tally }
+    const { deviations, connections } = settings
+    return { lab, pace: this.#pace, deviations, tally: this.tally, connections }
   }
 
   /** The machine was slow when the rounds were played last. */
