@@ -97,11 +97,5 @@ export {
   servicePath,
 } from './paths.js'
 export { printable, printableLines } from './printable.js'
-export {
-  checkServerName,
-  isAboutCertificate,
-  parseCertificates,
-  parsePrivateKey,
-  type TlsProblem,
-  tlsProblemOf,
-} from './tls.js'
+export { isSame } from './same.js'
+export { isAboutCertificate, type TlsProblem, tlsProblemOf } from './tls-problem.js'

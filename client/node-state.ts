@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from 'node:util'
-import type { globalv1, localv1 } from '@kpng/api'
+import { type globalv1, isSame, type localv1 } from '@kpng/api'
 import type { Changes, NodeView, ServiceChange, ServiceEndpoints, Trigger } from './backend.js'
 import type { ChangeSet } from './change-set.js'
 
@@ -20,15 +19,15 @@ export class NodeState implements NodeView {
     const change = (path: string, after: ServiceEndpoints | undefined) => {
       const before = this.services.get(path)
       // Only a whole view is compared: anywhere else it would cost what exists, not what changed.
-      if (before === after || (reset && isDeepStrictEqual(before, after))) return
+      if (before === after || (reset && isSame(before, after))) return
       if (after) this.services.set(path, after)
       else this.services.delete(path)
       changed.set(path, { before, after })
     }
     for (const [path, after] of services) change(path, after)
     if (reset) for (const path of [...this.services.keys()]) if (!services.has(path)) change(path, undefined)
-    const hasNewNode = !isDeepStrictEqual(this.node, node)
-    const hasNewCidrs = !isDeepStrictEqual(this.serviceCidrs, serviceCidrs)
+    const hasNewNode = !isSame(this.node, node)
+    const hasNewCidrs = !isSame(this.serviceCidrs, serviceCidrs)
     this.node = node
     this.serviceCidrs = serviceCidrs
     return {
@@ -59,7 +58,7 @@ function mergeServices(first: Changes['services'], second: Changes['services']):
   for (const [path, { before, after }] of second) {
     const earlier = services.get(path)
     const change = { before: earlier ? earlier.before : before, after }
-    if (isDeepStrictEqual(change.before, change.after)) services.delete(path)
+    if (isSame(change.before, change.after)) services.delete(path)
     else services.set(path, change)
   }
   return services

@@ -11,10 +11,9 @@ import {
   KpngError,
   type Log,
   messageOf,
-  parseCertificates,
   parseIp,
-  parsePrivateKey,
 } from '@kpng/api'
+import { parseCertificates, parsePrivateKey } from '@kpng/api/tls'
 import { closeServer, hostAndPort } from '../server/listen.js'
 import { knownNames, refuseUnknownHosts } from '../server/refusal.js'
 import { sendText } from '../server/respond.js'
