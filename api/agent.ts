@@ -243,6 +243,34 @@ export function sourceStateOf({ stale, stateCacheSavedAt, watches }: SourceStatu
   return all.every(({ connected }) => connected) ? 'up to date' : 'disconnected'
 }
 
+/**
+ * How the kpng of a node is, as it says itself or as a core sees it. `behind`: it has not taken over the newest state of the core. `failing`:
+ * its last sync failed. `unknown`: it could not be asked.
+ */
+export type NodeState = SourceState | 'behind' | 'failing' | 'unknown'
+
+export interface NodeHealth {
+  readonly state: NodeState
+  /** Since when it is so, as ISO time. Missing if nobody knows, or if it is up to date. */
+  readonly since?: string
+  /** Why its last sync failed, why it is stale, or why it could not be asked. */
+  readonly lastError?: string
+}
+
+/** How the kpng is that gave this status. */
+export function nodeHealthOf({ lastSync, source, core }: AgentStatus): NodeHealth {
+  if (lastSync?.error !== undefined) return { state: 'failing', since: lastSync.at, lastError: lastSync.error }
+  if (core ? !core.synced : lastSync === undefined) return { state: 'never synced' }
+  const state = source ? sourceStateOf(source) : 'up to date'
+  const lost = Object.values(source?.watches ?? {}).flatMap(({ connected, since }) => (connected ? [] : [since]))
+  const [since] = lost.sort()
+  return {
+    state,
+    ...(state === 'up to date' || since === undefined ? {} : { since }),
+    ...(state === 'stale' && source?.reason !== undefined ? { lastError: source.reason } : {}),
+  }
+}
+
 /** One sync of the data plane. */
 export interface SyncAnswer {
   /** Counts the syncs of this process. */
@@ -270,6 +298,8 @@ export interface ServiceChangeAnswer {
   readonly before?: number
   /** The number that it uses now; missing if the Service is gone. */
   readonly after?: number
+  /** What happened to it, where one sync changed several Services. Missing: nobody compared. */
+  readonly sentence?: string
 }
 
 /** A row of GET /v1/services. */
@@ -304,6 +334,8 @@ export interface ServiceRow {
   readonly findings: readonly string[]
   /** Endpoints that exist. Missing where only the used ones are known: a node of a remote core. */
   readonly total?: number
+  /** Those that are passed on: see `--with-service-labels`. */
+  readonly labels?: Readonly<Record<string, string>>
 }
 
 /** A row of GET /v1/endpoints: an endpoint that this node uses. */
@@ -320,8 +352,8 @@ export interface EndpointRow {
   readonly isLocal: boolean
 }
 
-/** A row of GET /v1/nodes: this node, or all nodes that a core knows. */
-export interface NodeRow {
+/** A row of GET /v1/nodes: this node, or all nodes that a core knows. Missing in older versions: how the kpng of the node is. */
+export interface NodeRow extends Partial<NodeHealth> {
   /** The name of the node. */
   readonly name: string
   /** InternalIP first. */
@@ -332,6 +364,10 @@ export interface NodeRow {
   readonly podCidrs: readonly string[]
   /** Whether it is the node of the kpng that answers. */
   readonly isLocal: boolean
+  /** Of a core: the revision of the state that the node has taken over. */
+  readonly revision?: number
+  /** Those that are passed on: see `--with-node-labels`. */
+  readonly labels?: Readonly<Record<string, string>>
 }
 
 /** A row of GET /v1/frontends. */

@@ -12,7 +12,10 @@ export {
   type FrontendAnswer,
   type FrontendRow,
   type HeldAnswer,
+  type NodeHealth,
   type NodeRow,
+  type NodeState,
+  nodeHealthOf,
   type ProbeAnswer,
   type RouteAnswer,
   type RouteOutcome,
@@ -70,6 +73,7 @@ export {
   type UnsafeKind,
   unsafeKindOf,
 } from './ip.js'
+export { type LabelRequirement, type Labels, matchesLabels, parseLabelSelector } from './label-selector.js'
 export { zoneLabel } from './labels.js'
 export type {
   ConnectionsAnswer,

@@ -102,6 +102,8 @@ export interface LiveNode {
   readonly revision: number
   /** Since when it is behind the state of the core, as ISO time. Missing: it is not. */
   readonly behindSince?: string
+  /** Without watchers: when the last one left, as ISO time. Missing: there was none since the start of the core. */
+  readonly leftAt?: string
 }
 
 /** GET /v1/connections: what the data plane carries now. At most 500, the newest first. */

@@ -24,15 +24,30 @@ export async function runCommandLine(args: readonly string[], name: string, vers
 }
 
 async function complete(program: import('commander').Command, words: readonly string[]): Promise<number> {
-  const { candidates } = await import('./completion.js')
+  const { candidates, namesAnswer } = await import('./completion.js')
   // PowerShell cannot pass an empty word, and passes two quotes.
-  for (const line of candidates(
-    program,
-    words.map((word) => (word === '""' ? '' : word)),
-  ))
-    console.log(line)
+  const typed = words.map((word) => (word === '""' ? '' : word))
+  for (const line of candidates(program, typed)) {
+    if (!line.startsWith(namesAnswer)) console.log(line)
+    else for (const name of await namesToComplete(line.slice(namesAnswer.length), typed)) console.log(name)
+  }
   return 0
 }
+
+/** Names that the running kpng knows. None if nobody answers at once: a shell waits. */
+async function namesToComplete(what: string, words: readonly string[]): Promise<readonly string[]> {
+  const { knownNames } = await import('./get.js')
+  const after = (...flags: readonly string[]) => words[words.findIndex((word) => flags.includes(word)) + 1]
+  const flags = {
+    ...(words.includes('--agent-socket') ? { agentSocket: after('--agent-socket') } : {}),
+    ...(words.includes('-n') || words.includes('--namespace') ? { namespace: after('-n', '--namespace') } : {}),
+  }
+  const current = words.at(-1) ?? ''
+  const names = await knownNames(what, flags).catch(() => [])
+  return names.filter((name) => name.startsWith(current)).slice(0, mostNames)
+}
+
+const mostNames = 200
 
 async function contextFrom(flags: Flags, version: string): Promise<Context> {
   const { logFrom } = await import('./log.js')

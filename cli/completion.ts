@@ -1,4 +1,5 @@
 import type { Command, Option } from 'commander'
+import { lists } from './get.js'
 import { flagsOf } from './help.js'
 
 // What may stand next on a command line. The scripts of the shells ask with `kpng __complete <words>`.
@@ -16,10 +17,15 @@ export const filesAnswer = ':files'
 export function candidates(program: Command, words: readonly string[]): string[] {
   let command = program
   let pending: Option | undefined
+  let given: string[] = []
   for (const word of words.slice(0, -1)) {
     if (pending) pending = undefined
     else if (word.startsWith('-')) pending = takesNextWord(command, word)
-    else command = command.commands.find((sub) => sub.name() === word) ?? command
+    else {
+      const next = command.commands.find((sub) => sub.name() === word)
+      given = next ? [] : [...given, word]
+      command = next ?? command
+    }
   }
   const current = words.at(-1) ?? ''
   if (pending) return valuesOf(pending, current)
@@ -28,10 +34,30 @@ export function candidates(program: Command, words: readonly string[]): string[]
     const option = optionNamed(command, flag)
     return option ? valuesOf(option, value).map((line) => (line === filesAnswer ? line : `${flag}=${line}`)) : []
   }
+  if (!current.startsWith('-') && command.commands.length === 0) return argumentsOf(program, command, given, current)
   const lines = current.startsWith('-')
     ? [...flagsOf(command).map(({ long, description }) => `${long}\t${description}`), '--help\tprint help']
     : (command.createHelp().visibleCommands(command) as Command[]).map((sub) => `${sub.name()}\t${sub.description()}`)
   return lines.filter((line) => line.startsWith(current))
+}
+
+/** An answer that only a running kpng has: the names of what is in this list. */
+export const namesAnswer = ':names-of-'
+
+/** What may stand in the place of an argument. */
+function argumentsOf(program: Command, command: Command, given: readonly string[], current: string): string[] {
+  const matching = (words: readonly string[]) => words.filter((word) => word.startsWith(current))
+  if (command.name() === 'help') {
+    const found = given.reduce<Command | undefined>(
+      (at, word) => at?.commands.find((sub) => sub.name() === word),
+      program,
+    )
+    return matching((found?.commands ?? []).map((sub) => sub.name()))
+  }
+  if (command.name() === 'explain' && given.length === 0) return [`${namesAnswer}services`]
+  if (command.name() === 'get' && given.length === 0) return matching(lists)
+  if (command.name() === 'get') return [`${namesAnswer}${given[0]}`]
+  return matching(command.registeredArguments[given.length]?.argChoices ?? [])
 }
 
 const optionNamed = (command: Command, name: string): Option | undefined =>

@@ -49,6 +49,7 @@ async function core() {
   api = coreApi({
     ...{ version: '1.2.3', nodeName: 'here', state: store, history },
     watchers: () => counters.watchers,
+    endpoints: () => [],
     counts: () => ({ services: store.entries().length, endpoints: 1 }),
     viewOf: () => Promise.reject(new Error('not used')),
     explain: () => Promise.reject(new Error('not used')),

@@ -86,7 +86,16 @@ test('a core answers on its socket for every node, and a node only for itself', 
     'core',
     { synced: true, revision: expect.any(Number), watchers: { local: 1, global: 0 } },
   ])
-  expect((await ask('get', 'nodes')).stdout).toMatch(/^NAME [^\n]*\nnode-a +- +- +- +no\nnode-b /)
+  expect((await ask('get', 'nodes')).stdout).toMatch(
+    /^NAME [^\n]*\nnode-a +never synced +- +- +- +- +- +- +no\nnode-b +up to date +\d+ +- +- +-/,
+  )
+  const fleet = await ask('status', '--all')
+  expect(fleet.stdout).toMatch(/^node-b +up to date +\d+ +- +-\n\n1 of 2 nodes are up to date\.$/m)
+  expect(fleet.code).toBe(1)
+  // Without a node, all that exists is listed, as many as are counted.
+  expect((await ask('get', 'endpoints')).stdout).toMatch(/^web +127\.10\.0\.1 /m)
+  const ofNodeA = await ask('get', 'endpoints', '--node', 'node-a')
+  expect(ofNodeA).toMatchObject({ code: 0, stdout: '', stderr: 'No endpoints found in the namespace default.\n' })
   expect((await ask('get', 'services')).stdout).toMatch(/^web +ClusterIP +127\.97\.1\.7 +<none> +18087\/tcp +1$/m)
 
   const explain = async (...flags: string[]) =>
@@ -95,6 +104,10 @@ test('a core answers on its socket for every node, and a node only for itself', 
   const atB = await explain('--node', 'node-b')
   expect(atB).toMatchObject({ node: 'node-b', service: { endpoints: [{ isLocal: true }] } })
   expect((await ask('explain', 'web', '--node', 'node-x')).stderr).toMatch(/no node "node-x"\. Did you mean node-[ab]/)
+  await watcher.stop()
+  await expect
+    .poll(async () => (await ask('get', 'nodes', 'node-b')).stdout, { timeout: 90_000 })
+    .toMatch(/^node-b +disconnected +- +20\d\d-/m)
   writeFileSync(join(folder, 'state.yaml'), nodes + state.replace('127.10.0.1', '127.10.0.2'))
   await expect
     .poll(async () => (await ask('get', 'changes')).stdout, { timeout: 90_000 })
@@ -119,11 +132,13 @@ describe('get -w', () => {
   test('prints what is new below the same columns', async () => {
     const { watch, serve } = await watching()
     serve('a-service-with-a-long-name', 'b')
-    await watch.says(/\nb .*\n/)
+    await watch.says(/\nADDED +b .*\n/)
+    serve('a-service-with-a-long-name')
+    await watch.says(/\nDELETED +b .*\n/)
     const { code, stdout, stderr } = await watch.stop('SIGINT')
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('Error') })
     const lines = stdout.trimEnd().split('\n')
-    expect(lines).toHaveLength(3)
+    expect(lines).toHaveLength(4)
     expect(new Set(lines.map((line) => line.search(/TYPE|ClusterIP/))).size).toBe(1)
   })
 

@@ -135,7 +135,7 @@ describe('kpng doctor on a cluster', () => {
     )
     const missing = await doctor('--migrate-from', 'ipvs', '--config', '/nonexistent/config')
     expect(missing.stderr).toContain('/nonexistent/config')
-    expect(missing.code).toBe(1)
+    expect(missing.code).toBe(3)
   })
 })
 

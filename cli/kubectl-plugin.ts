@@ -1,12 +1,16 @@
 import { spawn } from 'node:child_process'
-import { KpngError, messageOf, nearestNames } from '@kpng/api'
+import { KpngError, messageOf, type NodeRow, nearestNames, printableLines } from '@kpng/api'
 import { outputOf } from '@kpng/linux'
+import { Command } from 'commander'
+import type { Flags } from './context.js'
+import { bareNode, fleetPrinted, isWell } from './fleet.js'
+import { outputOption, printAnswer } from './output.js'
 
-// `kubectl kpng`: runs kpng status, get or explain in the kpng pod of a node.
+// `kubectl kpng`: asks the kpng pod of a node, or those of all nodes.
 
-const usage = `Usage: kubectl kpng [flags] status|get|explain …
+const usage = `Usage: kubectl kpng [flags] status|get|explain|doctor …
 
-Runs kpng status, get or explain in the kpng pod of a node.
+Runs kpng status, get, explain or doctor in the kpng pod of a node. "status --all" and "get nodes" ask the pods of all nodes.
 
 Flags, before the command:
   --node NAME         the node (default: the only one with a kpng pod)
@@ -14,11 +18,12 @@ Flags, before the command:
   --kubeconfig PATH   as for kubectl
 
 Examples:
+  kubectl kpng status --all
   kubectl kpng --node worker-1 status
   kubectl kpng --node worker-1 explain web -n shop
 `
 
-const questions = ['status', 'get', 'explain']
+const questions = ['status', 'get', 'explain', 'doctor']
 const label = 'app.kubernetes.io/name=kpng'
 
 /** A command line: what is for the plugin, what is for kubectl, and what kpng is asked. */
@@ -35,13 +40,14 @@ export function parsePluginArguments(args: readonly string[]): PluginArguments {
     const arg = args[at] as string
     if (questions.includes(arg)) return { node, kubectl, question: args.slice(at) }
     const [, name, inline] = /^--(node|context|kubeconfig)(?:=(.*))?$/s.exec(arg) ?? []
-    if (name === undefined) throw new KpngError('usage', `"${arg}" is not status, get, explain or a flag before them.`)
+    if (name === undefined)
+      throw new KpngError('usage', `"${arg}" is not status, get, explain, doctor or a flag before them.`)
     const value = inline ?? args[++at]
     if (!value) throw new KpngError('usage', `--${name} needs a value.`)
     if (name === 'node') node = value
     else kubectl.push(`--${name}=${value}`)
   }
-  throw new KpngError('usage', 'Say what to ask: status, get or explain.')
+  throw new KpngError('usage', 'Say what to ask: status, get, explain or doctor.')
 }
 
 export interface Pod {
@@ -126,21 +132,69 @@ export async function kubectlPlugin(args: readonly string[]): Promise<number> {
     const { node, kubectl, question } = parsePluginArguments(args)
     const get = [...kubectl, 'get', 'pods', '--all-namespaces', `--selector=${label}`, '--output=json']
     const list = JSON.parse(await outputOf('kubectl', get, { limitMs: 60_000 })) as PodList
-    const pod = choosePod(podsFor(podsIn(list), question), node)
-    const { namespace, name, container } = pod
-    const exec = [
-      'exec',
-      `--namespace=${namespace}`,
-      `--container=${container}`,
-      name,
-      '--',
-      ...wordsFor(pod, question),
-    ]
-    return await passedOn('kubectl', [...kubectl, ...exec])
+    const pods = podsFor(podsIn(list), question)
+    const everywhere = node === undefined ? fleetQuestion(question) : undefined
+    if (everywhere) return await askAll(pods, kubectl, everywhere)
+    const pod = choosePod(pods, node)
+    if (question[0] === 'doctor') console.error(`${whatAPodHides} (node ${pod.node}, pod ${pod.namespace}/${pod.name})`)
+    return await passedOn('kubectl', [...kubectl, ...execIn(pod, wordsFor(pod, question))])
   } catch (error) {
-    console.error(`kubectl kpng: ${messageOf(error)}`)
-    return error instanceof KpngError && error.code === 'usage' ? 2 : 1
+    console.error(`kubectl kpng: ${printableLines(messageOf(error))}`)
+    return error instanceof KpngError && error.code === 'usage' ? 2 : 3
   }
+}
+
+/** A check that finds nothing there proves less than on the node. */
+const whatAPodHides =
+  'Note: kpng doctor looks from inside the pod. Processes, files and programs of the node that the container does not have are not seen; run it on the node for those.'
+
+const execIn = ({ namespace, name, container }: Pod, words: readonly string[]): string[] => [
+  ...['exec', `--namespace=${namespace}`, `--container=${container}`, name, '--'],
+  ...words,
+]
+
+/** The flags of a question about all nodes: `status --all` or `get nodes`. Undefined: it is about one node. */
+function fleetQuestion(question: readonly string[]): Flags | undefined {
+  const [what, ...rest] = question
+  const isFleet = what === 'status' ? rest.includes('--all') : what === 'get' && /^no(?:des?)?$/.test(rest[0] ?? '')
+  if (!isFleet) return undefined
+  const command = new Command().exitOverride().configureOutput({ writeErr: () => {} })
+  command.argument('[words...]').option('--all').option('--service-proxy-name <name>')
+  command.addOption(outputOption('text', 'wide', 'name', 'json', 'yaml'))
+  try {
+    const flags = command.parse(rest, { from: 'user' }).opts()
+    if (command.args.length <= (what === 'get' ? 1 : 0)) return flags
+  } catch (error) {
+    throw new KpngError('usage', `${messageOf(error)} About all nodes, only -o and --service-proxy-name work.`)
+  }
+  throw new KpngError('usage', 'All nodes are listed. For one of them, give --node before the command.')
+}
+
+/** So many pods are asked at the same time, and each may take so long. */
+const askedAtOnce = 10
+const podLimitMs = 20_000
+
+/** Asks the pod of every node how it is. A node that does not answer is listed too. */
+async function askAll(pods: readonly Pod[], kubectl: readonly string[], flags: Flags): Promise<number> {
+  if (pods.length === 0) choosePod(pods, undefined)
+  const waiting = [...pods].sort((a, b) => (a.node < b.node ? -1 : 1)).entries()
+  const nodes: NodeRow[] = []
+  const askOne = async (pod: Pod): Promise<NodeRow> => {
+    try {
+      const words = [...kubectl, ...execIn(pod, wordsFor(pod, ['get', 'nodes', '--output=json']))]
+      const answer = JSON.parse(await outputOf('kubectl', words, { limitMs: podLimitMs })) as { nodes: NodeRow[] }
+      return answer.nodes.find(({ isLocal }) => isLocal) ?? bareNode(pod.node, { state: 'unknown' })
+    } catch (error) {
+      return bareNode(pod.node, { state: 'unknown', lastError: messageOf(error) })
+    }
+  }
+  const worker = async () => {
+    for (const [index, pod] of waiting) nodes[index] = await askOne(pod)
+  }
+  await Promise.all(Array.from({ length: askedAtOnce }, worker))
+  await printAnswer(flags, await fleetPrinted(nodes))
+  if (nodes.some(({ state }) => state === 'unknown')) return 3
+  return nodes.every(isWell) ? 0 : 1
 }
 
 /** Runs a program on this terminal. Ctrl-C reaches it too, so this process waits for its end. */

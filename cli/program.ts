@@ -1,3 +1,4 @@
+import { KpngError, nearestNames } from '@kpng/api'
 import { Argument, Command, CommanderError, Option } from 'commander'
 import { addAgentSocketFlag } from './agent/agent-socket.js'
 import { addDashboardFlags } from './agent/dashboard.js'
@@ -15,7 +16,17 @@ import { userspaceLinuxCommand, userspaceWindowsCommand } from './backends/users
 import { winkernelCommand } from './backends/winkernel.js'
 import { addClientFlags, clientOptions } from './client-flags.js'
 import type { Context, MakeContext } from './context.js'
-import { addExamples, addExitCodes, booleanOption, groups, hintFor, useLayout, withoutFlagsOfParent } from './help.js'
+import {
+  addExamples,
+  addExitCodes,
+  booleanOption,
+  groups,
+  hintFor,
+  pathOf,
+  useLayout,
+  withoutFlagsOfParent,
+} from './help.js'
+import { outputOption, printAnswer } from './output.js'
 import { type Flow, runPipeline } from './pipeline.js'
 import { addQuestions } from './questions.js'
 import { apiSink } from './sinks/api.js'
@@ -74,10 +85,7 @@ export function buildProgram(
   for (const command of everyCommand(program)) {
     if (command.commands.length === 0)
       command.usage(['[flags]', ...command.registeredArguments.map(placeholder)].join(' '))
-    else
-      command
-        .usage(`[flags] ${command.name() === 'conformance' ? '[command]' : '<command>'}`)
-        .helpCommand(command === program)
+    else command.usage(`[flags] ${command.name() === 'conformance' ? '[command]' : '<command>'}`).helpCommand(false)
     command.showHelpAfterError(hintFor(command))
   }
   return program
@@ -101,16 +109,47 @@ function addCommands(program: Command, version: string, makeContext: MakeContext
   addLocal(program, makeContext, isNamed)
   program.commandsGroup('Questions:')
   addQuestions(program, makeContext)
-  program.commandsGroup('Other commands:').helpCommand('help [command]', 'print the help of a command')
+  program.commandsGroup('Other commands:')
   addPlayground(program, makeContext)
   addPlaygroundAgent(program)
   addCleanup(program, makeContext)
   addConformance(program, makeContext)
   addCompletion(program)
-  program
+  const versionCommand = program
     .command('version')
     .description('print the version')
-    .action(() => console.log(version))
+    .addOption(outputOption('text', 'json', 'yaml'))
+  addHelp(program)
+  versionCommand.action(() => {
+    const value = { kpng: version, node: process.versions.node, platform: process.platform, arch: process.arch }
+    return printAnswer(versionCommand.opts(), { value, text: () => `${version}\n` })
+  })
+}
+
+function addHelp(program: Command): void {
+  const command = program
+    .command('help')
+    .description('print the help of a command')
+    .argument('[command...]', 'its words')
+  command.action((words: readonly string[]) => {
+    const all = buildProgram(program.name(), program.version() ?? '', () =>
+      Promise.reject(new Error('nothing runs here')),
+    )
+    let found = all
+    for (const word of words) {
+      const next = found.commands.find((each) => each.name() === word)
+      if (!next) {
+        const [near] = nearestNames(
+          word,
+          found.commands.map((each) => each.name()),
+        )
+        const hint = near === undefined ? '' : ` Did you mean ${near}?`
+        throw new KpngError('usage', `"${[pathOf(found), word].join(' ')}" is not a command.${hint}`)
+      }
+      found = next
+    }
+    found.outputHelp()
+  })
 }
 
 function addSource(program: Command, source: SourceCommand, makeContext: MakeContext, isNamed: IsNamed): void {
@@ -221,7 +260,7 @@ function addConformance(program: Command, makeContext: MakeContext): void {
     )
     .option(
       '--proxy <command>',
-      'test this command; placeholders: {manifests} {node} {clusterCidr} {kubeconfig} {cgroup} {bpffs}',
+      'test this command; placeholders: {manifests} {kubeconfig} {api} {node} {clusterCidr} {cgroup} {bpffs}',
     )
     .option('--specialised-proxy <command>', 'a second proxy, for Services with the proxy name {serviceProxyName}')
     .option(

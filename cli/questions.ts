@@ -1,9 +1,10 @@
-import { existsSync } from 'node:fs'
-import { type AgentStatus, KpngError } from '@kpng/api'
 import { type Command, Option } from 'commander'
-import { type Flags, type MakeContext, textFlag } from './context.js'
+import { socketOf, withSocketFlags } from './ask.js'
+import type { MakeContext } from './context.js'
+import { addGet } from './get.js'
 import { addExamples, addExitCodes, groups } from './help.js'
-import { print } from './print.js'
+import { outputOption, printAnswer } from './output.js'
+import { addStatus } from './status.js'
 
 // Commands that ask a running kpng, or the cluster, and end.
 
@@ -13,78 +14,6 @@ export function addQuestions(program: Command, makeContext: MakeContext): void {
   addExplain(program, makeContext)
   addDoctor(program, makeContext)
   addBundle(program, makeContext)
-}
-
-const outputFlag = (...choices: readonly string[]): Option =>
-  new Option('-o, --output <format>', choices.join(', ')).choices(choices)
-
-const withSocketFlags = (command: Command): Command =>
-  command
-    .optionsGroup(groups.source)
-    .option(
-      '--agent-socket <path>',
-      'the socket of a running kpng (default: /run/kpng/agent.sock, else /run/kpng/core.sock)',
-    )
-    .option('--service-proxy-name <name>', 'ask the kpng that serves Services with this service-proxy-name')
-
-async function ask<Answer>(flags: Flags, path: string): Promise<Answer> {
-  const { askAgent } = await import('@kpng/node/agent-api')
-  return await askAgent<Answer>(await socketOf(flags), path)
-}
-
-async function socketOf(flags: Flags): Promise<string> {
-  const { agentSocketPath, coreSocketPath } = await import('@kpng/node/agent-api')
-  const given = textFlag(flags, 'agentSocket')
-  if (given !== undefined) return given
-  const ofNode = agentSocketPath(textFlag(flags, 'serviceProxyName'))
-  const asksCore = textFlag(flags, 'node') !== undefined || !existsSync(ofNode)
-  return asksCore && existsSync(coreSocketPath()) ? coreSocketPath() : ofNode
-}
-
-const asJson = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`
-
-function addStatus(program: Command, makeContext: MakeContext): void {
-  const command = withSocketFlags(
-    program.command('status').description('say how the kpng on this node is: source, last change, errors, counts'),
-  ).addOption(outputFlag('text', 'json').default('text'))
-  addExamples(command, 'kpng status', 'kpng status -o json')
-  addExitCodes(command, 'the last sync succeeded and the state is up to date', 'it is not so')
-  command.action(async () => {
-    const flags = command.optsWithGlobals()
-    await makeContext(flags)
-    const status = await ask<AgentStatus>(flags, '/v1/status')
-    const { isHealthy, statusText } = await import('@kpng/node/agent-api')
-    print(flags.output === 'json' ? asJson(status) : statusText(status))
-    // For scripts: something is wrong, though the question was answered.
-    if (!isHealthy(status)) process.exitCode = 1
-  })
-}
-
-const lists = ['services', 'endpoints', 'nodes', 'frontends', 'changes'] as const
-
-function addGet(program: Command, makeContext: MakeContext): void {
-  const command = withSocketFlags(
-    program.command('get').description('list what the kpng on this node serves').argument('<what>', lists.join(', ')),
-  )
-    .option('-n, --namespace <name>', 'only this namespace (default: default)')
-    .option('-A, --all-namespaces', 'all namespaces')
-    .option('-w, --watch', 'go on, and print what changes')
-    .addOption(outputFlag('wide', 'json', 'yaml'))
-  addExamples(command, 'kpng get services -A', 'kpng get changes -w')
-  addExitCodes(command, 'the list was printed')
-  command.action(async (what: string) => {
-    const flags = command.optsWithGlobals()
-    const { printList } = await import('./get.js')
-    await printList(listNamed(what), flags, await socketOf(flags), (await makeContext(flags)).signal)
-  })
-}
-
-/** As kubectl, which takes the singular and short names too. */
-function listNamed(text: string): (typeof lists)[number] {
-  const short: Readonly<Record<string, string>> = { svc: 'services', ep: 'endpoints', no: 'nodes' }
-  const found = lists.find((list) => [list, list.slice(0, -1), short[text]].includes(text) || short[text] === list)
-  if (found) return found
-  throw new KpngError('usage', `kpng get knows ${lists.join(', ')}, not "${text}".`)
 }
 
 function addExplain(program: Command, makeContext: MakeContext): void {
@@ -121,7 +50,7 @@ function addExplain(program: Command, makeContext: MakeContext): void {
     .option('--probe', 'also open a TCP connection to each endpoint, from this machine (at most 20, 1 s each)')
     .option('--cluster-cidr <cidrs>', "the addresses of pods (default: the Nodes' pod CIDRs)")
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
-    .addOption(outputFlag('text', 'json').default('text'))
+    .addOption(outputOption('text', 'json', 'yaml'))
   addExamples(command, 'kpng explain 10.96.0.10:53/udp --from 10.244.1.5', 'kpng explain web --held kube-proxy')
   addExitCodes(
     command,
@@ -134,7 +63,7 @@ function addExplain(program: Command, makeContext: MakeContext): void {
     const found = await explainWith(what, await socketOf(flags), flags, await makeContext(flags))
     const explanation = flags.probe ? await (await import('@kpng/node/agent-api')).probed(found) : found
     const { explanationText } = await import('@kpng/diagnose')
-    print(flags.output === 'json' ? asJson(explanation) : explanationText(explanation))
+    await printAnswer(flags, { value: explanation, text: () => explanationText(explanation) })
     // For scripts: the question was answered, and somebody who asks does not reach an endpoint.
     if (!explanation.works) process.exitCode = 1
   })
@@ -166,7 +95,7 @@ function addDoctor(program: Command, makeContext: MakeContext): void {
     .option('--tls-ca <files>', 'also check these CA certificates, PEM, with commas')
     .option('--cluster-cidr <cidrs>', "the addresses of pods (default: the Nodes' pod CIDRs)")
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
-    .addOption(outputFlag('text', 'json').default('text'))
+    .addOption(outputOption('text', 'json', 'yaml'))
   addExamples(command, 'kpng doctor', 'kpng doctor --migrate-from iptables')
   addExitCodes(command, 'no problem was found', 'there is a problem')
   command.action(async () => {
@@ -174,7 +103,7 @@ function addDoctor(program: Command, makeContext: MakeContext): void {
     const { examine } = await import('./doctor.js')
     const { report } = await examine(flags, await makeContext(flags))
     const { hasProblem, reportText } = await import('@kpng/node/doctor')
-    print(flags.output === 'json' ? asJson(report) : reportText(report))
+    await printAnswer(flags, { value: report, text: () => reportText(report) })
     // For scripts: the question was answered, and something does not work.
     if (hasProblem(report)) process.exitCode = 1
   })

@@ -59,7 +59,16 @@ test.each([
 test('what others wrote is shown, and a terminal does not obey it', async () => {
   const socket = join(commands.folder(), 'agent.sock')
   const name = 'web\u001b[2J\u202e\nkpng'
-  const row = { namespace: 'default', name, type: name, clusterIps: [], externalIps: [], ports: [], problems: [] }
+  const row = {
+    namespace: 'default',
+    name,
+    type: name,
+    clusterIps: [],
+    externalIps: [],
+    ports: [],
+    verdict: 'partly',
+    reason: name,
+  }
   const agent = await serveOnSocket(socket, (request, response) => {
     const problems = [{ service: name, problem: name }]
     const source = { stale: true, reason: name, watches: {} }

@@ -1,4 +1,4 @@
-import { KpngError, type LiveNode } from '@kpng/api'
+import { type EndpointRow, KpngError, type LiveNode } from '@kpng/api'
 import type { ApiCounters, NodeWatcher } from '@kpng/core/sinks/api'
 import type { Store } from '@kpng/core/store'
 import type { View } from '@kpng/core/view'
@@ -59,6 +59,7 @@ async function coreApiOf(flags: Flags, store: Store, view: View, counters: ApiCo
     watchers: () => counters.watchers,
     source: () => sourceReport(source),
     ...given('skippedObjects', state && (() => state.skips.total)),
+    endpoints: (namespace) => endpointsIn(store, namespace, nodeName),
     knownNodes: () => store.nodes.values(),
     viewOf: (node) => viewAsCore(store, node),
     counts: () => clusterCounts(store),
@@ -96,15 +97,28 @@ export function liveNodes({ nodes, revision }: Pick<Store, 'nodes' | 'revision'>
       (least, watcher) => (least && least.revision <= watcher.revision ? least : watcher),
       undefined,
     )
+    const leftMs = counters.left.get(name)
     const sinceMs = slowest && slowest.revision < revision ? slowest.busySinceMs : undefined
     return {
       name,
       watchers: watchers.length,
       revision: slowest?.revision ?? 0,
+      ...(leftMs === undefined ? {} : { leftAt: new Date(leftMs).toISOString() }),
       ...(sinceMs !== undefined && Date.now() - sinceMs >= behindAfterMs
         ? { behindSince: new Date(sinceMs).toISOString() }
         : {}),
     }
+  })
+}
+
+/** Every endpoint that a Service has, used by some node or not. */
+function endpointsIn(store: Store, namespace: string | undefined, nodeName: string): EndpointRow[] {
+  return store.entries().flatMap(({ service, sources }) => {
+    if (!service || (namespace !== undefined && service.namespace !== namespace)) return []
+    return [...sources.values()].flat().map(({ v4, v6, hostname, node }) => ({
+      ...{ namespace: service.namespace, service: service.name, hostname, isLocal: node === nodeName },
+      ips: [...v4, ...v6],
+    }))
   })
 }
 

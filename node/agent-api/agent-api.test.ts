@@ -122,7 +122,14 @@ test('a node lists itself', async () => {
   const { ask, view } = await started({ nodeName: 'node-a' })
   const known = await ask<{ nodes: NodeRow[] }>('/v1/nodes')
   expect(known.nodes).toEqual([
-    { name: 'node-a', addresses: [...(view.node?.addresses ?? [])], zone: '', podCidrs: [], isLocal: true },
+    {
+      name: 'node-a',
+      addresses: [...(view.node?.addresses ?? [])],
+      zone: '',
+      podCidrs: [],
+      isLocal: true,
+      state: 'up to date',
+    },
   ])
 })
 

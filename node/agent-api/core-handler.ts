@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AgentStatus, ConnectionsAnswer, Explanation, globalv1, SourceStatusAnswer } from '@kpng/api'
+import type { AgentStatus, ConnectionsAnswer, EndpointRow, Explanation, globalv1, SourceStatusAnswer } from '@kpng/api'
 import type { NodeView } from '@kpng/client'
 import type { FrontendTable } from '@kpng/dataplane'
 import { sendJson } from '../server/respond.js'
 import { CoreLive, type CoreLiveOptions } from './core-live.js'
+import { fleetRows } from './fleet.js'
 import { answering } from './handler.js'
-import { endpointRows, frontendRows, nodeRow, serviceRows } from './rows.js'
+import { endpointRows, frontendRows, serviceRows } from './rows.js'
 
 export interface CoreApiOptions extends Omit<CoreLiveOptions, 'status'> {
   readonly version: string
@@ -18,6 +19,8 @@ export interface CoreApiOptions extends Omit<CoreLiveOptions, 'status'> {
   /** How up to date the source is; undefined if it watches nothing. */
   readonly source?: () => SourceStatusAnswer | undefined
   readonly skippedObjects?: () => number
+  /** Endpoints of the whole cluster. */
+  readonly endpoints: (namespace?: string) => EndpointRow[]
   /** Every node that the source knows. */
   readonly knownNodes: () => Iterable<globalv1.Node>
   /** The number of Services and of endpoints of the whole cluster. */
@@ -55,12 +58,16 @@ export function coreApi(options: CoreApiOptions): CoreApi {
         return sendJson(response, 200, { services: serviceRows(view, source, namespace) })
       }
       case '/v1/endpoints':
-        return sendJson(response, 200, { endpoints: endpointRows((await options.viewOf(node)).view, namespace) })
+        return sendJson(response, 200, {
+          // Without a node, nobody uses endpoints: those that exist are listed, as they are counted above.
+          endpoints:
+            node === '' ? options.endpoints(namespace) : endpointRows((await options.viewOf(node)).view, namespace),
+        })
       case '/v1/frontends':
         return sendJson(response, 200, { frontends: frontendRows((await options.viewOf(node)).frontends, namespace) })
       case '/v1/nodes':
         return sendJson(response, 200, {
-          nodes: [...options.knownNodes()].map((each) => nodeRow(each, options.nodeName)),
+          nodes: fleetRows(options.knownNodes(), options.nodes(), options.nodeName),
         })
       case '/v1/changes':
         return sendJson(response, 200, { changes: options.history.syncs })

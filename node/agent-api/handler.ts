@@ -6,6 +6,7 @@ import {
   type Log,
   messageOf,
   type NodeRow,
+  nodeHealthOf,
   type ServiceAnswer,
   type SourceStatusAnswer,
 } from '@kpng/api'
@@ -135,10 +136,12 @@ const rowSource = ({ frontends, factsOf, backend }: AgentApiOptions): RowSource 
 const nothing: NodeView = { nodeName: '', node: undefined, services: new Map(), serviceCidrs: new Map() }
 
 /** A node without a Node object has the addresses of its interfaces. */
-function ownNode({ activity, frontends, nodeName }: AgentApiOptions): NodeRow {
+function ownNode(options: AgentApiOptions): NodeRow {
+  const { activity, frontends, nodeName } = options
   const node = activity.view?.node
-  if (node) return nodeRow(node, nodeName)
-  return { name: nodeName, addresses: frontends.node.addresses, zone: '', podCidrs: [], isLocal: true }
+  const health = nodeHealthOf(statusOf(options))
+  if (node) return { ...nodeRow(node, nodeName), ...health }
+  return { name: nodeName, addresses: frontends.node.addresses, zone: '', podCidrs: [], isLocal: true, ...health }
 }
 
 function explanation(options: AgentApiOptions, query: URLSearchParams): Promise<Explanation> {

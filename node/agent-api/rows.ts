@@ -56,6 +56,7 @@ function serviceRow(path: string, item: ServiceEndpoints, source: RowSource, dif
     sessionAffinity: service.sessionAffinity.case !== undefined,
     ...{ verdict, headline, reason, findings: findings.map(({ code }) => code) },
     ...(total === undefined ? {} : { total }),
+    ...labelsOf(service.labels),
   }
   return { row, facts }
 }
@@ -114,13 +115,19 @@ export function frontendRows(table: FrontendTable, namespace?: string): Frontend
   return rows
 }
 
-export const nodeRow = ({ name, addresses, topology, podCidrs }: globalv1.Node, localName: string): NodeRow => ({
+export const nodeRow = (
+  { name, addresses, topology, podCidrs, labels }: globalv1.Node,
+  localName: string,
+): NodeRow => ({
+  ...labelsOf(labels),
   name,
   addresses,
   zone: topology?.zone ?? '',
   podCidrs,
   isLocal: name === localName,
 })
+
+const labelsOf = (labels: Readonly<Record<string, string>>) => (Object.keys(labels).length === 0 ? {} : { labels })
 
 const itemsIn = ({ services }: NodeView, namespace: string | undefined): [string, ServiceEndpoints][] =>
   [...services]

@@ -5,11 +5,15 @@ export const isHealthy = ({ lastSync, source, core }: AgentStatus): boolean =>
   (source === undefined || sourceStateOf(source) === 'up to date') &&
   (core ? core.synced : lastSync !== undefined && lastSync.error === undefined)
 
-/** A status for people, on one screen. */
-export function statusText(status: AgentStatus): string {
+/**
+ * A status for people, on one screen.
+ * @param asked who gave it: `the agent of worker-1, by its socket`
+ */
+export function statusText(status: AgentStatus, asked?: string): string {
   const { version, node, backend, startedAt, now, source, core, problems } = status
   const lines: [string, string][] = [
     ['kpng', `${version} on ${node}, ${backend ?? 'core'}, up ${ago(startedAt, now)}`],
+    ...(asked === undefined ? [] : [['Asked', asked] as [string, string]]),
     ['State', source ? sourceText(source) : 'from a source that is not watched'],
     ...Object.entries(source?.watches ?? {}).map(([name, { connected, since, lastEvent }]): [string, string] => [
       `  ${name}`,

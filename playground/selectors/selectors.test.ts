@@ -1,6 +1,7 @@
+import { matchesLabels } from '@kpng/api'
 import { describe, expect, it } from 'vitest'
 import { matchesFields, metadataFields, parseFieldSelector } from './fields.js'
-import { matchesLabels, parseLabelSelector } from './labels.js'
+import { parseLabelSelector } from './labels.js'
 
 const labels = { app: 'web', tier: 'front', 'example.com/x': '' }
 

@@ -1,6 +1,7 @@
+import { matchesLabels } from '@kpng/api'
 import type { Kind } from '../kinds/kind.js'
 import { matchesFields, parseFieldSelector } from '../selectors/fields.js'
-import { matchesLabels, parseLabelSelector } from '../selectors/labels.js'
+import { parseLabelSelector } from '../selectors/labels.js'
 import type { Stored } from '../storage/store.js'
 import type { Route } from './route.js'
 

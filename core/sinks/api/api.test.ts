@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { Store } from '../../store/index.js'
 import { endpoint, node, service, syncedStore } from '../../testing/objects.js'
 import { until } from '../../testing/until.js'
+import { noteLeft } from './counters.js'
 import { type ApiSinkOptions, noApiCounts, type Server, serveApi } from './index.js'
 
 // The wire contract, spoken by a grpc-js client over real sockets.
@@ -310,6 +311,17 @@ test('who watches and what they are told is counted, item by item', async () => 
   for (const watcher of [...nodes, relay]) watcher.call.cancel()
   await until('all to be gone', () => counters.watchers.local + counters.watchers.global === 0)
   expect(counters.nodes.size).toBe(0)
+  expect([...counters.left.keys()].sort()).toEqual(['node-0', 'node-1'])
+})
+
+test('of the nodes that left, the newest 10,000 are known', () => {
+  const counters = noApiCounts()
+  for (let index = 0; index <= 10_000; index++) noteLeft(counters, `node-${index}`, index)
+  noteLeft(counters, 'node-5', 20_000)
+  expect(counters.left.size).toBe(10_000)
+  expect([counters.left.has('node-0'), counters.left.get('node-1'), [...counters.left].at(-1)]).toEqual([
+    ...[false, 1, ['node-5', 20_000]],
+  ])
 })
 
 test('what is switched off is not served', async () => {

@@ -15,15 +15,28 @@ export interface ApiCounters {
   readonly watchers: Record<WatcherKind, number>
   /** Those of nodes, by the name of the node. */
   readonly nodes: Map<string, Set<NodeWatcher>>
+  /** Nodes without a watcher that had one: when the last one left, as Unix time in milliseconds. At most 10,000, the newest. */
+  readonly left: Map<string, number>
   /** Since the start. */
   changeSetsSent: number
   /** Things that were told to have come, changed or gone, since the start. */
   itemsSent: number
 }
 
+/** A client chooses the name of its node, so that there could be any number. */
+const maxLeft = 10_000
+
+export function noteLeft({ left }: Pick<ApiCounters, 'left'>, node: string, nowMs = Date.now()): void {
+  left.delete(node)
+  left.set(node, nowMs)
+  const [oldest] = left.keys()
+  if (oldest !== undefined && left.size > maxLeft) left.delete(oldest)
+}
+
 export const noApiCounts = (): ApiCounters => ({
   watchers: { local: 0, global: 0 },
   nodes: new Map(),
+  left: new Map(),
   changeSetsSent: 0,
   itemsSent: 0,
 })

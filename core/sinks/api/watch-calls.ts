@@ -1,6 +1,6 @@
 import { digestBytes, globalv1, localv1, nameProblem } from '@kpng/api'
 import type { Watch } from '../../view/index.js'
-import type { ApiCounters, NodeWatcher, WatcherKind } from './counters.js'
+import { type ApiCounters, type NodeWatcher, noteLeft, type WatcherKind } from './counters.js'
 import { type Handler, RpcError, Status } from './grpc/index.js'
 import { Watching, WatchRequests, type WatchSettings } from './watching.js'
 
@@ -92,6 +92,7 @@ class ListedWatcher implements NodeWatcher {
     this.#watch = watch
     this.#node = node
     this.#counters = counters
+    counters.left.delete(node)
     counters.nodes.set(node, (counters.nodes.get(node) ?? new Set()).add(this))
   }
 
@@ -112,7 +113,9 @@ class ListedWatcher implements NodeWatcher {
   leave(): void {
     const watchers = this.#counters.nodes.get(this.#node)
     watchers?.delete(this)
-    if (watchers?.size === 0) this.#counters.nodes.delete(this.#node)
+    if (watchers?.size !== 0) return
+    this.#counters.nodes.delete(this.#node)
+    noteLeft(this.#counters, this.#node)
   }
 }
 
