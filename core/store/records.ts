@@ -94,7 +94,7 @@ export interface ClusterState {
 }
 
 /** Whether two messages say the same. */
-export const sameMessage = (a: unknown, b: unknown): boolean => isSame(a, b)
+export const sameMessage = (a: unknown, b: unknown): boolean => a === b || isSame(a, b)
 
 export function sameStrings(a: readonly string[], b: readonly string[]): boolean {
   return a === b || (a.length === b.length && a.every((value, index) => value === b[index]))

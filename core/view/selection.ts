@@ -1,7 +1,7 @@
 import { type EndpointReason, isSame, localv1 } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
 import { type Candidate, Candidates, type PortFlags } from './candidates.js'
-import { finish } from './turns.js'
+import { finish } from './schedule.js'
 
 // Which endpoints one node should use for one service, and why each other one is left out. Pure: no store, no clock.
 // The rules are kube-proxy's, per address family and per service port.
@@ -114,7 +114,7 @@ export class EndpointSelector {
       decision.hasReady === like.hasReady &&
       decision.ports.join() === like.ports.join() &&
       (decision.hintedNodes === undefined) === (like.hintedNodes === undefined) &&
-      isSame(decision.hintedZones, like.hintedZones)
+      (decision.hintedZones === like.hintedZones || isSame(decision.hintedZones, like.hintedZones))
     return (
       this.#service === other.#service &&
       !this.candidates.hasConflicts &&

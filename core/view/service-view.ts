@@ -2,6 +2,7 @@ import { isSame, type localv1 } from '@kpng/api'
 import { type EndpointPort, type EndpointRecord, none, type ServiceEntry } from '../store/index.js'
 import { sameStrings } from '../store/records.js'
 import { type Candidate, Candidates, inOrder } from './candidates.js'
+import { SharedWork, type Work } from './schedule.js'
 import {
   type Availability,
   EndpointSelector,
@@ -10,7 +11,6 @@ import {
   Scope,
   type SelectedEndpoint,
 } from './selection.js'
-import { SharedWork, type Work } from './turns.js'
 
 // A service as the nodes see it: what all of them see alike, what those share that follow the same hints, and what a node has of its own.
 
