@@ -252,6 +252,7 @@ export function sourceStateOf({ stale, stateCacheSavedAt, watches }: SourceStatu
 export type NodeState = SourceState | 'behind' | 'failing' | 'unknown'
 
 export interface NodeHealth {
+  /** In one or two words. */
   readonly state: NodeState
   /** Since when it is so, as ISO time. Missing if nobody knows, or if it is up to date. */
   readonly since?: string

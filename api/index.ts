@@ -100,3 +100,4 @@ export {
   servicePath,
 } from './paths.js'
 export { printable, printableLines } from './printable.js'
+export { isSame } from './same.js'

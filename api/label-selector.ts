@@ -4,8 +4,11 @@ export type Labels = Readonly<Record<string, string>>
 
 /** `a=b,c!=d,e in (f,g),h notin (i),j,!k`: all requirements must hold. */
 export interface LabelRequirement {
+  /** The label. */
   key: string
+  /** As in a label selector of Kubernetes. */
   operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'
+  /** For `In` and `NotIn`; otherwise empty. */
   values: readonly string[]
 }
 

@@ -32,11 +32,10 @@ export type {
   Timeline,
   Trigger,
 } from './backend.js'
-export {
-  type ChangeSet,
-  type ChangeSetRequest,
-  type ChangeSetSource,
-  NamedEndpoints,
+export type {
+  ChangeSet,
+  ChangeSetRequest,
+  ChangeSetSource,
 } from './change-set.js'
 export type { ConnectionRecord } from './connection-record.js'
 export { changeSetsOverGrpc } from './grpc/change-sets.js'
@@ -46,7 +45,7 @@ export type { Operations } from './grpc/known-state.js'
 export { sourceHealthService } from './grpc/server-staleness.js'
 export { jsonLines, servicesInOrder } from './json-lines.js'
 export { type TextLogOptions, textLog } from './log.js'
-export { NodeState } from './node-state.js'
+export { NamedEndpoints, NodeState } from './node-state.js'
 export {
   type ArgumentOptions,
   type ClientOptions,

@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from 'node:util'
-import type { globalv1, localv1 } from '@kpng/api'
+import { type globalv1, isSame, type localv1 } from '@kpng/api'
 import type { Changes, NodeView, ServiceChange, ServiceEndpoints, Trigger } from './backend.js'
 import type { ChangeSet } from './change-set.js'
 
@@ -20,15 +19,15 @@ export class NodeState implements NodeView {
     const change = (path: string, after: ServiceEndpoints | undefined) => {
       const before = this.services.get(path)
       // Only a whole view is compared: anywhere else it would cost what exists, not what changed.
-      if (before === after || (reset && isDeepStrictEqual(before, after))) return
+      if (before === after || (reset && isSame(before, after))) return
       if (after) this.services.set(path, after)
       else this.services.delete(path)
       changed.set(path, { before, after })
     }
     for (const [path, after] of services) change(path, after)
     if (reset) for (const path of [...this.services.keys()]) if (!services.has(path)) change(path, undefined)
-    const hasNewNode = !isDeepStrictEqual(this.node, node)
-    const hasNewCidrs = !isDeepStrictEqual(this.serviceCidrs, serviceCidrs)
+    const hasNewNode = this.node !== node && !isSame(this.node, node)
+    const hasNewCidrs = this.serviceCidrs !== serviceCidrs && !isSame(this.serviceCidrs, serviceCidrs)
     this.node = node
     this.serviceCidrs = serviceCidrs
     return {
@@ -59,7 +58,7 @@ function mergeServices(first: Changes['services'], second: Changes['services']):
   for (const [path, { before, after }] of second) {
     const earlier = services.get(path)
     const change = { before: earlier ? earlier.before : before, after }
-    if (isDeepStrictEqual(change.before, change.after)) services.delete(path)
+    if (isSame(change.before, change.after)) services.delete(path)
     else services.set(path, change)
   }
   return services
@@ -87,3 +86,54 @@ export const noChanges: Changes = { full: false, services: new Map(), node: fals
 
 export const isNothing = (changes: Changes): boolean =>
   !changes.full && changes.services.size === 0 && !changes.node && !changes.serviceCidrs
+
+/** The endpoints of a Service in the order of their names, which are unique in it. It never changes: a changed copy takes its place. */
+export class NamedEndpoints {
+  static readonly none = new NamedEndpoints([], [])
+  readonly #names: readonly string[]
+  /** In the order of the names. */
+  readonly messages: readonly localv1.Endpoint[]
+
+  private constructor(names: readonly string[], messages: readonly localv1.Endpoint[]) {
+    this.#names = names
+    this.messages = messages
+  }
+
+  /**
+   * Only what changed is looked for and sorted: a Service may have ten thousand endpoints.
+   * @param changed by name; undefined for endpoints that are gone
+   */
+  with(changed: ReadonlyMap<string, localv1.Endpoint | undefined>): NamedEndpoints {
+    if (changed.size === 0) return this
+    const names: string[] = []
+    const messages: localv1.Endpoint[] = []
+    let done = 0
+    const copyUntil = (end: number) => {
+      for (; done < end; done++) {
+        names.push(this.#names[done] as string)
+        messages.push(this.messages[done] as localv1.Endpoint)
+      }
+    }
+    for (const name of [...changed.keys()].sort()) {
+      copyUntil(this.#indexOf(name, done))
+      if (this.#names[done] === name) done++
+      const message = changed.get(name)
+      if (!message) continue
+      names.push(name)
+      messages.push(message)
+    }
+    copyUntil(this.#names.length)
+    return new NamedEndpoints(names, messages)
+  }
+
+  /** Where a name is, or would be, from an index on. */
+  #indexOf(name: string, from: number): number {
+    let [low, high] = [from, this.#names.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((this.#names[middle] as string) < name) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}

@@ -24,10 +24,10 @@ function walked(walk: string, command: readonly string[]): string[] {
   return stdout.trim().split('\n')
 }
 
-test('from the API server to Backend.sync: at most 30 files', () => {
+test('from the API server to Backend.sync: at most 21 files', () => {
   const files = walked('core', [])
   expect(files).toEqual(listed('core'))
-  expect(files.length).toBeLessThanOrEqual(30)
+  expect(files.length).toBeLessThanOrEqual(21)
 })
 
 const why = whySkipped('scripts/walk.test.ts (nft)', 'nft')

@@ -8,9 +8,18 @@ import {
   isBetter,
   none,
 } from '../store/index.js'
-import { type Fields, fieldsOf, flagOf, isFields, listOf, type Report, shown, textOf } from './fields.js'
-import { readObject } from './metadata.js'
-import { protocolOf } from './service-ports.js'
+import {
+  type Fields,
+  fieldsOf,
+  flagOf,
+  isFields,
+  listOf,
+  protocolOf,
+  type Report,
+  readObject,
+  shown,
+  textOf,
+} from './fields.js'
 
 export const serviceNameLabel = 'kubernetes.io/service-name'
 const triggerTimeAnnotation = 'endpoints.kubernetes.io/last-change-trigger-time'

@@ -6,9 +6,9 @@ export {
   serviceNameLabel,
 } from './endpoint-slice.js'
 export type { Report } from './fields.js'
+export { protocolOf } from './fields.js'
 export { type KeptKeys, type KeyFilter, keptKeys, keyFilter } from './globs.js'
 export { nodeFromKubernetes } from './node.js'
 export { serviceFromKubernetes } from './service.js'
 export { serviceCidrFromKubernetes } from './service-cidr.js'
-export { protocolOf } from './service-ports.js'
 export { headlessLabel, type ProxySelection, selectionForProxy, serviceProxyNameLabel } from './service-proxy-name.js'

@@ -1,8 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { globalv1, parseCidr, parseIp, zoneLabel } from '@kpng/api'
-import { type Fields, fieldsOf, isFields, listOf, type Report, shown, textOf, textsOf } from './fields.js'
+import { type Fields, fieldsOf, isFields, listOf, type Report, readObject, shown, textOf, textsOf } from './fields.js'
 import type { KeptKeys } from './globs.js'
-import { readObject } from './metadata.js'
 
 const autoscalerTaint = 'ToBeDeletedByClusterAutoscaler'
 

@@ -1,5 +1,4 @@
-import { type Fields, isFields } from './fields.js'
-import { labelsOf } from './metadata.js'
+import { type Fields, isFields, labelsOf } from './fields.js'
 import { selectionForProxy, serviceProxyNameLabel } from './service-proxy-name.js'
 
 /**

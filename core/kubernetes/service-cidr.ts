@@ -1,7 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import { localv1, parseCidr } from '@kpng/api'
-import { fieldsOf, type Report, shown, textsOf } from './fields.js'
-import { readObject } from './metadata.js'
+import { fieldsOf, type Report, readObject, shown, textsOf } from './fields.js'
 
 /** A ServiceCIDR: ranges that cluster IPs are allocated from (checklist 9). */
 export function serviceCidrFromKubernetes(object: unknown, report: Report): localv1.ServiceCIDR | undefined {

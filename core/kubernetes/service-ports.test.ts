@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
 import { expect, it } from 'vitest'
-import { portsOf } from './service-ports.js'
+import { portsOf } from './service.js'
 
 const { TCP, UDP, SCTP } = localv1.Protocol
 

@@ -1,5 +1,4 @@
-import { isFields } from './fields.js'
-import { labelsOf } from './metadata.js'
+import { isFields, labelsOf } from './fields.js'
 
 export const serviceProxyNameLabel = 'service.kubernetes.io/service-proxy-name'
 export const headlessLabel = 'service.kubernetes.io/headless'

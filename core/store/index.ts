@@ -16,5 +16,4 @@ export {
   sameMessage,
   sameStrings,
 } from './records.js'
-export { Store, type StoreOptions } from './store.js'
-export type { Kind, Transaction } from './transaction.js'
+export { type Kind, Store, type StoreOptions, type Transaction } from './store.js'

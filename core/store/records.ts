@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from 'node:util'
-import type { globalv1, localv1 } from '@kpng/api'
+import { type globalv1, isSame, type localv1 } from '@kpng/api'
 import xxhash from 'xxhash-wasm'
 
 // What the store holds, and when two things say the same. Everything here is immutable once it is in the store: readers share it, nobody
@@ -95,7 +94,7 @@ export interface ClusterState {
 }
 
 /** Whether two messages say the same. */
-export const sameMessage = (a: unknown, b: unknown): boolean => a === b || isDeepStrictEqual(a, b)
+export const sameMessage = (a: unknown, b: unknown): boolean => a === b || isSame(a, b)
 
 export function sameStrings(a: readonly string[], b: readonly string[]): boolean {
   return a === b || (a.length === b.length && a.every((value, index) => value === b[index]))

@@ -1,7 +1,7 @@
 import type { localv1 } from '@kpng/api'
 import { type EndpointRecord, isBetter, none } from '../store/index.js'
 import { hashKey } from '../store/records.js'
-import { finish, type Work } from './turns.js'
+import { finish, type Work } from './schedule.js'
 
 // What can be said of a service's endpoints before anybody asks for a node: which ports they serve, which of them are duplicates, and their
 // keys.

@@ -1,5 +1,6 @@
 export { explainService, serviceFacts, serviceFactsOf } from './explain.js'
 export { type NodeChange, type NodeWatchOptions, servicesOf, View } from './node-watch.js'
+export { SharedWork, Turns, Watch, type Work } from './schedule.js'
 export {
   type Availability,
   type LeftOutEndpoint,
@@ -11,5 +12,3 @@ export {
 } from './selection.js'
 export type { EndpointChanges, ServiceChange } from './service-change.js'
 export type { CommonService, NodeEndpoint, NodeService } from './service-view.js'
-export { SharedWork, Turns, type Work } from './turns.js'
-export { Watch } from './watch.js'

@@ -6,7 +6,7 @@ import { heapMb } from '../testing/heap.js'
 import { type LargeServiceOptions, largeService } from '../testing/large-service.js'
 import { countingLooks, endpoint, service, syncedStore } from '../testing/objects.js'
 import { View } from './node-watch.js'
-import { Turns } from './turns.js'
+import { Turns } from './schedule.js'
 
 // What must hold however large a service is, however many watch it, and however far they lag.
 

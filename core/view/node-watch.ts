@@ -9,11 +9,10 @@ import {
   type Timeline,
   type Trigger,
 } from '../store/index.js'
+import { SharedWork, Turns, Watch, type Work } from './schedule.js'
 import type { NodeTopology } from './selection.js'
 import { type ServiceChange, ServiceComparison, ServiceStep, wholeService } from './service-change.js'
 import { type ServiceView, ServiceViews } from './service-view.js'
-import { SharedWork, Turns, type Work } from './turns.js'
-import { Watch } from './watch.js'
 
 /** What changes for one node. If nothing is its own, it is the same object for all nodes of the zone. */
 export interface NodeChange {

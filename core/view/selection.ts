@@ -1,8 +1,7 @@
-import { isDeepStrictEqual } from 'node:util'
-import { type EndpointReason, localv1 } from '@kpng/api'
+import { type EndpointReason, isSame, localv1 } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
 import { type Candidate, Candidates, type PortFlags } from './candidates.js'
-import { finish } from './turns.js'
+import { finish } from './schedule.js'
 
 // Which endpoints one node should use for one service, and why each other one is left out. Pure: no store, no clock.
 // The rules are kube-proxy's, per address family and per service port.
@@ -110,18 +109,18 @@ export class EndpointSelector {
    * have for the same.
    */
   selectsLike(other: EndpointSelector): boolean {
-    const isSame = (decision: Decision, like: Decision | undefined) =>
+    const isAlike = (decision: Decision, like: Decision | undefined) =>
       decision.family === like?.family &&
       decision.hasReady === like.hasReady &&
       decision.ports.join() === like.ports.join() &&
       (decision.hintedNodes === undefined) === (like.hintedNodes === undefined) &&
-      isDeepStrictEqual(decision.hintedZones, like.hintedZones)
+      (decision.hintedZones === like.hintedZones || isSame(decision.hintedZones, like.hintedZones))
     return (
       this.#service === other.#service &&
       !this.candidates.hasConflicts &&
       !other.candidates.hasConflicts &&
       this.#decisions.length === other.#decisions.length &&
-      this.#decisions.every((decision, index) => isSame(decision, other.#decisions[index]))
+      this.#decisions.every((decision, index) => isAlike(decision, other.#decisions[index]))
     )
   }
 

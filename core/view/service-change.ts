@@ -1,4 +1,5 @@
 import { type Changed, none, type ServiceEntry, type Trigger } from '../store/index.js'
+import type { Work } from './schedule.js'
 import type { NodeTopology } from './selection.js'
 import {
   type NodeEndpoint,
@@ -7,7 +8,6 @@ import {
   type ServiceViews,
   SharedEndpoints,
 } from './service-view.js'
-import type { Work } from './turns.js'
 
 /** What is different between two lists of endpoints. */
 export interface EndpointChanges {

@@ -1,8 +1,8 @@
-import { isDeepStrictEqual } from 'node:util'
-import type { localv1 } from '@kpng/api'
+import { isSame, type localv1 } from '@kpng/api'
 import { type EndpointPort, type EndpointRecord, none, type ServiceEntry } from '../store/index.js'
 import { sameStrings } from '../store/records.js'
 import { type Candidate, Candidates, inOrder } from './candidates.js'
+import { SharedWork, type Work } from './schedule.js'
 import {
   type Availability,
   EndpointSelector,
@@ -11,7 +11,6 @@ import {
   Scope,
   type SelectedEndpoint,
 } from './selection.js'
-import { SharedWork, type Work } from './turns.js'
 
 // A service as the nodes see it: what all of them see alike, what those share that follow the same hints, and what a node has of its own.
 
@@ -42,7 +41,7 @@ export class CommonService {
 
   /** By content too: a service may change and change back. */
   isSameAs(other: CommonService): boolean {
-    return this === other || isDeepStrictEqual(this.message, other.message)
+    return this === other || isSame(this.message, other.message)
   }
 }
 
@@ -101,7 +100,7 @@ export class NodeEndpoint implements SelectedEndpoint {
 
   /** Whether a node that has the one would learn nothing from the other. By content too: an endpoint may change and change back. */
   isSameAs(other: NodeEndpoint): boolean {
-    return this === other || this.isOf(other) || isDeepStrictEqual(this.message, other.message)
+    return this === other || this.isOf(other) || isSame(this.message, other.message)
   }
 }
 

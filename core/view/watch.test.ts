@@ -5,7 +5,7 @@ import { NodeItems } from '../sinks/api/node-items.js'
 import type { EndpointRecord, Transaction } from '../store/index.js'
 import { endpoint, node, service, syncedStore } from '../testing/objects.js'
 import { View } from './node-watch.js'
-import { Turns } from './turns.js'
+import { Turns } from './schedule.js'
 
 const pathsOf = (items: Iterable<{ readonly path: string }>) => [...items].map(({ path }) => path)
 

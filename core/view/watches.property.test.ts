@@ -15,10 +15,10 @@ import { type EndpointRecord, Store } from '../store/index.js'
 import { endpoint, node, service, syncedStore } from '../testing/objects.js'
 import { recordingLog } from '../testing/until.js'
 import { type NodeChange, View } from './node-watch.js'
+import type { Watch } from './schedule.js'
+import { Turns } from './schedule.js'
 import { aService, aWrite, nodeNames, someEndpoints, type Write } from './testing/generators.js'
 import { type Contents, contentsOf, naiveExtras, naiveNodeView } from './testing/naive-view.js'
-import { Turns } from './turns.js'
-import type { Watch } from './watch.js'
 
 // Any sequence of updates, any pace of the watchers: what a watcher knows is what a naive function makes of the store's contents. It never
 // sees an endpoint without its service, is never told what it knows, and is never told to forget what it does not know.

@@ -1,9 +1,8 @@
 import { create } from '@bufbuild/protobuf'
 import { families, isPort, localv1 } from '@kpng/api'
-import { type Report, shown } from '../../kubernetes/fields.js'
+import { protocolOf, type Report, shown } from '../../kubernetes/fields.js'
 import { filtersByFamily } from '../../kubernetes/load-balancer.js'
 import { clientIpAffinity } from '../../kubernetes/service.js'
-import { protocolOf } from '../../kubernetes/service-ports.js'
 import { cidrsIn, ipSetIn, type StatePort, type StateService } from './state-format.js'
 
 /** Reads a service of a state file. Its name and namespace have been checked. */

@@ -1,7 +1,6 @@
 import { type Known, messageOf } from '@kpng/api'
-import { type Fields, isFields } from '../../kubernetes/fields.js'
+import { type Fields, isFields, labelsOf } from '../../kubernetes/fields.js'
 import { keptKeys, type Report, selectionForProxy, serviceNameLabel } from '../../kubernetes/index.js'
-import { labelsOf } from '../../kubernetes/metadata.js'
 import { Store } from '../../store/index.js'
 import { type KubeConnection, readBody } from './client/index.js'
 import { ObjectSet, whyUnread } from './inspect-service.js'

@@ -6,8 +6,7 @@ import {
   type OtherPod,
   type PodFacts,
 } from '@kpng/api'
-import { type Fields, isFields } from '../../kubernetes/fields.js'
-import { labelsOf } from '../../kubernetes/metadata.js'
+import { type Fields, isFields, labelsOf } from '../../kubernetes/fields.js'
 import { whyNotServed } from '../../kubernetes/not-served.js'
 import { listFiles, readText } from '../file/files.js'
 import { readDocuments } from '../yaml.js'

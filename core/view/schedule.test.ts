@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { endpoint, service, syncedStore } from '../testing/objects.js'
 import { View } from './node-watch.js'
-import { finish, SharedWork, type Work } from './turns.js'
+import { finish, SharedWork, type Work } from './schedule.js'
 
 test('work that several callers need is done once', () => {
   let steps = 0
