@@ -298,6 +298,8 @@ export interface ServiceChangeAnswer {
   readonly before?: number
   /** The number that it uses now; missing if the Service is gone. */
   readonly after?: number
+  /** What happened to it, where one sync changed several Services. Missing: nobody compared. */
+  readonly sentence?: string
 }
 
 /** A row of GET /v1/services. */

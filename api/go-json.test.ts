@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { toGoJson } from './go-json.js'
 import { localv1 } from './index.js'
 
@@ -89,4 +89,60 @@ test('every other field has the name and the place that Go gave it', () => {
   expect(line).toBe(
     '{"Service":{"Namespace":"a","Name":"b","Type":"LoadBalancer","Labels":{"a":"2","z":"1"},"Annotations":{"note":"x"},"IPs":{"LoadBalancerIPs":{"V4":["192.0.2.1"]}},"IPFilters":[{"TargetIPs":{"V4":["192.0.2.1"]},"SourceRanges":["10.0.0.0/8"]}],"MapIP":true,"Ports":[{"Protocol":2,"Port":53,"NodePort":30053,"TargetPortName":"dns"}],"ExternalTrafficToLocal":true,"SessionAffinity":{"ClientIP":{"TimeoutSeconds":10800}},"InternalTrafficToLocal":true,"HealthCheckNodePort":30999},"Endpoints":[{"Hostname":"h","Conditions":{"Serving":true,"Terminating":true}}]}',
   )
+})
+
+describe('what kpng adds comes after what Go kpng had, and only where it says more', () => {
+  const port = { name: 'http', protocol: 1, port: 80 } as const
+  const withEndpoints = (endpoints: Parameters<typeof endpoint>[0][], served?: { v4?: boolean; v6?: boolean }) =>
+    toGoJson({
+      service: service({ name: 'a', ports: [{ ...port, ...(served && { servedFamilies: served }) }] }),
+      endpoints: endpoints.map(endpoint),
+    })
+  const [all, none] = [both, { internal: false, external: false, cluster: false }]
+
+  test.each([
+    ['all traffic', all, '{"Internal":true,"External":true}'],
+    ['none: it is draining', none, '{}'],
+    ['only traffic of the cluster to external addresses', { ...none, cluster: true }, '{"Cluster":true}'],
+    ['all but traffic from outside', { ...all, external: false }, '{"Internal":true,"Cluster":true}'],
+    ['only traffic from outside', { ...none, external: true }, '{"External":true,"Cluster":false}'],
+  ])('an endpoint for %s', (_, scopes, expected) => {
+    expect(withEndpoints([{ scopes }])).toContain(`"Scopes":${expected}}`)
+  })
+
+  test.each<[string, Parameters<typeof endpoint>[0][], { v4?: boolean; v6?: boolean } | undefined, string]>([
+    ['none on this node', [], { v4: true }, ',"ServedFamilies":{"V4":true}'],
+    ['none anywhere', [], {}, ''],
+    ['none on this node, and nobody says of others', [], undefined, ''],
+    ['one on this node', [{ ips: { v4: ['10.0.0.1'] }, scopes: all }], { v4: true }, ''],
+    [
+      'only a draining one on this node',
+      [{ ips: { v4: ['10.0.0.1'] }, scopes: none }],
+      { v4: true },
+      ',"ServedFamilies":{"V4":true}',
+    ],
+    [
+      'one family on this node',
+      [{ ips: { v4: ['10.0.0.1'] }, scopes: all }],
+      { v4: true, v6: true },
+      ',"ServedFamilies":{"V4":true,"V6":true}',
+    ],
+    [
+      'one on this node with other ports',
+      [{ ips: { v4: ['10.0.0.1'] }, scopes: all, portOverrides: [{ name: 'x', port: 1 }] }],
+      { v4: true },
+      ',"ServedFamilies":{"V4":true}',
+    ],
+  ])('endpoints: %s', (_, endpoints, served, expected) => {
+    expect(withEndpoints(endpoints, served)).toContain(`"Port":80${expected}}]`)
+  })
+
+  test.each([
+    ['of the Service', 1, ''],
+    ['another than the Service', 2, ',"Protocol":2'],
+    ['unknown', undefined, ''],
+  ])('the protocol of an endpoint is %s', (_, protocol, expected) => {
+    const portOverrides = [{ name: 'http', port: 8080, ...(protocol && { protocol }) }]
+    expect(withEndpoints([{ portOverrides }])).toContain(`"Port":8080${expected}}]`)
+  })
 })

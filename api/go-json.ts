@@ -8,15 +8,22 @@ import type {
   PortName,
   Service,
 } from './gen/localv1/api_pb.js'
+import { type Family, families, ipsOf } from './ip.js'
 
 // jq scripts for Go kpng must work unchanged, so this prints what Go's encoding/json printed for its generated structs: Go field
 // names in the order of Go's .proto file; no empty fields; enums as numbers; {} for a message that is set but empty; SessionAffinity
-// and Endpoints always. Fields that kpng adds come after the fields of Go kpng.
+// and Endpoints always. Fields that kpng adds come after the fields of Go kpng, and only where the fields of Go kpng do not say the same:
+// docs/json-lines.md describes all of them.
 
 /** One line of `kpng-json`: a service and its endpoints on this node. */
-export function toGoJson(item: { readonly service: Service; readonly endpoints: readonly Endpoint[] }): string {
-  const endpoints = item.endpoints.length === 0 ? null : item.endpoints.map(endpointForGo)
-  return JSON.stringify({ Service: serviceForGo(item.service), Endpoints: endpoints })
+export function toGoJson(item: Item): string {
+  const endpoints = item.endpoints.length === 0 ? null : item.endpoints.map((each) => endpointForGo(each, item.service))
+  return JSON.stringify({ Service: serviceForGo(item), Endpoints: endpoints })
+}
+
+interface Item {
+  readonly service: Service
+  readonly endpoints: readonly Endpoint[]
 }
 
 type GoValue = string | number | boolean | null | GoValue[] | { [name: string]: GoValue | undefined } | undefined
@@ -33,7 +40,7 @@ const ifEntries = (values: { [key: string]: string }): GoValue => {
   return keys.length > 0 ? Object.fromEntries(keys.map((key) => [key, values[key]])) : undefined
 }
 
-const serviceForGo = (service: Service): GoValue => ({
+const serviceForGo = ({ service, endpoints }: Item): GoValue => ({
   Namespace: ifText(service.namespace),
   Name: ifText(service.name),
   Type: ifText(service.type),
@@ -48,7 +55,7 @@ const serviceForGo = (service: Service): GoValue => ({
   },
   IPFilters: ifAny(service.ipFilters, ipFilterForGo),
   MapIP: ifTrue(service.mapIp),
-  Ports: ifAny(service.ports, portForGo),
+  Ports: ifAny(service.ports, (port) => portForGo(port, endpoints)),
   ExternalTrafficToLocal: ifTrue(service.externalTrafficToLocal),
   SessionAffinity:
     service.sessionAffinity.case === 'clientIp'
@@ -65,33 +72,58 @@ const ipFilterForGo = (filter: IPFilter): GoValue => ({
   SourceRanges: ifAny(filter.sourceRanges, (range) => range),
 })
 
-const portForGo = (port: PortMapping): GoValue => ({
+const portForGo = (port: PortMapping, endpoints: readonly Endpoint[]): GoValue => ({
   Name: ifText(port.name),
   Protocol: ifNumber(port.protocol),
   Port: ifNumber(port.port),
   NodePort: ifNumber(port.nodePort),
   TargetPort: ifNumber(port.targetPort),
   TargetPortName: ifText(port.targetPortName),
+  ServedFamilies: servedElsewhere(port, endpoints) && {
+    V4: ifTrue(port.servedFamilies?.v4 === true),
+    V6: ifTrue(port.servedFamilies?.v6 === true),
+  },
 })
 
-const endpointForGo = (endpoint: Endpoint): GoValue => ({
+/** Whether a family is served in the cluster for which this node may have no endpoint to use. */
+const servedElsewhere = ({ name, servedFamilies }: PortMapping, endpoints: readonly Endpoint[]): true | undefined => {
+  const isServedHere = (family: Family) =>
+    endpoints.some(({ ips, scopes, portOverrides }) => {
+      const override = portOverrides.find((each) => each.name === name)
+      const { internal, external, cluster } = override?.scopes ?? scopes ?? everywhere
+      const hasPort = override !== undefined || portOverrides.length === 0
+      return hasPort && internal && external && cluster && ipsOf(ips, family).length > 0
+    })
+  const isServed = (family: Family) => (family === 'IPv4' ? servedFamilies?.v4 : servedFamilies?.v6)
+  return families.some((family) => isServed(family) && !isServedHere(family)) || undefined
+}
+
+const everywhere = { internal: true, external: true, cluster: true }
+
+const endpointForGo = (endpoint: Endpoint, service: Service): GoValue => ({
   Hostname: ifText(endpoint.hostname),
   IPs: endpoint.ips && ipSetForGo(endpoint.ips),
   Local: ifTrue(endpoint.local),
-  PortOverrides: ifAny(endpoint.portOverrides, portNameForGo),
+  PortOverrides: ifAny(endpoint.portOverrides, (port) => portNameForGo(port, service)),
   Scopes: endpoint.scopes && scopesForGo(endpoint.scopes),
   Conditions: endpoint.conditions && conditionsForGo(endpoint.conditions),
 })
 
-const portNameForGo = (port: PortName): GoValue => ({
+const portNameForGo = (port: PortName, { ports }: Service): GoValue => ({
   Name: ifText(port.name),
   Port: ifNumber(port.port),
   Scopes: port.scopes && scopesForGo(port.scopes),
+  // Usually that of the Service's port. If not, the endpoint does not serve that port.
+  Protocol: ports.some(({ name, protocol }) => name === port.name && protocol === port.protocol)
+    ? undefined
+    : port.protocol,
 })
 
-const scopesForGo = (scopes: EndpointScopes): GoValue => ({
-  Internal: ifTrue(scopes.internal),
-  External: ifTrue(scopes.external),
+const scopesForGo = ({ internal, external, cluster }: EndpointScopes): GoValue => ({
+  Internal: ifTrue(internal),
+  External: ifTrue(external),
+  // Missing: the same as External.
+  Cluster: cluster === external ? undefined : cluster,
 })
 
 const conditionsForGo = (conditions: EndpointConditions): GoValue => ({

@@ -15,7 +15,7 @@ export async function proveProxy(flags: Flags, { signal, stop, verbosity }: Cont
     throw new KpngError('usage', '--whole-machine is for --chaos: give both, such as --chaos 5m --whole-machine.')
   if (flags.seed !== undefined)
     throw new KpngError('usage', '--seed is for --chaos: give both, such as --chaos 5m --seed 1.')
-  const { runConformance, runPlanted } = await import('@kpng/conformance')
+  const { coreNamed, runConformance, runPlanted } = await import('@kpng/conformance')
   const { milliseconds } = await import('@kpng/client')
   const families = listFlag(flags, 'families')
   const json = textFlag(flags, 'json')
@@ -28,6 +28,7 @@ export async function proveProxy(flags: Flags, { signal, stop, verbosity }: Cont
   const options = {
     proxy: await proxyCommand(flags, feed),
     ...given('specialised', await specialisedCommand(flags, feed)),
+    core: coreNamed(selfCommand(), feed),
     feed,
     only: (flags.only as string[] | undefined) ?? [],
     settleMs: milliseconds('--settle', textFlag(flags, 'settle') ?? '3s'),

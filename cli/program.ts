@@ -260,7 +260,7 @@ function addConformance(program: Command, makeContext: MakeContext): void {
     )
     .option(
       '--proxy <command>',
-      'test this command; placeholders: {manifests} {node} {clusterCidr} {kubeconfig} {cgroup} {bpffs}',
+      'test this command; placeholders: {manifests} {kubeconfig} {api} {node} {clusterCidr} {cgroup} {bpffs}',
     )
     .option('--specialised-proxy <command>', 'a second proxy, for Services with the proxy name {serviceProxyName}')
     .option(

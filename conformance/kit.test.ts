@@ -14,7 +14,7 @@ import { mispredicted } from '../diagnose/testing/kit-prediction.js'
 import { cases } from './cases/index.js'
 import type { ConformanceOptions } from './options.js'
 import { runPlanted } from './planted/planted.js'
-import { proxyNamed, specialisedProxyNamed } from './proxies.js'
+import { coreNamed, proxyNamed, specialisedProxyNamed } from './proxies.js'
 import type { ConformanceReport } from './report/report.js'
 import { tableText } from './report/table.js'
 import { runConformance } from './run.js'
@@ -247,6 +247,27 @@ describe.skipIf(whyNot !== undefined)('the kit', () => {
       expect(all).toBe(true)
     },
   )
+
+  it.skipIf(whyNoNft !== undefined)('proves a proxy that connects to a core', { timeout: fullRunMs }, async () => {
+    const report = await run({
+      proxy: [
+        ...kpng,
+        'local',
+        '--api={api}',
+        '--node-name={node}',
+        'to-nft',
+        '--cluster-cidr={clusterCidr}',
+        '--agent-socket=',
+      ],
+      core: coreNamed(kpng, 'manifests'),
+      feed: 'manifests',
+      backend: 'nft',
+      only: ['cluster-ip', 'endpoints-come-and-go'],
+    })
+    expect(unexpected(report)).toBe('')
+    expect(report.passed).toBe(true)
+    await expect(run({ proxy: ['p', '{api}'], feed: 'manifests' })).rejects.toThrow(/has \{api\}/)
+  })
 
   it('says why a proxy that ends at once is not judged', async () => {
     const proxy = [process.execPath, '-e', 'console.error("no such flag"); process.exit(2)']

@@ -10,7 +10,8 @@ export interface ConformanceOptions {
   /**
    * The command of the proxy under test, run in the namespace of the lab's node-a. Placeholders: `{node}` its node name,
    * `{clusterCidr}` the ranges of pods, `{manifests}` the folder of manifests, `{kubeconfig}` a kubeconfig that works there,
-   * `{cgroup}` the cgroup of the node's processes and pods, `{bpffs}` a folder for a bpf file system.
+   * `{api}` the gRPC address of a core that has the objects, `{cgroup}` the cgroup of the node's processes and pods, `{bpffs}` a folder for a bpf
+   * file system.
    */
   readonly proxy: readonly string[]
   /**
@@ -19,6 +20,8 @@ export interface ConformanceOptions {
    * `{serviceProxyName}`. Default: none, and the cases that need one are skipped.
    */
   readonly specialised?: readonly string[] | undefined
+  /** The command of a core that serves the objects at `{api}`, with the same placeholders. It runs if a proxy has `{api}`. Default: none. */
+  readonly core?: readonly string[] | undefined
   /** How the proxy gets its objects: from the folder `{manifests}`, or from the API server of a kubeconfig. */
   readonly feed: 'manifests' | { readonly kubeconfig: string }
   /** Patterns of case or cell ids; a case that matches is run as a whole. Default: every case. */
@@ -72,7 +75,7 @@ export function settingsOf(options: ConformanceOptions): Settings {
     settleMs = 3000,
   } = options
   if (proxy.length === 0) throw new KpngError('usage', 'There is no proxy command. Give one, such as kpng … to-nft.')
-  if (options.feed === 'manifests' && !proxy.some((part) => part.includes('{manifests}'))) {
+  if (options.feed === 'manifests' && !proxy.some((part) => /\{(manifests|api)\}/.test(part))) {
     options.log(
       'The proxy command has no {manifests}: if the proxy does not know the folder of manifests, it gets no objects.',
     )

@@ -49,6 +49,11 @@ export function proxyNamed(backend: string, kpng: readonly string[], feed: Confo
   return [...kubeProxy(mode)]
 }
 
+/** The command of a core that serves the objects to proxies. */
+export const coreNamed = (kpng: readonly string[], feed: ConformanceOptions['feed']): string[] => [
+  ...[...kpng, ...kpngSource(feed), 'to-api', '--listen', '{api}'],
+]
+
 /** The command for chaos: from an API server, and with a place for its state. */
 export const chaosProxyNamed = (backend: string, kpng: readonly string[]): string[] =>
   proxyNamed(backend, kpng, { kubeconfig: '' }).map((word) =>

@@ -74,12 +74,17 @@ async function inLab(settings: Settings, signal: AbortSignal) {
     const fault = settings.fault && (await PlantedFault.plant(lab, settings.fault))
     if (fault) closers.push(() => fault.ended())
     const { feed, apiServer } = await startFeed(lab, settings, folder, closers)
+    const asks = (name: string) =>
+      [...settings.proxy, ...(settings.specialised ?? [])].some((part) => part.includes(name))
+    const wantsCore = settings.core !== undefined && asks('{api}')
     const fill = (command: readonly string[], node: Node = 'node-a') =>
       fillPlaceholders(command, {
         node,
         clusterCidr: ipsOf(clusterCidr).join(','),
         serviceProxyName,
         cgroup: cgroups?.ofNode(node),
+        // A file, so that rules cannot come between.
+        api: wantsCore ? `unix://${join(folder, 'core.sock')}` : undefined,
         bpffs: join(folder, `bpf-${node}`),
         manifests: undefined,
         kubeconfig: undefined,
@@ -89,6 +94,7 @@ async function inLab(settings: Settings, signal: AbortSignal) {
     const commands = {
       main: fill(settings.proxy),
       onNodeB: fill(settings.proxy, 'node-b'),
+      core: wantsCore ? fill(settings.core ?? []) : undefined,
       specialised: wantsSpecialised ? settings.specialised && fill(settings.specialised) : undefined,
     }
     const stage: Stage = { lab, feed, apiServer, commands, settings, noSctp, fault, signal, closers }

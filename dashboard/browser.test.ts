@@ -27,11 +27,11 @@ beforeAll(() => {
   execFileSync(process.execPath, [join(folder, 'build.js')])
 })
 
-test('the page is small: 40 kB at most, compressed', () => {
+test('the page is small: 42 kB at most, compressed', () => {
   const files = readdirSync(join(folder, 'dist')).filter((name) => /\.(html|js|css)$/.test(name))
   const sizes = files.map((name) => gzipSync(readFileSync(join(folder, 'dist', name)), { level: 9 }).length)
   expect(files).toHaveLength(3)
-  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(40_000)
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(42_000)
 })
 
 describe.skipIf(!hasBrowser)('in a browser', { timeout: 300_000 }, () => {
@@ -77,7 +77,7 @@ describe.skipIf(!hasBrowser)('in a browser', { timeout: 300_000 }, () => {
     await until(() => text(page, 'h1')).toMatch(/of 5,000 Services are served/)
     expect(await text(page, '.list h2')).toBe('5,000 Services')
     // The worst first, and only what is seen is in the document.
-    expect(await text(page, '.service-row')).toContain('the data plane differs')
+    expect(await text(page, '.service-row')).toContain('the data plane does not hold what it should')
     expect(await page.locator('.service-row').count()).toBeLessThan(40)
     expect(await page.locator('.map').getAttribute('aria-label')).toContain('Every Service as one cell')
     const chips = await page.locator('.chip b').allInnerTexts()
@@ -113,6 +113,29 @@ describe.skipIf(!hasBrowser)('in a browser', { timeout: 300_000 }, () => {
     await until(shown).toBe('120 Services')
     await page.locator('.chip', { hasText: 'partly' }).click()
     await until(() => page.locator('.service-row .state-serving').count()).toBe(0)
+  })
+
+  test('the filter is in the address: it survives a reload, another page and a link', async () => {
+    const { page } = await open()
+    await page.locator('#search').fill('pay')
+    await page.locator('.chip', { hasText: 'serving' }).click()
+    await until(() => hashOf(page)).toBe('#/?q=pay&state=serving')
+    const shown = await text(page, '.list h2')
+    await page.reload()
+    await until(() => text(page, '.list h2')).toBe(shown)
+    expect(await page.locator('#search').inputValue()).toBe('pay')
+    await page.locator('.service-row').first().click()
+    await until(() => hashOf(page)).toContain('#/service/')
+    await page.locator('.back').click()
+    await until(() => hashOf(page)).toBe('#/?q=pay&state=serving')
+    await page.evaluate(() => {
+      location.hash = '#/?q=api&order=name'
+    })
+    await until(() => page.locator('#search').inputValue()).toBe('api')
+    expect(await page.locator('.chip[aria-pressed=true]').count()).toBe(0)
+    await page.locator('#search').fill('')
+    await page.locator('.sort select').selectOption('worst')
+    await until(() => hashOf(page)).toBe('#/')
   })
 
   test('works without a mouse', async () => {
@@ -205,7 +228,8 @@ describe.skipIf(!hasBrowser)('in a browser', { timeout: 300_000 }, () => {
     test('a data plane that cannot be read back, and a core that cannot be asked', async () => {
       const { page } = await open({ hash, cannotReadBack: true, knowsUsedOnly: true })
       await until(() => text(page, '.held')).toContain('cannot be read back')
-      expect(await text(page, '.remarks')).toContain('The core is older')
+      await page.getByText('What nobody could say').click()
+      await until(() => text(page, '.findings')).toContain('The core is older')
       expect(await page.locator('.endpoint.used').count()).toBe(3)
     })
 
@@ -241,6 +265,9 @@ describe.skipIf(!hasBrowser)('in a browser', { timeout: 300_000 }, () => {
   test('a core: its nodes, how far each is behind, and what one of them sees', async () => {
     const { page } = await open({ role: 'core', hash: '#/nodes' })
     await until(() => text(page, '.node-row')).toMatch(/worker-39[\s\S]*behind for 4\d s, 39 revisions/)
+    const away = page.locator('.node-row', { hasText: 'not connected' })
+    expect(await away.innerText()).toMatch(/worker-20[\s\S]*what it serves is not known/)
+    expect(await away.locator('.dot.off').count()).toBe(1)
     await page.locator('.node-row').first().click()
     await until(() => text(page, '.node')).toContain('worker-39, as core-1 sees it')
     await until(() => page.locator('.service-row').count()).toBeGreaterThan(0)
@@ -273,7 +300,8 @@ describe.skipIf(!hasBrowser)('in a browser', { timeout: 300_000 }, () => {
       agent.refusal = { status: 503, error: 'kpng is stopping.' }
       agent.disconnect()
       await until(() => text(page, '.band')).toMatch(/does not answer.*What you see is as of \d\d:\d\d:\d\d/)
-      expect(await text(page, '.live')).toMatch(/^lost .* ago$/)
+      expect(await text(page, '.live')).toMatch(/^lost (just now|.* ago)$/)
+      expect(await text(page, '.band')).toContain('its rules keep working in the kernel')
       expect(await page.locator('.service-row').count()).toBeGreaterThan(0)
       expect(await page.locator('main').evaluate((main) => getComputedStyle(main).filter)).toContain('grayscale')
       agent.change(example, 'while nobody looked', (service) => {
@@ -283,8 +311,28 @@ describe.skipIf(!hasBrowser)('in a browser', { timeout: 300_000 }, () => {
       await until(() => text(page, '.live')).toBe('live')
       expect(agent.resumedFrom.at(-1)).toMatch(/^mock\.\d+$/)
       await page.locator('#search').fill(example)
-      await until(() => text(page, '.service-row')).toContain('no endpoint in the cluster')
+      await until(() => text(page, '.service-row')).toContain('no EndpointSlice of it lists an endpoint')
       pages[0]?.complaints.splice(0)
+    })
+
+    test('a data plane that carries connections itself ends with the agent', async () => {
+      const { page, agent, complaints } = await open({ services: 3, backend: 'userspace' })
+      await until(() => text(page, '.live')).toBe('live')
+      agent.refusal = { status: 503, error: 'kpng is stopping.' }
+      agent.disconnect()
+      await until(() => text(page, '.band')).toContain('nobody serves connections')
+      complaints.splice(0)
+    })
+
+    test('nothing is called up to date before the first sync', async () => {
+      const { page } = await open({ isUnsynced: true, services: 3 })
+      await until(() => text(page, '.live')).toBe('not synced yet')
+      expect(await text(page, '.band')).toContain('Not everything is known yet.')
+      expect(await text(page, '.flow')).toContain('nothing written yet')
+      const { page: empty } = await open({ isUnsynced: true, services: 0 })
+      await until(() => text(empty, 'h1')).toBe('Which Services there are is not known yet.')
+      const { page: core } = await open({ isUnsynced: true, role: 'core' })
+      await until(() => text(core, '.band')).toContain('Nodes get nothing before that.')
     })
 
     test.each([
@@ -319,12 +367,18 @@ describe.skipIf(!hasBrowser)('in a browser', { timeout: 300_000 }, () => {
         },
       })
       await until(() => text(page, '.band')).toContain('No connection to the API server since 14:02:11.')
+      expect(await text(page, '.live')).toBe('stale')
     })
 
     test('in a playground, commands to paste', async () => {
       const hints = [{ command: 'kubectl scale deployment web --replicas 5', effect: 'other pods answer' }]
       const { page } = await open({ services: 3, hints })
       await until(() => text(page, '.hints')).toContain('kubectl scale deployment web --replicas 5')
+      await page.reload()
+      // It folds away after the first visit.
+      await until(() => page.locator('.hints').getAttribute('open')).toBeNull()
+      await page.locator('.hints summary').click()
+      await until(() => page.locator('.hints code').isVisible()).toBe(true)
     })
   })
 

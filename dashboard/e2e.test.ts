@@ -77,7 +77,17 @@ describe.skipIf(why !== '')('a real kpng', { timeout: 180_000 }, () => {
     await until(() => text(page, '.badge')).toContain('refused')
     await until(() => text(page, '.sentence')).toContain('A connection from a pod is refused: no endpoint serves it.')
     first.kubectl('patch', 'service', 'web', '-p', '{"spec":{"selector":{"app":"web"}}}')
-    // A pod that is still terminating makes it `partly`.
+    await until(() => page.locator('.endpoint.used').count()).toBe(3)
+
+    // Endpoints that leave without being used are told too.
+    first.kubectl('scale', 'deployment', 'web', '--replicas', '5')
+    await page.goto(`${first.url}#/?q=default/web`)
+    await until(() => text(page, '.row-used')).toBe('5 of 5')
+    first.kubectl('scale', 'deployment', 'web', '--replicas', '2')
+    await until(() => text(page, '.row-used')).toMatch(/^2 of [345]$/)
+    await until(() => text(page, '.row-used')).toBe('2 of 2')
+    first.kubectl('scale', 'deployment', 'web', '--replicas', '3')
+    await page.goto(`${first.url}#/service/default/web`)
     await until(() => page.locator('.endpoint.used').count()).toBe(3)
     expect(complaints).toEqual([])
 
@@ -105,7 +115,10 @@ describe.skipIf(why !== '')('a real kpng', { timeout: 180_000 }, () => {
     // With the demo Service and kubernetes.
     const served = `${services + 2 - refused} of ${services + 2} Services are served`
     await until(() => text(page, 'main')).toContain(served)
-    await until(() => page.locator('.chip', { hasText: 'partly' }).innerText()).toMatch(/^1\D/)
+    await page.locator('#search').fill('catalog/search')
+    await until(() => text(page, '.service-row')).toContain('1 not ready of 6 endpoints')
+    await page.locator('#search').fill('')
+    await until(() => text(page, '.list h2')).toBe(`${services + 2} Services`)
     await takePicture(page, 'services-light')
     await page.goto(`${url}#/service/catalog/search`)
     await until(() => page.locator('.endpoint.used').count()).toBe(5)

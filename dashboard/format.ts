@@ -9,10 +9,9 @@ export const count = (value: number): string => grouped.format(Math.round(value)
 export const counted = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`
 
-/** How long something is ago or has lasted: `now`, `42 s`, `8 min`, `3 h 13 min`, `12 d`. */
+/** How long something has lasted: `0 s`, `42 s`, `8 min`, `3 h 13 min`, `12 d`. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, ms / 1000)
-  if (seconds < 1) return 'now'
   if (seconds < 90) return `${Math.floor(seconds)} s`
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`
   const hours = Math.floor(seconds / 3600)
@@ -29,8 +28,9 @@ export const ago = (ms: number): string => (ms < 1500 ? 'just now' : `${shortDur
 /** `0.42 ms`, `12.5 ms`, `140 ms`, `2.5 s` */
 export function milliseconds(ms: number): string {
   if (ms >= 10_000) return shortDuration(ms)
-  if (ms >= 1000) return `${(ms / 1000).toFixed(1)} s`
-  return `${ms < 10 ? ms.toFixed(2) : ms < 100 ? ms.toFixed(1) : Math.round(ms)} ms`
+  if (ms >= 999.5) return `${(ms / 1000).toFixed(1)} s`
+  // What would be rounded up to the next width has that width.
+  return `${ms < 9.995 ? ms.toFixed(2) : ms < 99.95 ? ms.toFixed(1) : Math.round(ms)} ms`
 }
 
 /** `640 B`, `1.5 MB` */

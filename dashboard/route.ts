@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals'
 
-// The page that is shown: `#/`, `#/service/<namespace>/<name>`, `#/changes[/<number>]`, `#/connections`, `#/nodes`.
+// The page that is shown: `#/` (with the filter of the list after a `?`), `#/service/<namespace>/<name>`, `#/changes[/<number>]`, `#/connections`, `#/nodes`.
 
 const hash = signal(location.hash)
 const follow = (): void => {
@@ -8,10 +8,21 @@ const follow = (): void => {
 }
 addEventListener('hashchange', follow)
 
+const path = computed(() => hash.value.replace(/^#\/?/, '').split('?')[0] ?? '')
+
 export const route = computed(() => {
-  const [page = '', ...rest] = hash.value.replace(/^#\/?/, '').split('/').map(decoded)
+  const [page = '', ...rest] = path.value.split('/').map(decoded)
   return { page, rest }
 })
+
+/** What follows `?` in the address of the page. */
+export const routeQuery = computed(() => hash.value.split('?')[1] ?? '')
+
+/** The browser's history gets no further entry. */
+export function setRouteQuery(query: string): void {
+  history.replaceState(null, '', `#/${path.peek()}${query === '' ? '' : `?${query}`}`)
+  follow()
+}
 
 /** The route by the address of the page. The address changes before the browser reports it, and a key may be pressed in between. */
 export function currentRoute(): { readonly page: string; readonly rest: readonly string[] } {

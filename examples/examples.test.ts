@@ -6,7 +6,7 @@ import { Commands } from '../cli/testing/commands.js'
 import { compile } from './testing/compile.js'
 
 // The examples as their readers run them: compiled, as programs, with a kpng that serves a file. small-nft, which needs a kernel,
-// has a test of its own; all-ip runs in cli/flow.test.ts.
+// has a test of its own; all-ip runs in cli/flow.test.ts, json-lines in docs/json-lines.md.
 
 const here = new URL('.', import.meta.url).pathname
 const commands = new Commands()
@@ -37,7 +37,7 @@ describe('examples', () => {
   test('every one is run by a test', () => {
     const folders = readdirSync(here, { withFileTypes: true }).filter((entry) => entry.isDirectory())
     const names = folders.map(({ name }) => name).filter((name) => name !== 'testing')
-    expect(names.sort()).toEqual(['all-ip', 'nginx-upstreams', 'own-proxy', 'printer', 'small-nft'])
+    expect(names.sort()).toEqual(['all-ip', 'json-lines', 'nginx-upstreams', 'own-proxy', 'printer', 'small-nft'])
     const text = readFileSync(join(here, 'README.md'), 'utf8')
     for (const name of names) expect(text, `README.md has ${name}`).toContain(`](${name}/`)
   })

@@ -6,9 +6,12 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { release } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { root } from './steps.js'
 
 const folder = join(root, 'conformance', 'results')
+/** Compressed, so that a search of the repository does not find them, and a diff does not show thousands of lines. */
+const ending = '.json.gz'
 const page = join(root, 'docs', 'conformance.md')
 const [begin, end] = ['<!-- results -->\n', '<!-- end of results -->\n']
 
@@ -31,7 +34,7 @@ export function merged(kept, added) {
   const { date, kernel, version } = added
   const cases = { ...kept.cases }
   for (const [id, found] of Object.entries(added.cases)) cases[id] = { ...found, seen: { date, kernel, version } }
-  const statuses = ['right', 'wrong', 'deviates', 'unexpectedly-right', 'skipped']
+  const statuses = ['right', 'wrong', 'unstable', 'deviates', 'unexpectedly-right', 'skipped']
   const counts = statuses.map((status) => [
     status,
     Object.values(cases).reduce((sum, found) => sum + (found[status] ?? 0), 0),
@@ -52,13 +55,15 @@ function addedRows(name, { cases }) {
   return [...runs].map(([run, ids]) => `| ${name} | ${ids.join(' ')} | ${run} |`)
 }
 
+const read = (path) => JSON.parse(gunzipSync(readFileSync(path)).toString())
+
 /** All that is kept, by name. */
 export const results = () =>
   new Map(
     readdirSync(folder)
-      .filter((file) => file.endsWith('.json'))
+      .filter((file) => file.endsWith(ending))
       .sort()
-      .map((file) => [file.slice(0, -5), JSON.parse(readFileSync(join(folder, file), 'utf8'))]),
+      .map((file) => [file.slice(0, -ending.length), read(join(folder, file))]),
   )
 
 /** @param kept by name */
@@ -76,6 +81,7 @@ export function tablesOf(kept) {
     const notes = (found.reasons ?? []).map(noteOf)
     const marks = [
       ...(found.wrong ? [`✗ ${found.wrong}`] : []),
+      ...(found.unstable ? [`≈ ${found.unstable}`] : []),
       ...(found.right || found['unexpectedly-right'] ? [`✓ ${found.right + (found['unexpectedly-right'] ?? 0)}`] : []),
       ...(found.deviates ? [`~ ${found.deviates}`] : []),
       ...(found.skipped ? [`- ${found.skipped}`] : []),
@@ -120,7 +126,7 @@ class UsageError extends Error {}
 function given(argument) {
   const [, name, isMore, file] = /^([\w-]+)(\+?)=(.+)$/.exec(argument) ?? []
   if (!file) throw new UsageError(`"${argument}" is not of the form NAME=REPORT.json or NAME+=REPORT.json.`)
-  const path = join(folder, `${name}.json`)
+  const path = join(folder, `${name}${ending}`)
   if (isMore && !existsSync(path))
     throw new UsageError(`There is no kept result "${name}" to add to. Give ${name}=${file} first, with all cases.`)
   return { path, isMore, report: reportIn(file) }
@@ -147,8 +153,8 @@ function keep(args) {
   // Nothing is written unless all arguments are right.
   for (const { path, isMore, report } of args.map(given)) {
     const seen = resultOf(report, about)
-    const result = isMore ? merged(JSON.parse(readFileSync(path, 'utf8')), seen) : seen
-    writeFileSync(path, `${JSON.stringify(result, undefined, 1)}\n`)
+    const result = isMore ? merged(read(path), seen) : seen
+    writeFileSync(path, gzipSync(`${JSON.stringify(result)}\n`))
   }
   writeFileSync(page, pageWith(readFileSync(page, 'utf8'), results()))
 }

@@ -1,22 +1,18 @@
-import { messageOf } from '@kpng/api'
-import type {
-  BackendFeatures,
-  Changes,
-  FrontendAddress,
-  HeldFrontend,
-  NodeView,
-  ObservationListener,
-  Observations,
-} from '@kpng/client'
+import type { Family } from '@kpng/api'
+import type { BackendFeatures, FrontendAddress, HeldFrontend, ObservationListener, Observations } from '@kpng/client'
 import {
-  DriftWatch,
+  backendOf,
+  type DataPlane,
   type Frontend,
-  type FrontendBackend,
   type FrontendChange,
   FrontendTable,
   frontendId,
+  type SteppedBackend,
+  type Wanted,
+  type Written,
 } from '@kpng/dataplane'
-import { interfaceAddresses, reachableAddresses } from '@kpng/linux'
+import { interfaceAddresses, linuxHost } from '@kpng/linux'
+import type { Steering } from './capture/capture.js'
 import { Counters } from './counters.js'
 import { Descriptors } from './descriptors.js'
 import { Forwarders } from './forwarders.js'
@@ -28,23 +24,38 @@ import { OwnSockets } from './own-sockets.js'
 import { isPortal, type Portal, servicePortName } from './portal.js'
 import { PortalTable } from './portal-table.js'
 
-export interface UserspaceBackend extends FrontendBackend {
-  features(): BackendFeatures
-  held(frontend: FrontendAddress): Promise<HeldFrontend | undefined>
-  readonly observations: Observations & Required<Pick<Observations, 'traffic' | 'failures'>>
+type OwnObservations = Observations & Required<Pick<Observations, 'traffic' | 'failures'>>
+
+export interface UserspaceBackend extends SteppedBackend {
+  readonly observations: OwnObservations
 }
 
 /** A Service proxy in user space: accepts connections, connects to an endpoint, and copies. */
 export function userspaceBackend(options: UserspaceOptions = {}): UserspaceBackend {
-  return new Proxier(settingsOf(options), options)
+  const settings = settingsOf(options)
+  const { log, syncPeriodMs: checkIntervalMs, driftCheckIntervalMs } = settings
+  const frontends = new FrontendTable(options, log)
+  const plane = new Userspace(settings, frontends)
+  // The flows of proxy sockets are the capture's affair.
+  const rest = { checkIntervalMs, driftCheckIntervalMs, deleteStaleFlows: false }
+  return backendOf(plane, { frontends, host: linuxHost, log, ...rest }) as UserspaceBackend
 }
 
-const noChanges: Changes = { full: false, services: new Map(), node: false, serviceCidrs: false, triggers: [] }
+/** What a sync has to settle. */
+interface Plan {
+  readonly extent: Steering['extent']
+  /** Also portals that did not change. */
+  readonly everything: boolean
+}
 
-class Proxier implements UserspaceBackend {
-  readonly frontends: FrontendTable
-  readonly observations: UserspaceBackend['observations']
+/** Portals: listening sockets, and the rules that steer clients to them. */
+class Userspace implements DataPlane<void, Plan> {
+  readonly name = 'userspace'
+  readonly needs = { rights: [], programs: [] }
+  readonly lockName?: string
+  readonly observations: OwnObservations
   readonly #settings: Settings
+  readonly #frontends: FrontendTable
   readonly #nodeAddresses = new NodeAddressBook()
   readonly #portals: PortalTable
   readonly #forwarder: Forwarders
@@ -52,23 +63,13 @@ class Proxier implements UserspaceBackend {
   readonly #servicePorts = new Map<string, Map<string, Portal>>()
   /** Services that were reported because a process cannot serve all of their ports. */
   readonly #unsupported = new Set<string>()
-  #view: NodeView | undefined
-  #checkTimer: NodeJS.Timeout | undefined
-  #driftWatch: DriftWatch | undefined
-  #isChecking = false
-  /** Syncs and checks happen one after the other. */
-  #last: Promise<unknown> = Promise.resolve()
-  /** How many syncs and checks have begun. */
-  #turns = 0
-  /** The machine holds what the last one of them wrote. */
-  #isInStep = false
-  #isSetUp = false
-  #closed = false
+  #isOpen = false
 
-  constructor(settings: Settings, options: UserspaceOptions) {
+  constructor(settings: Settings, frontends: FrontendTable) {
     const counters = new Counters()
     this.#settings = settings
-    this.frontends = new FrontendTable(options, settings.log)
+    this.#frontends = frontends
+    if (settings.capture.lockName !== undefined) this.lockName = settings.capture.lockName
     let listener: ObservationListener = {}
     this.observations = {
       traffic: counters.byServicePort,
@@ -103,49 +104,53 @@ class Proxier implements UserspaceBackend {
     })
   }
 
-  async setup(): Promise<void> {
-    const { capture, syncPeriodMs, driftCheckIntervalMs, log } = this.#settings
-    await capture.setup()
-    this.#isSetUp = true
+  get families(): readonly Family[] {
+    return this.#settings.capture.families
+  }
+
+  async open(onNotice: () => void): Promise<void> {
+    const { capture, log } = this.#settings
+    await capture.setup(onNotice)
+    this.#isOpen = true
     await this.#forwarder.start()
     log.info('Proxying in user space', { capture: capture.name, mover: this.#forwarder.mover })
-    this.#driftWatch = new DriftWatch({
-      ...{ log, intervalMs: capture.missing ? driftCheckIntervalMs : 0 },
-      lastSync: () => (this.#isInStep ? this.#turns : undefined),
-      look: async () => capture.missing?.(),
-      // It looks at everything, and warns of what it repairs.
-      onDrift: () => void this.#check(),
-    })
-    if (syncPeriodMs === 0) return
-    this.#checkTimer = setInterval(() => void this.#check(), syncPeriodMs)
-    this.#checkTimer.unref()
   }
 
-  sync(view: NodeView, changes: Changes): Promise<void> {
-    return this.#inTurn(async () => {
-      this.#view = view
-      const hasMoved = this.#apply(view, changes)
-      await this.#forwarder.applied()
-      await this.#settle(changes.full ? 'full' : 'changes', changes.full || hasMoved)
-    })
+  /** What is on the machine is compared when the capture steers. */
+  async read(): Promise<void> {}
+
+  plan({ full, changed, isCheck }: Wanted<void>): Plan {
+    const hasMoved = this.#nodeAddresses.update(this.#frontends.node, interfaceAddresses())
+    this.#forwarder.setInside(this.#nodeAddresses.inside)
+    const touched = new Set(changed.frontends.flatMap((change) => this.#merge(change)))
+    for (const name of touched) this.#forwarder.setServicePort(name, this.#portalsOf(name))
+    return { extent: full ? 'full' : isCheck ? 'check' : 'changes', everything: full || isCheck || hasMoved }
   }
 
-  async cleanup(): Promise<void> {
-    await this.#inTurn(() => this.#settings.capture.cleanup())
+  /** Portals that somebody removed or that failed come back with a check, and stale sessions go. */
+  async write({ extent, everything }: Plan): Promise<Written> {
+    await this.#forwarder.applied()
+    if (extent === 'check') this.#forwarder.cleanUpStaleSessions()
+    await this.#portals.settle(extent, everything)
+    return {}
+  }
+
+  async drift(): Promise<string | undefined> {
+    return this.#settings.capture.missing?.()
+  }
+
+  async remove(): Promise<void> {
+    await this.#settings.capture.cleanup()
   }
 
   /** Ends every connection and takes the portals away: nobody would answer them after the process has ended. */
   async close(): Promise<void> {
-    this.#closed = true
-    clearInterval(this.#checkTimer)
-    await this.#driftWatch?.close()
-    await this.#inTurn(async () => {
-      this.#forwarder.abortAll()
-      this.#servicePorts.clear()
-      await this.#portals.closeAll()
-      if (this.#isSetUp) await this.#settings.capture.cleanup()
-      await this.#forwarder.close()
-    })
+    this.#forwarder.abortAll()
+    this.#servicePorts.clear()
+    await this.#portals.closeAll()
+    if (this.#isOpen) await this.#settings.capture.cleanup()
+    this.#isOpen = false
+    await this.#forwarder.close()
   }
 
   features(): BackendFeatures {
@@ -153,7 +158,7 @@ class Proxier implements UserspaceBackend {
       name: 'userspace',
       kinds: ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort'],
       protocols: ['tcp', 'udp'],
-      families: this.#settings.capture.families,
+      families: this.families,
       sessionAffinity: true,
       sourceRanges: true,
       wholeAddresses: false,
@@ -172,21 +177,9 @@ class Proxier implements UserspaceBackend {
     const open = this.#portals.openAt(id)
     if (open) return this.#forwarder.held(id)
     // Where nobody serves, nothing listens: connections are refused.
-    const wanted = this.frontends.get(id)
+    const wanted = this.#frontends.get(id)
     const isUnserved = wanted?.inside.endpoints.length === 0 && wanted.outside.endpoints.length === 0
     return isUnserved ? { inside: [], outside: [], otherwise: 'refuse' } : undefined
-  }
-
-  /** Takes the newest state. Returns whether addresses of this node have changed. */
-  #apply(view: NodeView, changes: Changes): boolean {
-    const onMachine = interfaceAddresses()
-    const machine = { families: this.#settings.capture.families, addresses: reachableAddresses() }
-    const { frontends } = this.frontends.apply(view, changes, machine)
-    const hasMoved = this.#nodeAddresses.update(this.frontends.node, onMachine)
-    this.#forwarder.setInside(this.#nodeAddresses.inside)
-    const touched = new Set(frontends.flatMap((change) => this.#merge(change)))
-    for (const name of touched) this.#forwarder.setServicePort(name, this.#portalsOf(name))
-    return hasMoved
   }
 
   /** Hands a frontend to its service port, and takes it from the one that had it. Returns both. */
@@ -195,7 +188,7 @@ class Proxier implements UserspaceBackend {
     const old = this.#portals.wantedFor(id)
     const portal = after && isPortal(after) ? after : undefined
     if (after && !portal) this.#reportUnsupported(after)
-    if (before && this.frontends.wantedBy(before.service).length === 0) this.#unsupported.delete(before.service)
+    if (before && this.#frontends.wantedBy(before.service).length === 0) this.#unsupported.delete(before.service)
     const name = portal && servicePortName(portal)
     if (old !== undefined && old !== name) {
       const portals = this.#servicePorts.get(old)
@@ -221,41 +214,6 @@ class Proxier implements UserspaceBackend {
     this.#unsupported.add(service)
     const reason = `the userspace proxy does not support ${protocol === 'any' ? 'whole addresses' : protocol.toUpperCase()}`
     this.#settings.log.warn('A part of a Service is not served', { service, reason })
-  }
-
-  /** Every period: portals that somebody removed or that failed come back, stale sessions go. Writes only what differs. */
-  async #check(): Promise<void> {
-    // Checks that take longer than the period must not queue up before a sync.
-    if (this.#isChecking) return
-    this.#isChecking = true
-    try {
-      await this.#inTurn(async () => {
-        if (this.#closed || !this.#view) return
-        this.#settings.log.detail(6, 'Periodic sync')
-        this.#apply(this.#view, noChanges)
-        this.#forwarder.cleanUpStaleSessions()
-        await this.#settle('check', true)
-      })
-    } catch (error) {
-      this.#settings.log.error('Failed to check the portals; they are tried again in the next period', {
-        error: messageOf(error),
-      })
-    } finally {
-      this.#isChecking = false
-    }
-  }
-
-  async #settle(...how: Parameters<PortalTable['settle']>): Promise<void> {
-    this.#turns++
-    this.#isInStep = false
-    await this.#portals.settle(...how)
-    this.#isInStep = true
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(work, work)
-    this.#last = turn.catch(() => {})
-    return turn
   }
 }
 

@@ -252,7 +252,7 @@ describe.each([
       capture === 'nft' ? 'nft' : 'iptables-save',
       capture === 'nft' ? ['list', 'ruleset'] : [],
     )
-    const [, proxyPort] = /10\.96\.0\.19(?: \. tcp \. 80 comment "[^"]*" : |.*--to-ports )(\d+)/.exec(rules) ?? []
+    const [, proxyPort] = /10\.96\.0\.19(?: \. tcp \. 80 : |.*--to-ports )(\d+)/.exec(rules) ?? []
     expect(Number(proxyPort)).toBeGreaterThan(0)
     expect(await lab.client.outcome('10.70.0.1', Number(proxyPort))).toBe('ECONNREFUSED')
     expect(await lab.client.outcome('10.96.0.19', 80)).toMatch(/^pod-a /)

@@ -1,6 +1,6 @@
 import { type Cidr, CidrSet, type Family, familyOf, unsafeKindOf } from '@kpng/api'
-import { type NodeFacts, nodePortHosts } from '@kpng/dataplane'
-import type { InterfaceAddress } from '@kpng/linux'
+import { type NodeFacts, nodePortHosts, wildcards } from '@kpng/dataplane'
+import { type InterfaceAddress, isLinkLocal } from '@kpng/linux'
 import type { NodeAddresses } from './capture/capture.js'
 import type { InsideAddresses } from './insiders.js'
 
@@ -17,6 +17,7 @@ export class NodeAddressBook {
     nodeIps: byFamily(() => undefined),
     nodePortCidrs: byFamily(() => []),
     nodePortHosts: byFamily(() => []),
+    nodePortIps: byFamily(() => []),
   }
   /** For those who accept clients. */
   inside: InsideAddresses = { own: [], inside: [] }
@@ -33,6 +34,7 @@ export class NodeAddressBook {
       nodeIps: byFamily((family) => this.#chooseIp(family, onMachine)),
       nodePortCidrs: byFamily((family) => node.nodePortCidrs[family].map(({ text }) => text)),
       nodePortHosts: byFamily((family) => nodePortHosts(node, family, onMachine)),
+      nodePortIps: byFamily((family) => ipsOf(nodePortHosts(node, family, onMachine), family, onMachine)),
     }
     return JSON.stringify(this.addresses) !== before
   }
@@ -47,3 +49,11 @@ export class NodeAddressBook {
     return chosen ?? usable.find((address) => !address.isInternal)?.ip
   }
 }
+
+/** IPv6 link-local addresses are left out: without their interface they cannot be listened at. */
+const ipsOf = (hosts: readonly string[], family: Family, onMachine: readonly InterfaceAddress[]): readonly string[] =>
+  hosts.includes(wildcards[family])
+    ? [...new Set(onMachine.map(({ ip }) => ip))].filter(
+        (ip) => familyOf(ip) === family && !(family === 'IPv6' && isLinkLocal(ip)),
+      )
+    : hosts

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
+import { KpngError } from '@kpng/api'
 import { parseAddress } from '@kpng/client/address'
-import { booleanFlag, checked, given, textFlag } from '../context.js'
+import { booleanFlag, checked, type Flags, given, textFlag } from '../context.js'
 import { serviceAnswer } from '../explain.js'
 import { booleanOption, groups } from '../help.js'
 import { addCoreAgentFlags, coreAgentFrom, openCoreApi } from './core-agent.js'
@@ -19,6 +20,10 @@ export const apiSink: SinkCommand = {
         .option('--listen <address>', 'host:port, :port (every address) or unix:///path', '127.0.0.1:12090')
         .addOption(booleanOption('--local-api', "serve each node's view (localv1)", true))
         .addOption(booleanOption('--globalv1-api', 'serve the whole state (globalv1), for relays', true))
+        .option(
+          '--max-connections-per-client <count>',
+          'connections of one address (default: 2000, and at most a quarter of all)',
+        )
         .optionsGroup(groups.tls)
         .option('--listen-tls-key <file>', 'key of the server, PEM')
         .option('--listen-tls-crt <file>', 'certificate of the server, PEM')
@@ -38,6 +43,7 @@ export const apiSink: SinkCommand = {
     const counters = noApiCounts()
     const startAgent = await coreAgentFrom(flags)
     const listen = textFlag(flags, 'listen')
+    const perClient = await maxConnectionsPerClient(flags)
     // Checked before the first port is opened.
     if (listen !== undefined) await checked('--listen', () => parseAddress(listen))
     const tlsFiles = tlsFilesOf(tls)
@@ -54,6 +60,7 @@ export const apiSink: SinkCommand = {
         log,
         ...given('listen', listen),
         ...given('tls', tlsFiles),
+        limits: given('maxConnectionsPerPeer', perClient),
         localApi: booleanFlag(flags, 'localApi', true),
         globalApi: booleanFlag(flags, 'globalv1Api', true),
         counters,
@@ -68,4 +75,14 @@ export const apiSink: SinkCommand = {
       await Promise.all([agent?.close(), api?.close()])
     }
   },
+}
+
+async function maxConnectionsPerClient(flags: Flags): Promise<number | undefined> {
+  const name = '--max-connections-per-client'
+  const text = textFlag(flags, 'maxConnectionsPerClient')
+  if (text === undefined) return undefined
+  const { wholeNumber } = await import('@kpng/client')
+  const count = wholeNumber(name, text)
+  if (count > 0) return count
+  throw new KpngError('usage', `${name} is 0: no client could connect. Give 1 or more.`)
 }

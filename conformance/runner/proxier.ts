@@ -10,7 +10,7 @@ const linesKept = 40
 /** One of the proxies of a run, the one under test or the specialised one beside it: a process in a network namespace. */
 export class Proxier {
   readonly title: string
-  readonly #canary: Canary
+  readonly #canary: Canary | undefined
   readonly #process: ChildProcess
   readonly #closed: Promise<void>
   readonly #lines: string[] = []
@@ -22,7 +22,14 @@ export class Proxier {
   #hasServed = false
   #rounds = 0
 
-  constructor(title: string, canary: Canary, command: readonly string[], namespace: string, env?: NodeJS.ProcessEnv) {
+  /** @param canary undefined if it serves no packets itself, as a core */
+  constructor(
+    title: string,
+    canary: Canary | undefined,
+    command: readonly string[],
+    namespace: string,
+    env?: NodeJS.ProcessEnv,
+  ) {
     this.title = title
     this.#canary = canary
     this.#process = spawn('ip', ['netns', 'exec', namespace, ...command], {
@@ -85,6 +92,7 @@ export class Proxier {
     round: number,
     programTimeoutMs: number,
   ): Promise<number | undefined> {
+    if (!this.#canary) return 0
     const timeoutMs = this.#hasServed || this.#rounds++ === 0 ? programTimeoutMs : hopelessTimeoutMs
     const tookMs = await Promise.race([
       waitForCanary({ ...wait, timeoutMs }, this.#canary, round),
@@ -104,7 +112,9 @@ export class Proxier {
   get notes(): string[] {
     return [
       ...(this.hasEnded ? [`The ${this.title} ${this.#ended} during the run. It said last:\n${this.said}`] : []),
-      ...(this.#hasServed ? [] : [`The ${this.title} never served the canary. It said last:\n${this.said}`]),
+      ...(this.#hasServed || !this.#canary
+        ? []
+        : [`The ${this.title} never served the canary. It said last:\n${this.said}`]),
     ]
   }
 

@@ -12,6 +12,8 @@ export interface Commands {
   readonly onNodeB: readonly string[]
   /** Undefined if no specialised proxy runs. */
   readonly specialised: readonly string[] | undefined
+  /** What serves the objects to proxies that connect to a core. Undefined if none does. */
+  readonly core?: readonly string[] | undefined
   /** Added to the environment of all of them. */
   readonly env?: NodeJS.ProcessEnv
 }
@@ -29,6 +31,7 @@ export class Proxiers {
   readonly #commands: Commands
   /** By title. */
   readonly #running = new Map<string, { readonly role: Role; readonly proxier: Proxier }>()
+  #core: Proxier | undefined
   /** All that were ever started. */
   readonly #all: Proxier[] = []
   #roles: readonly Role[] = []
@@ -74,6 +77,11 @@ export class Proxiers {
 
   /** Those that this round needs, one after the other; started if they do not run. */
   *needed(): Generator<Proxier> {
+    const { core, env } = this.#commands
+    if (core && !this.#core) {
+      this.#core = new Proxier('core', undefined, core, this.#lab.namespaceOf('node-a'), env)
+      this.#all.push(this.#core)
+    }
     for (const role of this.#roles) yield this.#running.get(role.title)?.proxier ?? this.#start(role)
   }
 

@@ -134,6 +134,12 @@ describe('endpoints', () => {
       { nodeName: 'second' },
       'second',
     ],
+    [
+      'the ready one wins over one that is not, though neither is terminating',
+      { conditions: { ready: false } },
+      { nodeName: 'second' },
+      'second',
+    ],
   ])('one address twice: %s', (_, first, second, node) => {
     const { endpoints, reasons } = read({
       endpoints: [

@@ -5,6 +5,7 @@ import {
   type EndpointRecord,
   type EndpointSource,
   type Hints,
+  isBetter,
   none,
 } from '../store/index.js'
 import { type Fields, fieldsOf, flagOf, isFields, listOf, type Report, shown, textOf } from './fields.js'
@@ -137,7 +138,7 @@ function recordsOf(
     }
     report(`endpoints[${index}] has the address ${address} of an earlier endpoint. One of them is left out.`)
     // A new pod can get an address that a terminating pod still holds (checklist 12).
-    if (earlier.conditions.terminating && !record.conditions.terminating) records.set(address, record)
+    if (isBetter(record.conditions, earlier.conditions)) records.set(address, record)
   }
   return records.size === 0 ? none : [...records.values()]
 }

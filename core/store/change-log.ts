@@ -8,7 +8,7 @@ import type { Store } from './store.js'
 const kept = 500
 /** How many Services of one change are listed. */
 const listed = 50
-/** A sentence about a Service with more endpoints would cost more than the change. */
+/** Sentences about Services with more endpoints in all would cost more than the change. */
 const maxComparedEndpoints = 1000
 
 /** What happened to a store since it was complete, for `kpng get changes` and the live page of a core. Its memory is bounded. */
@@ -55,15 +55,18 @@ export class ChangeLog {
 function describe({ revision, committedAtMs, receivedAtMs, services, nodes }: ChangeRange): LiveSync {
   const answers: ServiceChangeAnswer[] = []
   let firstTriggerMs = Number.POSITIVE_INFINITY
+  let comparable = maxComparedEndpoints
   for (const [service, { before, after, triggerUnixMs = Number.POSITIVE_INFINITY }] of services) {
     firstTriggerMs = Math.min(firstTriggerMs, triggerUnixMs)
-    if (answers.length < listed) {
-      answers.push({
-        service,
-        ...(before?.service ? { before: countOf(before) } : {}),
-        ...(after?.service ? { after: countOf(after) } : {}),
-      })
-    }
+    if (answers.length === listed) continue
+    const [old, now] = [before?.service && countOf(before), after?.service && countOf(after)]
+    comparable -= (old ?? 0) + (now ?? 0)
+    answers.push({
+      service,
+      ...(old === undefined ? {} : { before: old }),
+      ...(now === undefined ? {} : { after: now }),
+      ...(services.size > 1 && comparable >= 0 ? { sentence: differenceSentence(service, { before, after }) } : {}),
+    })
   }
   const trigger = Number.isFinite(firstTriggerMs) ? firstTriggerMs - committedAtMs : undefined
   const received = receivedAtMs === undefined ? undefined : receivedAtMs - committedAtMs
@@ -99,6 +102,10 @@ function sentenceOf(services: ReadonlyMap<string, Changed<ServiceEntry>>, nodes:
   if (services.size > 1) return `${services.size} Services were changed`
   const { before, after } = change
   if ((before ? countOf(before) : 0) + (after ? countOf(after) : 0) > maxComparedEndpoints) return undefined
+  return differenceSentence(service, change)
+}
+
+function differenceSentence(service: string, { before, after }: Changed<ServiceEntry>): string {
   const [old, now] = [conditionsByIp(before), conditionsByIp(after)]
   return changeSentence({
     service,

@@ -9,6 +9,7 @@ export {
   type EndpointRecord,
   type EndpointSource,
   type Hints,
+  isBetter,
   none,
   reuseEndpoints,
   type ServiceEntry,

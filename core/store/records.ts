@@ -56,6 +56,13 @@ export function conditionsOf(given: { ready?: boolean; serving?: boolean; termin
   return allConditions[bits] as Conditions
 }
 
+/** Whether a client is better served at an address by an endpoint of the first conditions than by one of the second. */
+export const isBetter = (a: Conditions, b: Conditions): boolean => usefulness(a) > usefulness(b)
+
+/** A ready endpoint is the best one, then one that still serves, then one that is not terminating. */
+const usefulness = ({ ready, serving, terminating }: Conditions): number =>
+  (ready ? 4 : 0) + (serving ? 2 : 0) + (terminating ? 0 : 1)
+
 /** Nothing, shared. */
 export const none: readonly never[] = Object.freeze([])
 

@@ -1,18 +1,21 @@
 import type { localv1 } from '@kpng/api'
-import { type EndpointRecord, none } from '../store/index.js'
+import { type EndpointRecord, isBetter, none } from '../store/index.js'
 import { hashKey } from '../store/records.js'
 import { finish, type Work } from './turns.js'
 
 // What can be said of a service's endpoints before anybody asks for a node: which ports they serve, which of them are duplicates, and their
 // keys.
 
+/** A flag per port of a service. */
+export type PortFlags = readonly boolean[]
+
 /** One endpoint, and what of it is the same to every node. */
 export interface Candidate {
   readonly endpoint: EndpointRecord
-  /** '1' or '0' per port of the service: whether it serves it. */
-  readonly served: string
+  /** Per port of the service: whether it serves it. */
+  readonly served: PortFlags
   /** The same, without the ports that it serves under an address and number for which another one counts. */
-  counted: string
+  counted: PortFlags
   /** Why no node uses it: it serves none of the service's ports, or the same address is in another slice and that one counts. */
   reason: 'no-port' | 'duplicate' | undefined
   /** Its name among the endpoints of the service, the same to all nodes; empty if no node uses it. A matter of what exists now, not of what was before. */
@@ -113,7 +116,7 @@ export class Candidates {
 }
 
 function* newCandidates(service: localv1.Service, endpoints: readonly EndpointRecord[]): Work<Candidate[]> {
-  const servedBySlice = new Map<EndpointRecord['ports'], string>()
+  const servedBySlice = new Map<EndpointRecord['ports'], PortFlags>()
   const list: Candidate[] = []
   for (const endpoint of endpoints) {
     let served = servedBySlice.get(endpoint.ports)
@@ -121,7 +124,7 @@ function* newCandidates(service: localv1.Service, endpoints: readonly EndpointRe
       served = servedPorts(service, endpoint.ports)
       servedBySlice.set(endpoint.ports, served)
     }
-    const reason = served.includes('1') ? undefined : 'no-port'
+    const reason = served.includes(true) ? undefined : 'no-port'
     list.push({ endpoint, served, counted: served, reason, key: reason ? '' : keyOf(endpoint) })
     if (list.length % many === 0) yield
   }
@@ -208,14 +211,14 @@ export const portNumbersOf = (service: localv1.Service, ports: EndpointRecord['p
 ]
 
 /** Which of a service's ports an endpoint serves. A service without ports has one, which everybody serves. */
-function servedPorts(service: localv1.Service, ports: EndpointRecord['ports']): string {
-  if (service.ports.length === 0) return '1'
-  return service.ports.map((port) => (targetPortOf(port, ports) === undefined ? '0' : '1')).join('')
+function servedPorts(service: localv1.Service, ports: EndpointRecord['ports']): PortFlags {
+  if (service.ports.length === 0) return [true]
+  return service.ports.map((port) => targetPortOf(port, ports) !== undefined)
 }
 
 /**
  * One address in two slices (an endpoint on its way from one to the other, or an address that a new pod got already): for each
- * port that both serve under the same number, the one that is not terminating counts. Returns whether there are any.
+ * port that both serve under the same number, the more useful one counts. Returns whether there are any.
  */
 function* setDuplicatesAside(service: localv1.Service, candidates: readonly Candidate[]): Work<boolean> {
   const duplicates = yield* withSameAddresses(candidates)
@@ -223,17 +226,17 @@ function* setDuplicatesAside(service: localv1.Service, candidates: readonly Cand
     for (let port = 0; port < (alike[0] as Candidate).served.length; port++) {
       const counting = new Map<number | undefined, Candidate>()
       for (const candidate of alike) {
-        if (candidate.served[port] === '0') continue
+        if (!candidate.served[port]) continue
         const mapping = service.ports[port]
         const number = mapping && targetPortOf(mapping, candidate.endpoint.ports)
         const known = counting.get(number)
-        const isBetter = known?.endpoint.conditions.terminating && !candidate.endpoint.conditions.terminating
-        if (!known || isBetter) counting.set(number, candidate)
-        const aside = isBetter ? known : known && candidate
-        if (aside) aside.counted = `${aside.counted.slice(0, port)}0${aside.counted.slice(port + 1)}`
+        const counts = !known || isBetter(candidate.endpoint.conditions, known.endpoint.conditions)
+        if (counts) counting.set(number, candidate)
+        const aside = counts ? known : candidate
+        if (aside) aside.counted = aside.counted.with(port, false)
       }
     }
-    for (const candidate of alike) if (!candidate.counted.includes('1')) candidate.reason ??= 'duplicate'
+    for (const candidate of alike) if (!candidate.counted.includes(true)) candidate.reason ??= 'duplicate'
   }
   return duplicates.length > 0
 }

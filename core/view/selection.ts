@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type EndpointReason, localv1 } from '@kpng/api'
 import { type EndpointRecord, none } from '../store/index.js'
-import { type Candidate, Candidates } from './candidates.js'
+import { type Candidate, Candidates, type PortFlags } from './candidates.js'
 import { finish } from './turns.js'
 
 // Which endpoints one node should use for one service, and why each other one is left out. Pure: no store, no clock.
@@ -186,7 +186,7 @@ export class EndpointSelector {
       const bits = this.#scopes(index, candidate, local, node, hints)
       for (const port of ports) portScopes[port] = (portScopes[port] as number) | bits
     }
-    const isUniform = portScopes.every((bits, port) => bits === scopes || candidate.served[port] === '0')
+    const isUniform = portScopes.every((bits, port) => bits === scopes || !candidate.served[port])
     return isUniform ? undefined : portScopes
   }
 
@@ -250,7 +250,7 @@ export function selectEndpoints(
 const standsIn = (conditions: EndpointRecord['conditions']): boolean => conditions.serving && conditions.terminating
 
 const isIn = ({ family, ports }: Pick<Decision, 'family' | 'ports'>, { endpoint, counted }: Candidate): boolean =>
-  endpoint[family].length > 0 && counted[ports[0] as number] === '1'
+  endpoint[family].length > 0 && counted[ports[0] as number] === true
 
 /** Terminating endpoints stand in when none is ready, for the whole cluster and for one node alike. */
 const isInClusterSet = ({ hasReady }: Decision, { endpoint: { conditions } }: Candidate, isHinted: boolean): boolean =>
@@ -281,15 +281,18 @@ function policyOf(service: localv1.Service): Policy {
 
 function portsDecidedTogether(candidates: readonly Candidate[], family: 'v4' | 'v6', portCount: number): number[][] {
   const all = Array.from({ length: portCount }, (_, index) => index)
-  let counted: string | undefined
+  let counted: PortFlags | undefined
   for (const candidate of candidates) {
     if (candidate.endpoint[family].length === 0) continue
     counted ??= candidate.counted
-    if (candidate.counted !== counted) return all.map((port) => [port])
+    if (!sameFlags(candidate.counted, counted)) return all.map((port) => [port])
   }
-  const served = all.filter((port) => counted?.[port] === '1')
+  const served = all.filter((port) => counted?.[port])
   return served.length > 0 ? [served] : []
 }
+
+/** The endpoints of a slice have the same flags. */
+const sameFlags = (a: PortFlags, b: PortFlags): boolean => a === b || a.every((flag, port) => flag === b[port])
 
 function decisionOf(
   candidates: readonly Candidate[],

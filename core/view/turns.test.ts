@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { endpoint, service, syncedStore } from '../testing/objects.js'
+import { View } from './node-watch.js'
 import { finish, SharedWork, type Work } from './turns.js'
 
 test('work that several callers need is done once', () => {
@@ -24,4 +26,23 @@ test('work that fails fails for all who need it', () => {
   const shared = new SharedWork(failing())
   expect(() => finish(shared.finish())).toThrow('no memory')
   expect(() => finish(shared.finish())).toThrow('no memory')
+})
+
+test('a service that cannot be worked out fails for every watcher, each time, and nobody waits for ever', async () => {
+  const store = syncedStore()
+  const broken = Object.defineProperty(endpoint('10.0.0.1'), 'podName', {
+    get: () => {
+      throw new Error('a bug')
+    },
+  })
+  store.update((tx) => {
+    tx.setService(service('web'))
+    tx.setEndpoints({ namespace: 'default', name: 's', service: 'web', endpoints: [broken] })
+  })
+  const view = new View(store)
+  for (let watcher = 0; watcher < 3; watcher++) {
+    // Another revision, in which this service is the same.
+    store.update((tx) => tx.setService(service(`other-${watcher}`)))
+    await expect(view.watchNode({ nodeName: 'node-a' }).next()).rejects.toThrow('a bug')
+  }
 })

@@ -2,7 +2,7 @@ import { setImmediate as nextLoop } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { ClusterItems } from '../sinks/api/cluster-watch.js'
 import { NodeItems } from '../sinks/api/node-items.js'
-import type { Transaction } from '../store/index.js'
+import type { EndpointRecord, Transaction } from '../store/index.js'
 import { endpoint, node, service, syncedStore } from '../testing/objects.js'
 import { View } from './node-watch.js'
 import { Turns } from './turns.js'
@@ -104,6 +104,24 @@ test('a node is told when the changes began that matter to it', () => {
   expect(watches.map((watch) => watch.poll()?.triggers.map(({ service }) => service))).toEqual([
     ['default/local', 'default/plain'],
     ['default/plain'],
+  ])
+})
+
+test('an endpoint that stood in for ready ones is gone when a ready one comes in another slice', () => {
+  const store = syncedStore()
+  const write = (name: string, one: EndpointRecord) => (tx: Transaction) =>
+    tx.setEndpoints({ namespace: 'default', name, service: 'web', endpoints: [one] })
+  store.update((tx) => {
+    tx.setService(service('web'))
+    write('s1', endpoint('10.0.0.1', { podName: 'old', ready: false, terminating: true }))(tx)
+  })
+  const watch = new NodeItems(new View(store)).watch({ nodeName: 'node-a' })
+  expect(pathsOf(watch.poll()?.sets ?? [])).toEqual(['default/web', 'default/web/old'])
+  store.update(write('s2', endpoint('10.0.0.2', { podName: 'new' })))
+  const change = watch.poll()
+  expect([pathsOf(change?.sets ?? []), pathsOf(change?.deletes ?? [])]).toEqual([
+    ['default/web/new'],
+    ['default/web/old'],
   ])
 })
 

@@ -19,6 +19,10 @@ const keptSyncs = 600
 const keptSamples = 300
 
 export const status = signal<AgentStatus | undefined>(undefined)
+/** Whether what is shown is all there is: the agent has synced once, the core has read everything. */
+export const isSynced = (now: AgentStatus | undefined): boolean =>
+  now?.role === 'core' ? now.core?.synced === true : now?.lastSync !== undefined
+
 /** The oldest first. */
 export const samples = signal<readonly LiveSample[]>([])
 /** Of a core, by name. */

@@ -1,7 +1,8 @@
 import type { EndpointRow, Verdict } from '@kpng/api'
-import { computed, effect, signal } from '@preact/signals'
+import { batch, computed, effect, signal, untracked } from '@preact/signals'
 import type { Row } from '../model/rows.js'
-import { arrange, type Filter, looksLikeAddress, type Order, testOf } from '../model/search.js'
+import { arrange, type Filter, filterOf, filterText, looksLikeAddress, type Order, testOf } from '../model/search.js'
+import { currentRoute, route, routeQuery, setRouteQuery } from '../route.js'
 import { ask } from './ask.js'
 import { allRows, shape, version } from './cluster.js'
 
@@ -58,6 +59,34 @@ export function followShown(): void {
     timer = setTimeout(refresh, Math.max(0, refreshMs - (performance.now() - refreshedAt)))
   })
   followAddresses()
+  followAddressBar()
+}
+
+/** Browsers refuse an address that changes with each key. */
+const addressAfterMs = 300
+
+/** The filter is in the address of the page, so that it can be sent to somebody, and is still there after a reload. */
+function followAddressBar(): void {
+  const shown = () => filterText({ query: query.value, states: shownStates.value, order: order.value })
+  effect(() => {
+    const text = routeQuery.value
+    if (route.value.page !== '' || text === '' || text === untracked(shown)) return
+    const given = filterOf(text)
+    batch(() => {
+      query.value = given.query
+      shownStates.value = given.states
+      order.value = given.order
+    })
+  })
+  let writing: ReturnType<typeof setTimeout> | undefined
+  effect(() => {
+    const text = shown()
+    clearTimeout(writing)
+    if (route.value.page !== '' || text === routeQuery.peek()) return
+    writing = setTimeout(() => {
+      if (currentRoute().page === '') setRouteQuery(text)
+    }, addressAfterMs)
+  })
 }
 
 /** Rows have no endpoints. An address that no row has is looked for among the endpoints that this node uses. */

@@ -18,10 +18,17 @@ export function Glyph({ state, named = false }: { readonly state: Verdict; reado
   )
 }
 
+interface MeterProps {
+  readonly value: number
+  readonly of: number
+  /** Its colour. Default: that of what is well. */
+  readonly state?: Verdict
+}
+
 /** A bar that is filled to a share. The text beside it has the numbers. */
-export function Meter({ value, of }: { readonly value: number; readonly of: number }) {
+export function Meter({ value, of, state = 'serving' }: MeterProps) {
   return (
-    <svg class="meter" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+    <svg class={`meter state-${state}`} viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
       <rect width="100" height="6" rx="3" class="meter-all" />
       <rect width={of === 0 ? 0 : Math.min(100, (value / of) * 100)} height="6" rx="3" class="meter-used" />
     </svg>

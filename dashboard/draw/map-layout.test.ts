@@ -38,6 +38,21 @@ test('between cells is nobody', () => {
 })
 
 test('cells are as large as fits, in whole pixels of the screen', () => {
-  expect(layOut(namespaces(4, 10), 780, 450).pitch).toBe(20)
+  expect(layOut(namespaces(4, 10), 780, 450).pitch).toBe(36)
   expect(layOut(namespaces(54, 93), 780, 450, 0.5).pitch % 0.5).toBe(0)
+})
+
+test('a namespace that goes on in the next column has its name there too', () => {
+  const { blocks } = layOut(namespaces(7, 90), 480, 260)
+  const parts = new Map<string, number>()
+  for (const { label } of blocks) parts.set(label, (parts.get(label) ?? 0) + 1)
+  expect(parts.has('')).toBe(false)
+  expect(Math.max(...parts.values())).toBeGreaterThan(1)
+})
+
+test.each([5, 100, 5000])('on a phone, the cells of %i Services have at least 12 pixels', (count) => {
+  const { pitch, across } = layOut(namespaces(1, count), 340, 260)
+  // Two of them are the gap.
+  expect(pitch - 2).toBeGreaterThanOrEqual(12)
+  expect(across * pitch).toBeLessThanOrEqual(340)
 })

@@ -1,4 +1,4 @@
-// Where the cells of the map are: namespaces side by side, like the columns of a newspaper. A namespace may go on in the next column.
+// Where the cells of the map are: namespaces side by side, like the columns of a newspaper. A namespace may go on in the next column, under its name.
 
 /** A part of a namespace in one column. */
 export interface Block {
@@ -29,8 +29,10 @@ const betweenColumns = 12
 const plainBelow = 480
 /** With more namespaces than this, names would take more room than cells. */
 const mostNames = 150
-const largestPitch = 20
+const largestPitch = 36
 const smallestPitch = 5
+/** In a narrow window: cells that a finger can find. */
+const smallestNarrowPitch = 14
 
 interface Namespace {
   readonly name: string
@@ -45,10 +47,10 @@ interface Namespace {
  */
 export function layOut(namespaces: readonly string[], width: number, height: number, step = 1): Layout {
   const groups = grouped(namespaces)
-  if (width < plainBelow || groups.length > mostNames) return plainField(namespaces.length, width, step)
+  if (width < plainBelow || groups.length > mostNames) return plainField(namespaces.length, width, height, step)
   for (let room = height; ; room *= 1.2) {
     for (let pitch = largestPitch; pitch >= smallestPitch; pitch -= step) {
-      for (let columns = 2; columns <= Math.ceil(width / 80); columns++) {
+      for (let columns = 1; columns <= Math.ceil(width / 80); columns++) {
         const columnWidth = Math.floor((width - betweenColumns * (columns - 1)) / columns)
         const across = Math.floor((columnWidth + 1) / pitch)
         if (across < 5 || columnWidth < 64) break
@@ -69,12 +71,14 @@ function grouped(namespaces: readonly string[]): Namespace[] {
   return groups
 }
 
-function plainField(count: number, width: number, step: number): Layout {
-  const pitch = Math.max(smallestPitch, Math.round(5.5 / step) * step)
-  const across = Math.max(1, Math.floor(width / pitch))
-  return {
-    ...{ pitch, across, height: Math.ceil(count / across) * pitch },
-    blocks: [{ label: '', from: 0, count, x: 0, y: 0 }],
+/** If its smallest cells do not fit, it is higher than asked for. */
+function plainField(count: number, width: number, height: number, step: number): Layout {
+  const smallest = width < plainBelow ? smallestNarrowPitch : smallestPitch
+  for (let pitch = largestPitch; ; pitch -= step) {
+    const across = Math.max(1, Math.floor(width / pitch))
+    const field = Math.ceil(count / across) * pitch
+    if (field > height && pitch - step >= smallest) continue
+    return { pitch, across, height: field, blocks: [{ label: '', from: 0, count, x: 0, y: 0 }] }
   }
 }
 
@@ -101,11 +105,11 @@ function fillColumns(groups: readonly Namespace[], sizes: Columns): Block[] | un
     }
     for (let done = 0; done < count; ) {
       if (column >= columns) return undefined
-      const top = y + (done === 0 ? labelHeight : 0)
+      const top = y + labelHeight
       const lines = Math.max(1, Math.min(Math.ceil((count - done) / across), Math.floor((height - top) / pitch)))
       const some = Math.min(count - done, lines * across)
       const x = column * (columnWidth + betweenColumns)
-      blocks.push({ label: done === 0 ? name : '', from: from + done, count: some, x, y: top })
+      blocks.push({ label: name, from: from + done, count: some, x, y: top })
       done += some
       y = top + lines * pitch
       if (done < count) {

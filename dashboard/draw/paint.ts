@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals'
+import { recall, remember } from '../data/storage.js'
 
 // Colours and sizes for canvases.
 
@@ -10,7 +11,6 @@ export const colours = signal(0)
 /** Whether somebody asked for less motion. */
 export const isStill = matchMedia('(prefers-reduced-motion: reduce)')
 
-const storageKey = 'kpng-theme'
 let known = new Map<string, string>()
 
 /** A colour of the style sheet, as a canvas takes it: `colour('ink-2')`. */
@@ -47,21 +47,13 @@ export const themeNow = (): Theme => (document.documentElement.dataset.theme as 
 export function setTheme(theme: Theme): void {
   if (theme === 'auto') delete document.documentElement.dataset.theme
   else document.documentElement.dataset.theme = theme
-  try {
-    localStorage.setItem(storageKey, theme)
-  } catch {
-    // Storage may be forbidden. The theme then lasts as long as the page.
-  }
+  remember('theme', theme)
   forgetColours()
 }
 
 export function restoreTheme(): void {
-  try {
-    const kept = localStorage.getItem(storageKey)
-    if (kept === 'light' || kept === 'dark') document.documentElement.dataset.theme = kept
-  } catch {
-    // As above.
-  }
+  const kept = recall('theme')
+  if (kept === 'light' || kept === 'dark') document.documentElement.dataset.theme = kept
 }
 
 /** Sizes a canvas in CSS pixels. The context then draws in CSS pixels too. */

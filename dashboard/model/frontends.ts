@@ -1,4 +1,4 @@
-import type { FrontendAnswer } from '@kpng/api'
+import type { AgentStatus, FrontendAnswer } from '@kpng/api'
 
 // The addresses and ports of a Service: which family, which port, and how people write them.
 
@@ -70,9 +70,19 @@ export function frontendsFor(frontends: readonly FrontendAnswer[], family: Famil
     .sort((a, b) => rank(a) - rank(b))
 }
 
-/** What to type to get the same answer in a terminal. */
-export function explainCommand(frontend: FrontendAnswer, from: string, node: string): string {
+/**
+ * What to type to get the same answer in a terminal.
+ * @param hints of a playground: one of them says how kpng is called there, and where its socket is
+ */
+export function explainCommand(
+  frontend: FrontendAnswer,
+  from: string,
+  node: string,
+  hints: AgentStatus['hints'] = [],
+): string {
   const { question } = addressOf(frontend)
   const quoted = question.includes('[') ? `'${question}'` : question
-  return `kpng explain ${quoted} --from ${from}${node === '' ? '' : ` --node ${node}`}`
+  const [, kpng = 'kpng', rest = ''] =
+    hints.map(({ command }) => /^(.*\bkpng) explain \S+(.*)$/.exec(command)).find((found) => found !== null) ?? []
+  return `${kpng} explain ${quoted}${rest} --from ${from}${node === '' ? '' : ` --node ${node}`}`
 }

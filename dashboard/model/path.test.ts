@@ -40,6 +40,17 @@ test('a terminal gives the same answer', () => {
   )
 })
 
+test('in a playground, the command calls its kpng and names its socket', () => {
+  const { frontends } = explanation('pod')
+  const hints = [
+    { command: 'kubectl get pods', effect: '' },
+    { command: 'npx kpng explain web --agent-socket /tmp/x/agent.sock', effect: 'why' },
+  ]
+  expect(explainCommand(frontendOf({ frontends } as Explanation, '10.96.13.17:443/tcp'), 'pod', '', hints)).toBe(
+    'npx kpng explain 10.96.13.17:443/tcp --agent-socket /tmp/x/agent.sock --from pod',
+  )
+})
+
 /** Every endpoint with its share or the reason why it is not used. */
 function reasons(from: 'pod' | 'outside', id: string, knowsAll = true): Record<string, number> {
   const answer = explanation(from, knowsAll)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { liveRow } from '../testing/live-row.js'
 import { liveService, MockCluster } from '../testing/mock-cluster.js'
 import { newRow } from './rows.js'
-import { arrange, type Filter, looksLikeAddress, testOf } from './search.js'
+import { arrange, type Filter, filterOf, filterText, looksLikeAddress, testOf } from './search.js'
 
 const rows = [
   liveRow('default/web', { changedAt: '2026-11-16T10:00:00Z', total: 5 }),
@@ -67,4 +67,22 @@ test('every Service is in every order once', () => {
   for (const order of ['worst', 'recent', 'name', 'size'] as const) {
     expect(new Set(arrange(many, undefined, order)).size).toBe(500)
   }
+})
+
+test.each([
+  ['', { query: '', states: [], order: 'worst' }],
+  ['q=pay+-serving', { query: 'pay -serving', states: [], order: 'worst' }],
+  [
+    'q=10.96.0.10%3A80&state=partly,refused&order=name',
+    { query: '10.96.0.10:80', states: ['partly', 'refused'], order: 'name' },
+  ],
+] as const)('the filter %j stands in the address, and is read from it', (text, { query, states, order }) => {
+  const filter = { query, states: new Set(states), order }
+  expect(filterText(filter)).toBe(text)
+  expect(filterOf(text)).toEqual(filter)
+})
+
+test('an address of another version, or of nobody who means well, is read as far as it goes', () => {
+  const text = `q=${'x'.repeat(10_000)}&state=refused,toString,none&order=constructor`
+  expect(filterOf(text)).toEqual({ query: 'x'.repeat(200), states: new Set(['refused']), order: 'worst' })
 })

@@ -1,6 +1,6 @@
 import type { LiveService, Verdict } from '@kpng/api'
 import type { Row } from './rows.js'
-import { stateTexts, worstFirst } from './states.js'
+import { isVerdict, stateTexts, worstFirst } from './states.js'
 
 // Which Services are shown, and in which order.
 
@@ -83,6 +83,29 @@ export function arrange(rows: readonly Row[], test: Test | undefined, order: Ord
     }
   }
 }
+
+/** The filter and the order as they stand in the address of the page: `q=pay&state=refused,partly&order=name`. */
+export function filterText({ query, states, order }: Omit<Filter, 'found'> & { readonly order: Order }): string {
+  const text = new URLSearchParams()
+  if (query.trim() !== '') text.set('q', query.trim())
+  if (states.size > 0) text.set('state', [...states].sort().join())
+  if (order !== 'worst') text.set('order', order)
+  return text.toString().replaceAll('%2C', ',')
+}
+
+/** What it does not know is left out: an address may be of another version. */
+export function filterOf(text: string): Omit<Filter, 'found'> & { readonly order: Order } {
+  const given = new URLSearchParams(text)
+  const order = given.get('order') ?? ''
+  return {
+    query: (given.get('q') ?? '').slice(0, longestQuery),
+    states: new Set((given.get('state') ?? '').split(',').filter(isVerdict)),
+    order: Object.hasOwn(orderTexts, order) ? (order as Order) : 'worst',
+  }
+}
+
+/** Whoever sends an address may write anything. */
+const longestQuery = 200
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 const sizeOf = ({ service }: Row) => service.total ?? service.endpoints

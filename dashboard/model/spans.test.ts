@@ -62,6 +62,17 @@ test.each<[Partial<LiveSync>, string]>([
   expect(changeText(sync(given))).toBe(text)
 })
 
+test('of a sync that changed several Services, each has its own words', () => {
+  const services = [
+    { service: 'a/b', before: 2, after: 1, sentence: '10.244.3.4 of a/b is not ready' },
+    { service: 'a/c', before: 2, after: 5 },
+  ]
+  const of14 = sync({ sentence: '14 Services were changed', services, moreServices: 12 })
+  expect(changeText(of14, 'a/b')).toBe('10.244.3.4 is not ready')
+  expect(changeText(of14, 'a/c')).toBe('2 → 5 endpoints')
+  expect(changeText(of14)).toBe('14 Services were changed')
+})
+
 test('counts the other Services of a sync', () => {
   expect(otherServices(sync({ services: [{ service: 'a/b' }, { service: 'a/c' }], moreServices: 7 }))).toBe(8)
 })

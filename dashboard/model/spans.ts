@@ -1,4 +1,4 @@
-import type { LiveSync, SyncTimes } from '@kpng/api'
+import type { LiveSync, ServiceChangeAnswer, SyncTimes } from '@kpng/api'
 
 // Where the time of one sync went.
 
@@ -64,16 +64,25 @@ export function median(values: readonly number[]): number | undefined {
   return sorted[sorted.length >> 1]
 }
 
-/** What changed, in words. It stands beside the name of the Service. */
-export function changeText({ sentence, services, moreServices, full, error }: LiveSync): string {
+/**
+ * What changed, in words. It stands beside the name of the Service.
+ * @param of what changed for this Service. Default: what the sync did in all
+ */
+export function changeText({ sentence, services, moreServices, full, error }: LiveSync, of?: string): string {
+  const own = services.length > 1 ? services.find(({ service }) => service === of) : undefined
+  if (own) return own.sentence === undefined ? countsText(own) : withoutName(own.sentence, own.service)
   const [first] = services
   if (sentence !== undefined) return first ? withoutName(sentence, first.service) : sentence
   const all = services.length + moreServices
   if (full) return all === 0 ? 'everything was compared' : `everything was compared: ${all} Services differ`
   if (!first) return error === undefined ? 'nothing of a Service' : 'the sync failed'
-  if (first.before === undefined) return `new, with ${first.after ?? 0} endpoints`
-  if (first.after === undefined) return 'the Service is gone'
-  return first.before === first.after ? 'changed' : `${first.before} → ${first.after} endpoints`
+  return countsText(first)
+}
+
+function countsText({ before, after }: ServiceChangeAnswer): string {
+  if (before === undefined) return `new, with ${after ?? 0} endpoints`
+  if (after === undefined) return 'the Service is gone'
+  return before === after ? 'changed' : `${before} → ${after} endpoints`
 }
 
 /** `10.244.3.4 of default/web is not ready` without the name of the Service. */

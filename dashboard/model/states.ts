@@ -5,18 +5,27 @@ import type { Verdict } from '@kpng/api'
 interface StateText {
   readonly label: string
   readonly meaning: string
+  /** Whether the headline counts it among those that are served here. */
+  readonly isServed?: true
 }
 
 export const stateTexts: Readonly<Record<Verdict, StateText>> = {
-  serving: { label: 'serving', meaning: 'Every new connection reaches an endpoint.' },
+  serving: { label: 'serving', meaning: 'Every new connection reaches an endpoint.', isServed: true },
   partly: { label: 'partly', meaning: 'A port, an address or a kind of client is not served; others are.' },
-  draining: { label: 'draining', meaning: 'Only terminating endpoints are left, and they still serve.' },
+  draining: {
+    label: 'draining',
+    meaning: 'Only terminating endpoints are left, and they still serve.',
+    isServed: true,
+  },
   dropped: {
     label: 'dropped here',
     meaning: 'A traffic policy is Local and no endpoint is on this node: such traffic is dropped here.',
   },
   refused: { label: 'refused', meaning: 'No endpoint can serve it: connections are refused.' },
-  notServedHere: { label: 'not for kpng', meaning: 'This kpng does not serve it.' },
+  notServedHere: {
+    label: 'not served here',
+    meaning: 'It is of another proxy, or of a kind that this data plane does not serve.',
+  },
   absent: { label: 'absent', meaning: 'There is no such Service.' },
   unknown: { label: 'unknown', meaning: 'What would have to be known is not.' },
   differs: { label: 'differs', meaning: 'The data plane does not hold what it should. kpng repairs it.' },
@@ -35,7 +44,7 @@ export const worstFirst: readonly Verdict[] = [
   'serving',
 ]
 
-export const isVerdict = (text: string): text is Verdict => text in stateTexts
+export const isVerdict = (text: string): text is Verdict => Object.hasOwn(stateTexts, text)
 
 /** A shape on a field of 12 × 12. */
 export interface Shape {

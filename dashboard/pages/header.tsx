@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks'
-import { status } from '../data/cluster.js'
+import { isSynced, status } from '../data/cluster.js'
 import { connection, wallClock } from '../data/connection.js'
 import { query } from '../data/shown.js'
 import { noteTyping } from '../data/typing.js'
 import { setTheme, type Theme, themeNow } from '../draw/paint.js'
-import { duration } from '../format.js'
+import { ago } from '../format.js'
 import { enterList } from '../parts/virtual-list.js'
 import { goTo, nodeName, route } from '../route.js'
 
@@ -101,10 +101,11 @@ function Search() {
 
 function Live() {
   const { state, since } = connection.value
+  const now = status.value
   const [className, text] = {
-    live: ['', 'live'],
+    live: !isSynced(now) ? ['waiting', 'not synced yet'] : now?.source?.stale ? ['gone', 'stale'] : ['', 'live'],
     loading: ['waiting', 'connecting'],
-    lost: ['gone', `lost ${duration(wallClock.value - since)} ago`],
+    lost: ['gone', `lost ${ago(wallClock.value - since)}`],
     unreachable: ['gone', 'no answer'],
     denied: ['gone', 'no permission'],
     older: ['gone', 'older agent'],

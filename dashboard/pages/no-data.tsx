@@ -1,5 +1,6 @@
+import type { AgentStatus } from '@kpng/api'
 import type { ComponentChildren } from 'preact'
-import { status } from '../data/cluster.js'
+import { isSynced, status } from '../data/cluster.js'
 import { type Connection, connection, wallClock } from '../data/connection.js'
 import { timeOfDay } from '../format.js'
 import { Hints } from './hints.js'
@@ -29,9 +30,18 @@ export function Empty() {
     <main class="overview">
       <Pipeline />
       <div class="nothing tall">
-        <h1>No Services yet.</h1>
-        <p class="soft">kpng has read everything there is. The first Service shows up here by itself:</p>
-        <code>kubectl expose deployment web --port 80</code>
+        {isSynced(status.value) ? (
+          <>
+            <h1>No Services yet.</h1>
+            <p class="soft">kpng has read everything there is. The first Service shows up here by itself:</p>
+            <code>kubectl expose deployment web --port 80</code>
+          </>
+        ) : (
+          <>
+            <h1>Which Services there are is not known yet.</h1>
+            <p class="soft">kpng waits for its source.</p>
+          </>
+        )}
       </div>
       <Hints />
     </main>
@@ -96,6 +106,14 @@ function Retry() {
   return <>{seconds > 0 ? `Next try in ${seconds} s.` : 'Trying …'}</>
 }
 
+/** A data plane in the kernel works on. A process that carries the connections itself takes them with it. */
+const withoutAgent = (last: AgentStatus | undefined): string =>
+  last?.role === 'core'
+    ? 'Nodes keep what they have.'
+    : last?.features?.mover === undefined
+      ? 'If kpng has stopped, its rules keep working in the kernel.'
+      : `If kpng has stopped, nobody serves connections: this data plane (${last.backend}) carries them itself.`
+
 /** What may be out of date, and since when. */
 export function Bands({ at: { state, since, sentence } }: { readonly at: Connection }) {
   const source = status.value?.source
@@ -103,11 +121,19 @@ export function Bands({ at: { state, since, sentence } }: { readonly at: Connect
     <>
       {state === 'lost' && (
         <div class="band" role="alert">
-          <b>The agent does not answer.</b> {sentence} What you see is as of {timeOfDay(since)}. The data plane keeps
-          working without it.{' '}
+          <b>The agent does not answer.</b> {sentence} What you see is as of {timeOfDay(since)}.{' '}
+          {withoutAgent(status.value)}{' '}
           <span class="num" aria-hidden="true">
             <Retry />
           </span>
+        </div>
+      )}
+      {state === 'live' && !source?.stale && !isSynced(status.value) && (
+        <div class="band" role="status">
+          <b>Not everything is known yet.</b>{' '}
+          {status.value?.role === 'core'
+            ? 'The source has not been read completely. Nodes get nothing before that.'
+            : 'This kpng has not synced its data plane since it started.'}
         </div>
       )}
       {state === 'live' && source?.stale && (

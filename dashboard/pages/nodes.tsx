@@ -6,11 +6,14 @@ import { VirtualList } from '../parts/virtual-list.js'
 import { nodeHref } from '../route.js'
 import { Pipeline } from './pipeline.js'
 
-/** The nodes of a core, and how far each is behind: those first. */
+/** The nodes of a core: first those that are behind, then those that are not connected. */
 export function NodesPage() {
   const revision = status.value?.core?.revision ?? 0
   const list = [...nodes.value.values()].sort(
-    (a, b) => lag(b) - lag(a) || a.name.localeCompare(b.name, 'en', { numeric: true }),
+    (a, b) =>
+      lag(b) - lag(a) ||
+      Number(isConnected(a)) - Number(isConnected(b)) ||
+      a.name.localeCompare(b.name, 'en', { numeric: true }),
   )
   return (
     <main class="page nodes">
@@ -46,14 +49,18 @@ export function NodesPage() {
 const lag = ({ behindSince }: LiveNode): number =>
   behindSince === undefined ? 0 : agentClock.peek() - Date.parse(behindSince)
 
+const isConnected = ({ watchers }: LiveNode): boolean => watchers > 0
+
 function NodeRow({ node, revision }: { readonly node: LiveNode; readonly revision: number }) {
   const { name, watchers, behindSince } = node
   return (
     <a class="node-row" href={nodeHref(name)}>
-      <span aria-hidden="true" class={behindSince === undefined ? 'dot' : 'dot off'} />
+      <span aria-hidden="true" class={isConnected(node) && behindSince === undefined ? 'dot' : 'dot off'} />
       <b>{name}</b>
-      <span class="soft num">{watchers === 0 ? 'not connected' : counted(watchers, 'watcher')}</span>
-      {behindSince === undefined ? (
+      <span class="soft num">{isConnected(node) ? counted(watchers, 'watcher') : ''}</span>
+      {!isConnected(node) ? (
+        <span class="state-unknown">not connected: what it serves is not known</span>
+      ) : behindSince === undefined ? (
         <span>up to date</span>
       ) : (
         <span class="state-partly">

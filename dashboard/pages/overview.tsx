@@ -14,6 +14,8 @@ import { ServiceList, serviceRowHeight } from './service-list.js'
 
 /** Fewer Services than this are better read than looked at. */
 const mapFrom = 40
+/** Fewer than this fill less than half of the page. */
+const smallMap = 500
 const mostRowsWithoutMap = 8
 /** Room for the sentence that nothing matches. */
 const rowsWithoutMatch = 6
@@ -35,7 +37,7 @@ export function Overview() {
 function ManyServices() {
   return (
     <>
-      <div class="split">
+      <div class={allRows().length < smallMap ? 'split small-map' : 'split'}>
         <MapPanel />
         <ServiceList />
       </div>
@@ -68,8 +70,7 @@ const always: readonly Verdict[] = ['differs', 'refused', 'partly', 'draining', 
 function Counts() {
   const counts = stateCounts.value
   const all = allRows().length
-  // What a Local policy drops here, clients do not send here.
-  const served = counts.serving + counts.draining + counts.dropped
+  const served = worstFirst.reduce((sum, state) => (stateTexts[state].isServed ? sum + counts[state] : sum), 0)
   const shown = worstFirst.filter((verdict) => counts[verdict] > 0 || always.includes(verdict))
   return (
     <div class="verdict">

@@ -89,7 +89,7 @@ function Answers({ zones, used, isOpen, onOpen }: AnswersProps) {
   return (
     <section class="answers" aria-label="Endpoints">
       <h3 class="eyebrow">who answers</h3>
-      {all === 0 && <p class="soft">The Service has no endpoints. Does its selector match a pod that is there?</p>}
+      {all === 0 && <p class="soft">The Service has no endpoints.</p>}
       {zones.map(({ name, isHere, endpoints, usedCount }) => {
         const shown = endpoints.slice(0, room)
         room -= shown.length

@@ -1,7 +1,7 @@
 import type { ClientKind, Explanation, FrontendAnswer, LiveService } from '@kpng/api'
 import { useRef, useState } from 'preact/hooks'
 import { type Asked, useAnswer } from '../data/ask.js'
-import { rowOf, version } from '../data/cluster.js'
+import { rowOf, status, version } from '../data/cluster.js'
 import { explainCommand, familiesOf, frontendsFor, portsOf } from '../model/frontends.js'
 import { Copy } from '../parts/copy.js'
 import { nodeName, serviceHref } from '../route.js'
@@ -9,12 +9,16 @@ import { PacketPath } from './packet-path.js'
 
 /** An explanation also reads the data plane back, so it is asked again from time to time. */
 const explainEveryMs = 5000
+/** What the objects in Kubernetes say is asked of the API server. */
+const diagnoseEveryMs = 15_000
 
 export interface Explained extends Asked<Explanation> {
   /** Who asks, as chosen. The answer may still be that to the question before. */
   readonly from: ClientKind
   readonly setFrom: (from: ClientKind) => void
   readonly service: LiveService | undefined
+  /** The same for whoever asks: what was found about the Service, and what its objects say. */
+  readonly whole: Explanation | undefined
 }
 
 /** What `kpng explain` says about a Service, kept up to date. */
@@ -26,10 +30,11 @@ export function useExplanation(key: string): Explained {
   const revision = `${service?.changedBy} ${service?.verdict} ${service?.headline} ${service?.endpoints}`
   const query = { what: key, namespace, from }
   const asked = useAnswer<Explanation>('v1/explain', query, { revision, everyMs: explainEveryMs })
+  const whole = useAnswer<Explanation>('v1/explain', { what: key, namespace }, { revision, everyMs: diagnoseEveryMs })
   // Until the next answer is there, the one before stays: the picture would flicker.
   const before = useRef<Asked<Explanation>>(asked)
   if (asked.answer || asked.error) before.current = asked
-  return { ...before.current, from, setFrom, service }
+  return { ...before.current, from, setFrom, service, whole: whole.answer }
 }
 
 /** The path of a packet, and what to choose in it. */
@@ -67,7 +72,6 @@ export function PathPanel({
         </header>
       )}
       <Sentence answer={answer} frontend={frontend} />
-      <Remarks answer={answer} />
       {frontend && route && (
         <>
           <div class="switches">
@@ -88,7 +92,7 @@ export function PathPanel({
           />
         </>
       )}
-      <footer>{frontend && <Copy text={explainCommand(frontend, from, nodeName)} />}</footer>
+      <footer>{frontend && <Copy text={explainCommand(frontend, from, nodeName, status.value?.hints)} />}</footer>
     </section>
   )
 }
@@ -127,23 +131,41 @@ function Sentence({
 }
 
 /** What was found, with what repairs it, and what nobody could say. */
-function Remarks({ answer: { diagnosis } }: { readonly answer: Explanation }) {
-  const { findings, unknown } = diagnosis
+export function Findings({ whole, of }: { readonly whole: Explanation | undefined; readonly of?: string }) {
+  const { findings = [], unknown = [] } = whole?.diagnosis ?? {}
   if (findings.length + unknown.length === 0) return null
   return (
-    <ul class="remarks">
-      {findings.map(({ code, level, what, todo, command }) => (
-        <li key={code + what} class={level}>
-          <b>{code}</b> {what} <span class="soft">{todo}</span>
-          {command !== undefined && <Copy text={command} />}
-        </li>
-      ))}
-      {unknown.map((text) => (
-        <li key={text} class="soft">
-          <b>unknown</b> {text}
-        </li>
-      ))}
-    </ul>
+    <section class={findings.length === 0 ? 'findings' : 'panel findings'} aria-label="What was found">
+      {of !== undefined && (
+        <header class="bar">
+          <h2>
+            <a href={serviceHref(of)}>{of.split('/')[1] ?? of}</a>
+          </h2>
+          <span class="soft">what was found</span>
+        </header>
+      )}
+      <ul>
+        {findings.map(({ code, level, what, why, todo, command }) => (
+          <li key={code + what} class={level}>
+            <p>
+              <b>{what}</b> <span class="soft num">{code}</span>
+            </p>
+            <p class="soft">
+              {why} {todo}
+            </p>
+            {command !== undefined && <Copy text={command} />}
+          </li>
+        ))}
+      </ul>
+      {unknown.length > 0 && (
+        <details class="soft small">
+          <summary>What nobody could say</summary>
+          {unknown.map((text) => (
+            <p key={text}>{text}</p>
+          ))}
+        </details>
+      )}
+    </section>
   )
 }
 

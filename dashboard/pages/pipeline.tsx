@@ -163,7 +163,7 @@ function DataPlane({ status: { backend = 'unknown', frontends, lastSync, drift }
           {differs} {differs === 1 ? 'differs' : 'differ'}, repair due
         </b>
       ) : (
-        <span>as it should be</span>
+        <span>{lastSync ? 'as it should be' : 'nothing written yet'}</span>
       )}
     </Station>
   )
@@ -172,6 +172,7 @@ function DataPlane({ status: { backend = 'unknown', frontends, lastSync, drift }
 function Nodes() {
   const all = [...nodes.value.values()]
   const behind = all.filter(({ behindSince }) => behindSince !== undefined).length
+  const away = all.filter(({ watchers }) => watchers === 0).length
   return (
     <li class="station">
       <span class="eyebrow">nodes</span>
@@ -180,7 +181,13 @@ function Nodes() {
       </a>
       <div class="station-facts soft">
         <span>{counted(status.value?.core?.watchers.local ?? 0, 'watcher')}</span>
-        {behind === 0 ? <span>all up to date</span> : <b class="state-partly">{counted(behind, 'node')} behind</b>}
+        {behind > 0 ? (
+          <b class="state-partly">{counted(behind, 'node')} behind</b>
+        ) : away > 0 ? (
+          <b class="state-unknown">{counted(away, 'node')} not connected</b>
+        ) : (
+          <span>{all.length === 0 ? 'none yet' : 'all up to date'}</span>
+        )}
       </div>
     </li>
   )
@@ -197,7 +204,7 @@ function Total() {
       <span class="eyebrow">event to data plane</span>
       <b class="big num">
         {middle === undefined ? '–' : milliseconds(middle).replace(/ m?s$/, '')}
-        <small> {middle === undefined || middle < 1000 ? 'ms' : 's'}</small>
+        <small> {middle === undefined ? '' : milliseconds(middle).endsWith('ms') ? 'ms' : 's'}</small>
       </b>
       <div class="soft">
         <span>median of a minute</span>

@@ -84,7 +84,7 @@ function ServiceRow({ row: { key, service } }: { readonly row: Row }) {
         {endpoints} <span class="soft">{total === undefined ? 'used' : `of ${total}`}</span>
       </span>
       <span class="row-meter">
-        <Meter value={endpoints} of={total ?? endpoints} />
+        <Meter value={endpoints} of={total ?? endpoints} state={verdict} />
       </span>
       <span class="row-age soft num">{changedAt ? shortDuration(agentClock.value - Date.parse(changedAt)) : ''}</span>
     </a>

@@ -1,4 +1,4 @@
-import type { LiveService } from '@kpng/api'
+import type { Explanation, KubernetesService, LiveService } from '@kpng/api'
 import { allSyncs, rowOf, shape, status, syncCount, version } from '../data/cluster.js'
 import { agentClock } from '../data/connection.js'
 import { Glyph } from '../draw/glyph.js'
@@ -8,7 +8,7 @@ import { stateTexts } from '../model/states.js'
 import { SpanBars } from '../parts/bars.js'
 import { changeHref } from '../route.js'
 import { HeldPanel } from './held.js'
-import { PathPanel, useExplanation } from './path-panel.js'
+import { Findings, PathPanel, useExplanation } from './path-panel.js'
 
 const mostChanges = 8
 
@@ -34,13 +34,14 @@ export function ServicePage({ name }: { readonly name: string }) {
             <span class="badge">
               <Glyph state={service.verdict} /> {stateTexts[service.verdict].label}
             </span>
-            <span class="soft">{stateTexts[service.verdict].meaning}</span>
+            <span class="headline">{service.headline}</span>
           </>
         )}
       </div>
+      <Findings whole={explained.whole} />
       <PathPanel name={name} explained={explained} />
       <div class="three">
-        {service && <Facts service={service} />}
+        {service && <Facts service={service} objects={objectsOf(explained.whole)} />}
         {explained.answer && explained.answer.frontends.length > 0 && (
           <HeldPanel frontends={explained.answer.frontends} readAt={explained.answeredAt} />
         )}
@@ -52,16 +53,43 @@ export function ServicePage({ name }: { readonly name: string }) {
 
 /** Where there are few Services, the first one is shown at once. */
 export function Featured({ name }: { readonly name: string }) {
-  return <PathPanel name={name} explained={useExplanation(name)} title={name.split('/')[1] ?? name} />
+  const explained = useExplanation(name)
+  return (
+    <>
+      {explained.whole?.diagnosis.findings.length !== 0 && <Findings whole={explained.whole} of={name} />}
+      <PathPanel name={name} explained={explained} title={name.split('/')[1] ?? name} />
+    </>
+  )
 }
 
-function Facts({ service }: { readonly service: LiveService }) {
+/** Undefined: nobody could read them. */
+function objectsOf(whole: Explanation | undefined): KubernetesService | undefined {
+  const kubernetes = whole?.service?.kubernetes
+  return kubernetes && 'value' in kubernetes ? kubernetes.value.service : undefined
+}
+
+const selectorText = ({ selector }: KubernetesService): string =>
+  Object.entries(selector)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(', ')
+
+const targetsText = ({ ports }: KubernetesService): string =>
+  ports.map(({ port, targetPort }) => `${port} → ${targetPort}`).join(', ')
+
+interface FactsProps {
+  readonly service: LiveService
+  readonly objects: KubernetesService | undefined
+}
+
+function Facts({ service, objects }: FactsProps) {
   const isOpen = service.type !== 'ClusterIP' || service.externalIps.length > 0
   const facts: readonly (readonly [string, string])[] = [
     ['type', service.clusterIps.length === 0 ? `${service.type}, headless` : service.type],
     ['cluster IP', service.clusterIps.join(', ')],
     ['other IPs', service.externalIps.join(', ')],
     ['ports', service.ports.join(', ')],
+    ['target ports', objects ? targetsText(objects) : ''],
+    ['selector', objects ? selectorText(objects) || 'none' : ''],
     ['internal policy', service.internalTrafficPolicy],
     ['external policy', isOpen ? service.externalTrafficPolicy : ''],
     ['session affinity', service.sessionAffinity ? 'ClientIP' : 'none'],
@@ -108,7 +136,7 @@ function RecentChanges({ name }: { readonly name: string }) {
             <li key={sync.number}>
               <a href={changeHref(sync.number)}>
                 <span class="soft num">{timeOfDay(Date.parse(sync.at))}</span>
-                <span class={sync.error === undefined ? '' : 'state-refused'}>{changeText(sync)}</span>
+                <span class={sync.error === undefined ? '' : 'state-refused'}>{changeText(sync, name)}</span>
                 <SpanBars sync={sync} />
                 <span class="num">{milliseconds(totalMs(sync))}</span>
               </a>

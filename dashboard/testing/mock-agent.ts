@@ -30,6 +30,8 @@ export interface MockAgentOptions {
   readonly cannotReadBack?: boolean
   /** A node of a core that cannot be asked: only the used endpoints are known. */
   readonly knowsUsedOnly?: boolean
+  /** It has not synced yet; a core has not read everything. */
+  readonly isUnsynced?: boolean
   /** A stream as older agents send it: rows and syncs only. */
   readonly isOlder?: boolean
   readonly hints?: AgentStatus['hints']
@@ -51,6 +53,11 @@ const types: Readonly<Record<string, string>> = {
 }
 
 const filesIn = join(dirname(createRequire(import.meta.url).resolve('@kpng/dashboard/package.json')), 'dist')
+
+/** Of a cluster without Services. */
+const firstSync: LiveSync = {
+  ...{ number: 1, at: new Date().toISOString(), durationMs: 1, full: true, services: [], moreServices: 0 },
+}
 
 interface Reader {
   readonly out: Gzip
@@ -96,7 +103,8 @@ export class MockAgent {
         const name = `worker-${number}`
         const isBehind = number % 13 === 0
         this.#nodes.set(name, {
-          ...{ name, watchers: 1, revision: 88_214 - (isBehind ? number : 0) },
+          // One of them is not connected.
+          ...{ name, watchers: number === 20 ? 0 : 1, revision: 88_214 - (isBehind ? number : 0) },
           ...(isBehind ? { behindSince: new Date(Date.now() - number * 1000).toISOString() } : {}),
         })
       }
@@ -167,19 +175,20 @@ export class MockAgent {
   }
 
   status(): AgentStatus {
-    const { role = 'node', backend = 'nftables', hints } = this.#options
+    const { role = 'node', backend = 'nftables', hints, isUnsynced = false } = this.#options
     const now = Date.now()
     const connected = {
       connected: true,
       since: new Date(now - 11_541_000).toISOString(),
       lastEvent: new Date(now - 400).toISOString(),
     }
-    const lastSync = this.history.syncs.at(-1)
+    const { syncs } = this.history
+    const lastSync = isUnsynced ? undefined : (syncs.at(-1) ?? firstSync)
     return {
       ...{ version: '0.9.0', node: role === 'core' ? 'core-1' : here.node, role },
       ...(role === 'node'
-        ? { backend }
-        : { core: { synced: true, revision: 88_214, watchers: { local: this.#nodes.size } } }),
+        ? { backend, features: backend === 'userspace' ? { mover: 'splice' } : {} }
+        : { core: { synced: !isUnsynced, revision: 88_214, watchers: { local: this.#nodes.size } } }),
       startedAt: connected.since,
       now: new Date(now).toISOString(),
       source: {

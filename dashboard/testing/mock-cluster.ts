@@ -73,6 +73,9 @@ const secondNames = ' - - -v2 -blue -green -canary -eu -us -read -write -primary
   .split(' ')
   .map((name) => name.replace(/^-$/, ''))
 
+/** What is wrong with the Services that are served in part. */
+const takenAddress = '203.0.113.9:80/tcp belongs to Service default/web'
+
 export class MockCluster {
   readonly services = new Map<string, MockService>()
   readonly random = randomNumbers(7)
@@ -140,7 +143,12 @@ export class MockCluster {
       affinitySeconds: random() < 0.03 ? 10_800 : 0,
       hasHints: random() < 0.18,
       sourceRanges: type === 'LoadBalancer' && random() < 0.15 ? ['198.51.100.0/24'] : [],
-      ...{ differs: false, changedBy: 0, changedAt: undefined, problems: [] },
+      ...{
+        differs: false,
+        changedBy: 0,
+        changedAt: undefined,
+        problems: this.services.size % 47 === 11 ? [takenAddress] : [],
+      },
     }
     if (random() < 0.1) {
       service.ports = [
@@ -229,7 +237,10 @@ function reasonOf({ isDuplicate, ready, serving, terminating }: MockEndpoint, is
 export function liveService(service: MockService): LiveService {
   const selected = select(service)
   const verdict = verdictOf(service, selected)
-  const reason = reasons[verdict] ?? service.problems[0] ?? ''
+  const reason =
+    (verdict === 'refused' && service.endpoints.length > 0 ? notReady : reasons[verdict]) ??
+    service.problems[0] ??
+    atRest(selected)
   const { namespace, name, type, clusterIps, externalIps, changedBy, changedAt } = service
   return {
     ...{ namespace, name, type, clusterIps, externalIps, changedBy },
@@ -249,11 +260,11 @@ export function liveService(service: MockService): LiveService {
   }
 }
 
+const notReady = 'none of its endpoints is ready'
 const reasons: Readonly<Partial<Record<Verdict, string>>> = {
   refused: 'no EndpointSlice of it lists an endpoint',
   dropped: 'externalTrafficPolicy is Local, and no endpoint on this node serves it',
   draining: 'only terminating endpoints are left',
-  partly: 'some endpoints are not ready',
   differs: 'the data plane does not hold what it should',
 }
 
@@ -264,6 +275,11 @@ function verdictOf(service: MockService, selected: readonly Selected[]): Verdict
   if (!service.endpoints.some(({ serving }) => serving)) return 'refused'
   if (!has('internal') || (service.type !== 'ClusterIP' && !has('external'))) return 'dropped'
   if (used.every(({ endpoint }) => endpoint.terminating)) return 'draining'
-  const troubles: readonly (EndpointReason | undefined)[] = ['not-ready', 'terminating', 'no-port']
-  return selected.some(({ reason }) => reason !== undefined && troubles.includes(reason)) ? 'partly' : 'serving'
+  return service.problems.length > 0 ? 'partly' : 'serving'
+}
+
+/** Endpoints that get no connections while others do. */
+function atRest(selected: readonly Selected[]): string {
+  const count = selected.filter(({ reason }) => reason === 'not-ready' || reason === 'terminating').length
+  return count === 0 ? '' : `${count} not ready of ${selected.length} endpoints`
 }

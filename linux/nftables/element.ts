@@ -28,6 +28,9 @@ export const protocolText = (number: number): string =>
 
 export const portBytes = (port: number): string => String.fromCharCode(port >> 8, port & 0xff, 0, 0)
 
+/** A port that is all of an element's data. */
+export const portAlone = (port: number): string => String.fromCharCode(port >> 8, port & 0xff)
+
 export const portOf = (bytes: string): number => (bytes.charCodeAt(0) << 8) | bytes.charCodeAt(1)
 
 // `numgen` and packet marks have the byte order of the machine.

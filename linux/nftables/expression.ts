@@ -109,7 +109,7 @@ export const lookupVerdict = (map: string, key: number): Expression =>
 export const update = (map: string, key: number, value: number, timeoutMs: bigint): Expression =>
   expression('dynset', [1, zeroTerminated(map)], [3, 1], [4, register(key)], [5, register(value)], [6, timeoutMs])
 
-const verdictCode = { drop: 0, jump: -3, goto: -4, return: -5 } as const
+const verdictCode = { drop: 0, accept: 1, jump: -3, goto: -4, return: -5 } as const
 
 export const verdict = (kind: keyof typeof verdictCode, chain?: string): Expression =>
   expression(
@@ -120,6 +120,13 @@ export const verdict = (kind: keyof typeof verdictCode, chain?: string): Express
       [[DATA_VERDICT, [[1, verdictCode[kind]], ...(chain === undefined ? [] : [[2, zeroTerminated(chain)] as const])]]],
     ],
   )
+
+/** Loads a constant. */
+export const immediate = (to: number, bytes: string): Expression =>
+  expression('immediate', [1, register(to)], [2, data(bytes)])
+
+/** To this machine. @param port where the port is */
+export const redirect = (port: number): Expression => expression('redir', [1, register(port)])
 
 /** @param port where the port is; undefined: the port stays */
 export const dnat = (family: number, address: number, port: number | undefined): Expression =>

@@ -12,6 +12,7 @@ export {
   markOf,
   mergeRanges,
   operationCount,
+  portAlone,
   portBytes,
   portOf,
   protocolBytes,

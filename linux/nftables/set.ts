@@ -47,11 +47,11 @@ const typesIn = (family: TableFamily): Readonly<Record<FieldKind, FieldType>> =>
     order: networkOrder,
   },
   protocol: {
-    ...{ name: 'inet_proto', number: 12, bytes: 4, expression: 'meta l4proto' },
+    ...{ name: 'inet_proto', number: 12, bytes: 1, expression: 'meta l4proto' },
     ...{ typeof: typeofMeta('l4proto'), order: networkOrder },
   },
   port: {
-    ...{ name: 'inet_service', number: 13, bytes: 4, expression: 'th dport' },
+    ...{ name: 'inet_service', number: 13, bytes: 2, expression: 'th dport' },
     ...{ typeof: typeofPayload('th'), order: networkOrder },
   },
   slot: {
@@ -103,7 +103,8 @@ const verdictBytes = 16
 const typeNumber = (fields: readonly FieldType[]): number => fields.reduce((sum, { number }) => sum * 64 + number, 0)
 
 /** Each field of a concatenation is padded to four bytes. */
-const bytesOf = (fields: readonly FieldType[]): number => fields.reduce((sum, { bytes }) => sum + bytes, 0)
+const bytesOf = (fields: readonly FieldType[]): number =>
+  fields.length === 1 ? (fields[0]?.bytes ?? 0) : fields.reduce((sum, { bytes }) => sum + Math.max(bytes, 4), 0)
 
 /** The attributes that describe a set or map, without its name. */
 export function setAttributes(family: TableFamily, shape: SetShape): AttributeToWrite[] {

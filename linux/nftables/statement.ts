@@ -1,6 +1,7 @@
+import { addressBytes } from './element.js'
 import * as kernel from './expression.js'
 import { addressBytesIn, familyNumber, type Protocol, protocolNumbers, type TableFamily } from './family.js'
-import { addressOffset, type Key, keyText, l4proto, loadKey, registersOf } from './field.js'
+import { addressOffset, type Field, type Key, keyText, l4proto, loadKey, registersOf } from './field.js'
 
 // The statements that our rules consist of. Each is written twice, side by side: as nft reads it, and as the kernel's expressions. A
 // test loads both forms into the kernel and compares what it holds.
@@ -98,6 +99,18 @@ export const isInvalid: Statement = statement(
   ...hasBit(stateInvalid),
 )
 
+const stateNew = 1 << 3
+
+/** The first packet of a connection. */
+export const isNew: Statement = statement('ct state new', kernel.ct(0, kernel.ctKey.state), ...hasBit(stateNew))
+
+/** Any other packet. */
+export const isNotNew: Statement = statement(
+  'ct state != new',
+  kernel.ct(0, kernel.ctKey.state),
+  kernel.notEqual(0, kernel.hostNumber(stateNew)),
+)
+
 const hex = (mark: number): string => `0x${mark.toString(16)}`
 
 const changeMark = (mask: number, xor: number): kernel.Expression[] => [
@@ -124,6 +137,7 @@ export const hasMark = (mark: number): Statement =>
 export const goto = (chain: string): Statement => statement(`goto ${chain}`, kernel.verdict('goto', chain))
 export const jump = (chain: string): Statement => statement(`jump ${chain}`, kernel.verdict('jump', chain))
 export const drop: Statement = statement('drop', kernel.verdict('drop'))
+export const accept: Statement = statement('accept', kernel.verdict('accept'))
 export const returns: Statement = statement('return', kernel.verdict('return'))
 
 /** Goes to the chain that a map has for the key. */
@@ -143,6 +157,34 @@ export const dnatToValue = (
     kernel.lookupValue(map, 0, 0),
     kernel.dnat(familyNumber[family], 0, value === 'endpoint' ? addressBytesIn[family] / 4 : undefined),
   )
+
+/** To a port of this machine that a map has for the key. */
+export const redirectToValue = (key: Key, map: string): Statement =>
+  statement(
+    `redirect to : ${keyText(key)} map @${map}`,
+    ...loadKey(key),
+    kernel.lookupValue(map, 0, 0),
+    kernel.redirect(0),
+  )
+
+/** The first register behind the one of 16 bytes that an address is in. */
+const afterAddress = 4
+
+/**
+ * To an address, and the port that a map has for the key.
+ * @param to the address, or a field of the packet that has it
+ */
+export function dnatToPort(family: TableFamily, to: string | Field, key: Key, map: string): Statement {
+  const load = typeof to === 'string' ? [kernel.immediate(0, addressBytes(to))] : to.load(0)
+  const text = typeof to !== 'string' ? to.text : family === 'ip6' ? `[${to}]` : to
+  return statement(
+    `dnat to ${text} : ${keyText(key)} map @${map}`,
+    ...load,
+    ...loadKey(key, afterAddress),
+    kernel.lookupValue(map, afterAddress, afterAddress),
+    kernel.dnat(familyNumber[family], 0, afterAddress),
+  )
+}
 
 export const masquerade: Statement = statement('masquerade fully-random', kernel.masqueradeFullyRandom())
 

@@ -67,7 +67,7 @@ export interface TablesOptions {
 /** The tables of one owner in this machine's kernel. */
 export class Tables {
   readonly families: readonly TableFamily[]
-  readonly ruleset: Ruleset
+  #ruleset: Ruleset
   readonly #socket: NftSocket
   /** For work beside transactions, so that a transaction never waits for it. */
   readonly #beside: NftSocket
@@ -82,7 +82,7 @@ export class Tables {
 
   private constructor({ libc, families, ruleset, log, onForeignChange = () => {} }: TablesOptions) {
     this.families = families
-    this.ruleset = ruleset
+    this.#ruleset = ruleset
     this.#log = log
     this.#socket = new NftSocket(libc)
     this.#beside = new NftSocket(libc)
@@ -103,6 +103,16 @@ export class Tables {
     }
     log.info('nftables is ready', { table: ruleset.tableName, families: families.join(' ') })
     return tables
+  }
+
+  get ruleset(): Ruleset {
+    return this.#ruleset
+  }
+
+  /** Another ruleset: the tables get it with the next `find` and `bring`. */
+  set ruleset(ruleset: Ruleset) {
+    this.#ruleset = ruleset
+    this.#areEmpty = false
   }
 
   /** Makes the tables if there are none. Returns whether there are tables of this version then; `bring` handles all other cases. */

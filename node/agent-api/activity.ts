@@ -6,7 +6,7 @@ import type { ServiceFactsOf } from './service-facts.js'
 const kept = 500
 /** How many Services of one sync are listed. */
 const listed = 50
-/** A sentence about a Service with more endpoints would cost more than the change. */
+/** Sentences about Services with more endpoints in all would cost more than the change. */
 const maxComparedEndpoints = 1000
 
 /** Told about each sync. `changes` is what the backend was told. */
@@ -86,9 +86,13 @@ export class Activity {
   #describe({ changes, startedAtMs, durationMs, steps, error }: SyncReport): LiveSync {
     const firstTriggerMs = changes.triggers.reduce((first, { unixMs }) => Math.min(first, unixMs), Infinity)
     const services: ServiceChangeAnswer[] = []
+    let comparable = maxComparedEndpoints
     for (const [path, change] of changes.services) {
       if (services.length === listed) break
-      services.push(changeAnswer(path, change))
+      comparable -= (change.before?.endpoints.length ?? 0) + (change.after?.endpoints.length ?? 0)
+      const isCompared = !changes.full && changes.services.size > 1 && comparable >= 0
+      const sentence = isCompared ? differenceSentence(path, change, this.#factsOf) : undefined
+      services.push({ ...changeAnswer(path, change), ...(sentence === undefined ? {} : { sentence }) })
     }
     for (const service of this.#repaired) {
       if (services.length === listed || changes.services.has(service)) continue

@@ -23,6 +23,8 @@ export interface NodeAddresses {
   readonly nodePortCidrs: Readonly<Record<Family, readonly string[]>>
   /** The same as addresses to listen on: those of the machine's interfaces, or the wildcard. */
   readonly nodePortHosts: Readonly<Record<Family, readonly string[]>>
+  /** The same, each address by itself. */
+  readonly nodePortIps: Readonly<Record<Family, readonly string[]>>
 }
 
 export interface Steering {
@@ -49,8 +51,10 @@ export interface Capture {
   readonly listensOnPortals: boolean
   /** The families that can be served. Both until `setup` finds out. */
   readonly families: readonly Family[]
-  /** Checks the machine; the error says what is missing. */
-  setup(): Promise<void>
+  /** What only one process may write. Missing: each process has its own. */
+  readonly lockName?: string
+  /** Checks the machine; the error says what is missing. `onNotice` says that `missing` has something to tell, for those who learn of it at once. */
+  setup(onNotice: () => void): Promise<void>
   /** The addresses at which a portal needs a proxy socket. */
   hosts(portal: Portal, node: NodeAddresses): readonly string[]
   /** The port for a proxy socket at one of them. May make the address usable first. */

@@ -94,6 +94,7 @@ export function iptablesCapture({ log, run = runProgram, ...portals }: IptablesO
   return {
     ...places,
     name: 'iptables',
+    lockName: `iptables chains ${portals.table ?? defaultTable}`,
     listensOnPortals: false,
     get families() {
       return usable

@@ -157,7 +157,7 @@ describe('addresses by netsh', () => {
   it('says that netsh is missing, or does not know the interface', async () => {
     const missing = netshCapture({ log: silentLog })
     if (process.platform !== 'win32')
-      await expect(missing.setup()).rejects.toThrow('netsh is not installed or not in PATH')
+      await expect(missing.setup(() => {})).rejects.toThrow('netsh is not installed or not in PATH')
     const unknown = netshCapture({
       log: silentLog,
       interfaceName: 'No such',
@@ -165,7 +165,7 @@ describe('addresses by netsh', () => {
         throw new KpngError('refused', 'The filename, directory name, or volume label syntax is incorrect.')
       },
     })
-    await expect(unknown.setup()).rejects.toThrow('netsh does not know the interface "No such"; name the one')
+    await expect(unknown.setup(() => {})).rejects.toThrow('netsh does not know the interface "No such"; name the one')
   })
 
   it('remembers across a crash what it added', async () => {

@@ -1,7 +1,49 @@
-import type { Family } from '@kpng/api'
-import { type Fate, fateOf, type Portal, servicePortName } from '../portal.js'
+import { type Cidr, type Family, parseCidrs } from '@kpng/api'
+import {
+  accept,
+  addressBytes,
+  allowedElements,
+  allowedSets,
+  type Chain,
+  daddr,
+  dnatToPort,
+  type Elements,
+  type FieldKind,
+  goto,
+  gotoVerdict,
+  isIn,
+  isLocal,
+  isNotNew,
+  isProtocol,
+  isTranslated,
+  jump,
+  type Key,
+  mergeRanges,
+  nodePortKey,
+  portAlone,
+  portBytes,
+  protocolBytes,
+  put,
+  type Ruleset,
+  rangeOf,
+  redirectToValue,
+  reject,
+  reset,
+  returns,
+  rule,
+  type SetShape,
+  type Statement,
+  saddr,
+  serviceKey,
+  setPath,
+  sourceRules,
+  type TableFamily,
+  tableFamilies,
+  tableFamily,
+  vmap,
+} from '@kpng/linux/nftables'
+import { type Fate, fateOf, type Portal } from '../portal.js'
 import type { NodeAddresses, OpenPortal } from './capture.js'
-import { commentOf } from './portal-text.js'
 import type { BoundIps } from './portals.js'
 
 // The tables that steer packets to the proxy sockets, one for each family:
@@ -13,196 +55,129 @@ import type { BoundIps } from './portals.js'
 //
 // Rules never change: services are elements of maps.
 
-export interface TableLayout {
-  readonly family: Family
-  readonly table: string
-}
+const key: readonly FieldKind[] = ['address', 'protocol', 'port']
+const ofNodePort: readonly FieldKind[] = ['protocol', 'port']
 
-interface Words {
-  readonly family: string
-  readonly address: string
-  readonly header: string
-  readonly unreachable: string
-}
+const setsIn = (family: TableFamily): ReadonlyMap<string, SetShape> =>
+  new Map<string, SetShape>([
+    ['inside', { key: ['address'], interval: true }],
+    ['node-port-addresses', { key: ['address'], interval: true }],
+    ['portals', { key, data: ['port'] }],
+    ['node-ports', { key: ofNodePort, data: ['port'] }],
+    ['inside-fates', { key, data: 'verdict' }],
+    ['outside-fates', { key, data: 'verdict' }],
+    ['node-port-inside-fates', { key: ofNodePort, data: 'verdict' }],
+    ['node-port-outside-fates', { key: ofNodePort, data: 'verdict' }],
+    ['guarded', { key }],
+    ...allowedSets(family, key),
+    ['proxy-ports', { key: ofNodePort }],
+  ])
 
-const words: Record<Family, Words> = {
-  IPv4: { family: 'ip', address: 'ipv4_addr', header: 'ip', unreachable: 'icmp type port-unreachable' },
-  IPv6: { family: 'ip6', address: 'ipv6_addr', header: 'ip6', unreachable: 'icmpv6 type port-unreachable' },
-}
+/** @param boundIps where the proxy sockets of a family listen */
+export const portalRuleset = (tableName: string, boundIps: Readonly<Record<TableFamily, BoundIps>>): Ruleset => ({
+  tableName,
+  sets: { ip: setsIn('ip'), ip6: setsIn('ip6') },
+  chains: (family) => chainsOf(family, boundIps[family]),
+})
 
-/** `ip kpng-userspace`, as nft names a table. */
-export const tableName = ({ family, table }: TableLayout): string => `${words[family].family} ${table}`
-
-/** The constant part. It is written in one transaction with the elements, after the old table is deleted. */
-export function skeleton(layout: TableLayout, boundIps: BoundIps): string {
-  const { address, header, unreachable } = words[layout.family]
-  const destination = `${header} daddr . meta l4proto . th dport`
-  const toNodePort = `${header} daddr @node-port-addresses fib daddr type local`
-  const steer = (
-    protocol: Portal['protocol'],
-    target: string,
-  ) => `    meta l4proto ${protocol} ${target} ${destination} map @portals
-    ${toNodePort} meta l4proto ${protocol} ${target} meta l4proto . th dport map @node-ports`
-  const toProxy = (protocol: Portal['protocol'], onAllAddresses: string) => {
+function chainsOf(family: TableFamily, boundIps: BoundIps): Chain[] {
+  const service = serviceKey(family)
+  const isNodePort = rule(isIn([daddr(family)], 'node-port-addresses'), isLocal('daddr'))
+  const ofConnection = rule(isProtocol('tcp'), isNotNew, accept)
+  const steer = (protocol: Portal['protocol'], onAllAddresses: (to: Key, map: string) => Statement): Statement[] => {
     const ip = boundIps[protocol]
-    return steer(protocol, ip === undefined ? onAllAddresses : `dnat to ${ip.includes(':') ? `[${ip}]` : ip} :`)
+    const to = (by: Key, map: string) => (ip === undefined ? onAllAddresses(by, map) : dnatToPort(family, ip, by, map))
+    return [
+      rule(isProtocol(protocol), to(service, 'portals')),
+      rule(isNodePort, isProtocol(protocol), to(nodePortKey, 'node-ports')),
+    ]
   }
-  const redirect = 'redirect to :'
   // A redirect of the node's own packets goes to loopback, but a UDP answer to an address of the node leaves from that very
   // address, and conntrack would not know it. So these packets are sent to where they came from.
-  const toSelf = `dnat to ${header} saddr :`
-  return `table ${tableName(layout)} {
-  comment "kpng: portals of the userspace backend"
-  set inside { type ${address}; flags interval; }
-  set node-port-addresses { type ${address}; flags interval; }
-  map portals { type ${address} . inet_proto . inet_service : inet_service; }
-  map node-ports { type inet_proto . inet_service : inet_service; }
-  map inside-fates { type ${address} . inet_proto . inet_service : verdict; }
-  map outside-fates { type ${address} . inet_proto . inet_service : verdict; }
-  map node-port-inside-fates { type inet_proto . inet_service : verdict; }
-  map node-port-outside-fates { type inet_proto . inet_service : verdict; }
-  set guarded { type ${address} . inet_proto . inet_service; }
-  set source-ranges { type ${address} . inet_proto . inet_service . ${address}; flags interval; }
-  set proxy-ports { type inet_proto . inet_service; }
-  chain refuse {
-    meta l4proto tcp reject with tcp reset
-    reject with ${unreachable}
-  }
-  chain check-source {
-    fib saddr type local return
-    ${destination} . ${header} saddr @source-ranges return
-    drop
-  }
-  chain from-inside {
-    ${destination} vmap @inside-fates
-    ${toNodePort} meta l4proto . th dport vmap @node-port-inside-fates
-  }
-  chain from-outside {
-    ${destination} vmap @outside-fates
-    ${toNodePort} meta l4proto . th dport vmap @node-port-outside-fates
-  }
-  chain filter-prerouting {
-    type filter hook prerouting priority -110; policy accept;
-    meta l4proto tcp ct state != new accept
-    ${destination} @guarded jump check-source
-    ${header} saddr @inside goto from-inside
-    fib saddr type local goto from-inside
-    goto from-outside
-  }
-  chain filter-output {
-    type filter hook output priority -110; policy accept;
-    meta l4proto tcp ct state != new accept
-    goto from-inside
-  }
-  chain filter-input {
-    type filter hook input priority 0; policy accept;
-    ct status dnat accept
-    meta l4proto . th dport @proxy-ports goto refuse
-  }
-  chain nat-prerouting {
-    type nat hook prerouting priority -100; policy accept;
-${toProxy('tcp', redirect)}
-${toProxy('udp', redirect)}
-  }
-  chain nat-output {
-    type nat hook output priority -100; policy accept;
-${toProxy('tcp', redirect)}
-${toProxy('udp', toSelf)}
-  }
-}
-`
-}
-
-/** One element of a map or set: where it is, its key, and what follows the key. */
-export interface Element {
-  readonly set: string
-  readonly key: string
-  readonly value: string
-}
-
-const verdicts: Record<Exclude<Fate, 'forward'>, string> = { refuse: 'goto refuse', drop: 'drop' }
-
-/** The elements that one open portal stands for. */
-export function elementsOf({ portal, place }: OpenPortal): Element[] {
-  const { protocol, address, port, family, allowedSources } = portal
-  const comment = ` comment "${commentOf(servicePortName(portal))}"`
-  const nodePort = portal.kind === 'nodePort'
-  const key = `${nodePort ? '' : `${address} . `}${protocol} . ${port}`
-  const elements = [
-    { set: nodePort ? 'node-ports' : 'portals', key, value: `${comment} : ${place.port}` },
-    { set: 'proxy-ports', key: `${protocol} . ${place.port}`, value: comment },
+  const toSelf = (by: Key, map: string) => dnatToPort(family, saddr(family), by, map)
+  const hook = (type: 'filter' | 'nat', name: 'prerouting' | 'output' | 'input', priority: number) => ({
+    hook: { type, name, priority },
+  })
+  return [
+    { name: 'refuse', rules: [rule(isProtocol('tcp'), reset), reject(family)] },
+    { name: 'check-source', rules: [rule(isLocal('saddr'), returns), ...sourceRules(family, service)] },
+    ...(['inside', 'outside'] as const).map((side) => ({
+      name: `from-${side}`,
+      rules: [vmap(service, `${side}-fates`), rule(isNodePort, vmap(nodePortKey, `node-port-${side}-fates`))],
+    })),
+    {
+      name: 'filter-prerouting',
+      ...hook('filter', 'prerouting', -110),
+      rules: [
+        ofConnection,
+        rule(isIn(service, 'guarded'), jump('check-source')),
+        rule(isIn([saddr(family)], 'inside'), goto('from-inside')),
+        rule(isLocal('saddr'), goto('from-inside')),
+        goto('from-outside'),
+      ],
+    },
+    { name: 'filter-output', ...hook('filter', 'output', -110), rules: [ofConnection, goto('from-inside')] },
+    {
+      name: 'filter-input',
+      ...hook('filter', 'input', 0),
+      rules: [rule(isTranslated, accept), rule(isIn(nodePortKey, 'proxy-ports'), goto('refuse'))],
+    },
+    {
+      name: 'nat-prerouting',
+      ...hook('nat', 'prerouting', -100),
+      rules: [...steer('tcp', redirectToValue), ...steer('udp', redirectToValue)],
+    },
+    {
+      name: 'nat-output',
+      ...hook('nat', 'output', -100),
+      rules: [...steer('tcp', redirectToValue), ...steer('udp', toSelf)],
+    },
   ]
+}
+
+const verdicts: Record<Exclude<Fate, 'forward'>, string> = { refuse: gotoVerdict('refuse'), drop: 'drop' }
+
+/** What open portals stand for in the tables. */
+export function portalElements(portals: Iterable<OpenPortal>): Elements {
+  const elements: Elements = new Map()
+  for (const open of portals) putPortal(elements, open)
+  return elements
+}
+
+function putPortal(elements: Elements, { portal, place }: OpenPortal): void {
+  const { kind, protocol, address, port, allowedSources } = portal
+  const family = tableFamily[portal.family]
+  const add = (set: string, own: string, data?: string) => put(elements, setPath(family, set), own, data)
+  const isNodePort = kind === 'nodePort'
+  const own = `${isNodePort ? '' : addressBytes(address)}${protocolBytes(protocol)}${portBytes(port)}`
+  add(isNodePort ? 'node-ports' : 'portals', own, portAlone(place.port))
+  add('proxy-ports', protocolBytes(protocol) + portBytes(place.port))
   for (const side of ['inside', 'outside'] as const) {
     const fate = fateOf(portal[side])
-    if (fate === 'forward') continue
-    elements.push({ set: `${nodePort ? 'node-port-' : ''}${side}-fates`, key, value: `${comment} : ${verdicts[fate]}` })
+    if (fate !== 'forward') add(`${isNodePort ? 'node-port-' : ''}${side}-fates`, own, verdicts[fate])
   }
-  if (allowedSources) {
-    elements.push({ set: 'guarded', key, value: comment })
-    const cidrs = allowedSources.map(({ text }) => text)
-    for (const cidr of intervalsOf(cidrs, family)) {
-      elements.push({ set: 'source-ranges', key: `${key} . ${cidr}`, value: comment })
-    }
+  const allowed = allowedSources && allowedElements(family, own, allowedSources)
+  if (!allowed) return
+  add('guarded', own)
+  for (const [set, source] of allowed) add(set, source)
+}
+
+/** What the node stands for. */
+export function nodeElements({ insideCidrs, nodePortCidrs }: NodeAddresses): Elements {
+  const elements: Elements = new Map()
+  const putRanges = (family: Family, set: string, cidrs: readonly Cidr[]) => {
+    const ranges = mergeRanges(cidrs.filter((cidr) => cidr.family === family).map(rangeOf))
+    for (const { first, last } of ranges) put(elements, setPath(tableFamily[family], set), first + last)
+  }
+  for (const family of ['IPv4', 'IPv6'] as const) {
+    putRanges(family, 'inside', parseCidrs(insideCidrs))
+    putRanges(family, 'node-port-addresses', parseCidrs(nodePortCidrs[family]))
   }
   return elements
 }
 
-/** The elements that stand for the node. */
-export const nodeElements = (family: Family, { insideCidrs, nodePortCidrs }: NodeAddresses): Element[] => [
-  ...intervalsOf(insideCidrs, family).map((key) => ({ set: 'inside', key, value: '' })),
-  ...intervalsOf(nodePortCidrs[family], family).map((key) => ({ set: 'node-port-addresses', key, value: '' })),
-]
-
-/** CIDRs of one family as an interval set has them: the whole range is two halves, one address has no prefix. */
-export function intervalsOf(cidrs: readonly string[], family: Family): string[] {
-  const whole = { IPv4: ['0.0.0.0/1', '128.0.0.0/1'], IPv6: ['::/1', '8000::/1'] }[family]
-  const own = cidrs.filter((cidr) => cidr.includes(':') === (family === 'IPv6'))
-  return own.flatMap((cidr) => (cidr.endsWith('/0') ? whole : [cidr.replace(/(?<=\..*)\/32$|\/128$/, '')]))
-}
-
-const line = (action: 'add' | 'delete', table: string, { set, key, value }: Element): string =>
-  `${action} element ${table} ${set} { ${key}${action === 'add' ? value : ''} }`
-
-const textOf = ({ set, key, value }: Element): string => `${set} ${key}${value}`
-
-/** What makes some elements become others. What is in both is not touched. */
-export function elementChanges(layout: TableLayout, removed: readonly Element[], added: readonly Element[]): string[] {
-  const table = tableName(layout)
-  const index = (elements: readonly Element[]) => new Map(elements.map((element) => [textOf(element), element]))
-  const [before, after] = [index(removed), index(added)]
-  const lines: string[] = []
-  for (const [text, element] of before) if (!after.has(text)) lines.push(line('delete', table, element))
-  for (const [text, element] of after) if (!before.has(text)) lines.push(line('add', table, element))
-  return lines
-}
-
-/** What `nft list table` prints, taken apart. */
-export interface Listing {
-  /** Everything but the elements. */
-  readonly rules: string
-  /** As `set key value`. */
-  readonly elements: ReadonlySet<string>
-}
-
-export function readListing(text: string): Listing {
-  const elements = new Set<string>()
-  let set = ''
-  const rules = text.replace(
-    /(?:set|map) (\S+) \{|\s*elements = \{([^}]*)\}/g,
-    (found, name?: string, list?: string) => {
-      if (list === undefined) {
-        set = name ?? ''
-        return found
-      }
-      for (const element of list.split(',')) elements.add(`${set} ${element.trim().replace(/\s+/g, ' ')}`)
-      return ''
-    },
-  )
-  return { rules, elements }
-}
-
-/** Whether a table holds exactly these elements. */
-export function holds({ elements }: Listing, expected: readonly Element[]): boolean {
-  const texts = new Set(expected.map(textOf))
-  return texts.size === elements.size && [...texts].every((text) => elements.has(text))
-}
+/** Those of some families. */
+export const elementsIn = (elements: Elements, families: readonly TableFamily[]): Elements =>
+  families.length === tableFamilies.length
+    ? elements
+    : new Map([...elements].filter(([path]) => families.some((family) => path.startsWith(`${family} `))))

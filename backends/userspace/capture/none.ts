@@ -3,8 +3,12 @@ import type { Portal } from '../portal.js'
 import type { Capture, NodeAddresses } from './capture.js'
 
 /** A portal's own address; for a node port, the addresses of this node that serve node ports. */
-export const ownHosts = ({ kind, family, address }: Portal, { nodePortHosts }: NodeAddresses): readonly string[] =>
-  kind === 'nodePort' ? nodePortHosts[family] : [address]
+export const ownHosts = (
+  { kind, family, protocol, address }: Portal,
+  { nodePortHosts, nodePortIps }: NodeAddresses,
+): readonly string[] =>
+  // A UDP socket on the wildcard address answers from the address that the routes choose, which may not be the one that was asked.
+  kind !== 'nodePort' ? [address] : protocol === 'udp' ? nodePortIps[family] : nodePortHosts[family]
 
 /**
  * No capture: the service's addresses must be this machine's already (loopback aliases, addresses that somebody else added).

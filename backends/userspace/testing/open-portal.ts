@@ -39,6 +39,7 @@ export const nodeAddresses = (init: Partial<NodeAddresses> = {}): NodeAddresses 
   nodeIps: { IPv4: undefined, IPv6: undefined },
   nodePortCidrs: { IPv4: ['0.0.0.0/0'], IPv6: ['::/0'] },
   nodePortHosts: { IPv4: ['0.0.0.0'], IPv6: ['::'] },
+  nodePortIps: { IPv4: [], IPv6: [] },
   ...init,
 })
 

@@ -157,6 +157,24 @@ describe.each(['local', 'global'] as const)('%s: after a lost connection', (kind
     else expect(paths).toHaveLength(4)
     expect(two.counters.itemsSent).toBeLessThan(100)
   })
+
+  test('another server of which most is different sends everything, and what is gone goes', async () => {
+    const changed = storeOf(50)
+    changed.update((tx) => {
+      for (let index = 0; index < 50; index++) tx.setEndpoints(slice(index, '10.0.0.2'))
+      tx.deleteService('default', 's9')
+      tx.deleteEndpoints('default', 's9-1')
+    })
+    const [one, two] = [await serve(storeOf(50)), await serve(changed)]
+    const { told } = connect([one.address, two.address], kind)
+    await until('the state', () => told.length === 1)
+    await one.server.close(0)
+    await until('the difference', () => told.length === 2)
+    const { reset, deletes } = told[1] as Operations
+    expect(reset).toBe(false)
+    if (kind === 'local') expect(deletes.map(({ path }) => path)).toEqual(['default/s9/s9-0', 'default/s9'])
+    else expect(deletes).toHaveLength(51)
+  })
 })
 
 test('a client that does not say what it has is sent what clients always were', async () => {

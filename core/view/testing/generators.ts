@@ -1,11 +1,11 @@
 import { create } from '@bufbuild/protobuf'
 import { localv1 } from '@kpng/api'
 import fc from 'fast-check'
-import type { EndpointRecord, Transaction } from '../../store/index.js'
+import { conditionsOf, type EndpointRecord, type Transaction } from '../../store/index.js'
 import { endpoint, node, service } from '../../testing/objects.js'
 
 // Writes to a store that are full of what the view must get right: hints for nodes and for zones, nodes that change zone, Local policies,
-// endpoints that come and go, ports that differ from slice to slice, addresses in two slices, pods in two families.
+// endpoints that come and go and that all terminate, virtual IPs of all kinds, ports that differ from slice to slice, addresses in two slices, pods in two families.
 
 export type Write = (tx: Transaction) => void
 
@@ -68,7 +68,20 @@ export const someEndpoints: fc.Arbitrary<EndpointRecord[]> = fc
       { weight: 1, arbitrary: fc.array(anEndpoint, { minLength: 17, maxLength: 22 }) },
     ),
   )
-  .map(([style, endpoints]) => endpoints.map((make) => make(style)))
+  .chain(([style, endpoints]) =>
+    fc.constantFrom(false, false, false, true).map((areTerminating) =>
+      endpoints.map((make) => {
+        const made = make(style)
+        // Only such a service has endpoints that stand in.
+        return areTerminating ? { ...made, conditions: conditionsOf({ ready: false, terminating: true }) } : made
+      }),
+    ),
+  )
+
+interface IpSet {
+  v4?: string[]
+  v6?: string[]
+}
 
 export const aService = fc
   .record({
@@ -76,14 +89,17 @@ export const aService = fc
     type: fc.constantFrom('ClusterIP', 'NodePort'),
     internalTrafficToLocal: fc.boolean(),
     externalTrafficToLocal: fc.boolean(),
-    nodePort: fc.constantFrom(0, 30080),
+    nodePort: fc.constantFrom(0, 0, 30080),
+    externalIps: fc.constantFrom<IpSet>({}, {}, { v4: ['192.0.2.1'] }, { v6: ['2001:db8::1'] }),
+    loadBalancerIps: fc.constantFrom<IpSet>({}, {}, { v4: ['192.0.2.2'] }, { v4: ['192.0.2.3'], v6: ['2001:db8::2'] }),
     ports: fc.constantFrom(0, 1, 1, 2),
     protocol: fc.constantFrom(localv1.Protocol.TCP, localv1.Protocol.UDP),
   })
-  .map(({ name, nodePort, ports, protocol, ...rest }) => {
+  .map(({ name, nodePort, ports, protocol, externalIps, loadBalancerIps, ...rest }) => {
+    const ips = { clusterIps: { v4: ['10.96.0.10'] }, externalIps, loadBalancerIps }
     const http = { name: 'http', protocol, port: 80, targetPort: 8080, nodePort }
     const admin = { name: 'admin', protocol: localv1.Protocol.TCP, port: 81, targetPortName: 'admin' }
-    return service(name, { ...rest, ports: [http, admin].slice(0, ports) })
+    return service(name, { ...rest, ips, ports: [http, admin].slice(0, ports) })
   })
 
 const write = <T>(arbitrary: fc.Arbitrary<T>, apply: (tx: Transaction, value: T) => void): fc.Arbitrary<Write> =>

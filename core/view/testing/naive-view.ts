@@ -79,7 +79,10 @@ function counts(entry: Entry, endpoint: EndpointRecord, port: localv1.PortMappin
   const rivals = entry.endpoints.filter(
     (other) => addresses(other) === addresses(endpoint) && numberOf(port, other) === number,
   )
-  const preferred = rivals.find(({ conditions }) => !conditions.terminating) ?? rivals[0]
+  // Ready, then serving, then not terminating; the first one of those that are alike.
+  const order = ({ conditions: { ready, serving, terminating } }: EndpointRecord) =>
+    [!ready, !serving, terminating].join()
+  const [preferred] = [...rivals].sort((a, b) => order(a).localeCompare(order(b)))
   return preferred === endpoint
 }
 

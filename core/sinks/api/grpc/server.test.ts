@@ -208,7 +208,9 @@ describe('limits', () => {
     await until('another peer is let in', () => server.stats.connections === 3)
     expect(server.stats.faults).toMatchObject({ crowd: 1, full: 0 })
     expect(server.log.lines.filter((line) => line.startsWith('W '))).toEqual([
-      expect.stringMatching(/this client has as many as one client may have.*connections=2/),
+      expect.stringMatching(
+        /its address has as many as one client may have.*--max-connections-per-client.*peer="127\.0\.0\.1:\d+" connections=2/,
+      ),
     ])
     crowd[0]?.socket.destroy()
     await until('it has room again', () => server.stats.connections === 2)

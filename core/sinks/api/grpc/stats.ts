@@ -25,7 +25,8 @@ const sentences: Readonly<Record<Fault, string>> = {
   dead: 'Closed a connection whose client answers no more pings',
   flood: 'Closed a connection that opened too many calls: its client is broken or hostile',
   full: 'Turned a connection away: the server has as many as it takes. Raise the limit of open files, or add a server',
-  crowd: 'Turned a connection away: this client has as many as one client may have. It is broken or hostile',
+  crowd:
+    'Turned a connection away: its address has as many as one client may have. If many clients share it, raise --max-connections-per-client',
 }
 
 /** The server's numbers. Plain fields: read them whenever you like. */
