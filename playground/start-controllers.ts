@@ -1,7 +1,6 @@
 import type { Log } from '@kpng/api'
 import type { Controller, ControllerContext } from './controllers/controller.js'
 import { deploymentController } from './controllers/deployments.js'
-import { endpointMirroringController } from './controllers/endpoint-mirroring.js'
 import { endpointSliceController } from './controllers/endpoint-slices.js'
 import { endpointsController } from './controllers/endpoints.js'
 import { EventRecorder } from './controllers/events.js'
@@ -30,7 +29,6 @@ export function startControllers(
     garbageCollector(context),
     endpointSliceController(context),
     endpointsController(context),
-    endpointMirroringController(context),
     deploymentController(context),
     ...(settings.runPods ? [new Scheduler(context), new Kubelet(context, { readyDelayMs, addresses, podServer })] : []),
   ]

@@ -196,40 +196,6 @@ describe('the controllers', () => {
     expect(slices('head')[0]?.metadata.labels).toHaveProperty(['service.kubernetes.io/headless'], '')
     expect(slices('manual')).toEqual([])
   })
-  it('mirror Endpoints that somebody wrote by hand', async () => {
-    playground.objects.apply(service('hand'))
-    const subset = (ip: string) => [
-      { addresses: [{ ip }], notReadyAddresses: [{ ip: '192.0.2.2' }], ports: [{ port: 99 }] },
-    ]
-    playground.objects.apply({
-      apiVersion: 'v1',
-      kind: 'Endpoints',
-      metadata: { name: 'hand' },
-      subsets: subset('192.0.2.1'),
-    })
-    await settle()
-    expect(slices('hand')).toMatchObject([
-      {
-        metadata: { labels: { 'endpointslice.kubernetes.io/managed-by': 'endpointslicemirroring-controller.k8s.io' } },
-        ports: [{ name: '', port: 99, protocol: 'TCP' }],
-        endpoints: [
-          { addresses: ['192.0.2.1'], conditions: { ready: true } },
-          { addresses: ['192.0.2.2'], conditions: { ready: false } },
-        ],
-      },
-    ])
-    playground.objects.apply({
-      apiVersion: 'v1',
-      kind: 'Endpoints',
-      metadata: { name: 'hand' },
-      subsets: subset('192.0.2.3'),
-    })
-    await settle()
-    expect(slices('hand')[0]?.endpoints[0]?.addresses).toEqual(['192.0.2.3'])
-    playground.objects.delete('Endpoints', 'hand')
-    await settle()
-    expect(slices('hand')).toEqual([])
-  })
   it('put a slice right that somebody deleted', async () => {
     const [slice] = slices('calm')
     playground.objects.delete('EndpointSlice', slice?.metadata.name ?? '')

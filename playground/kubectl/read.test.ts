@@ -137,17 +137,6 @@ describe.skipIf(!findKubectl())('kubectl reads', () => {
     expect(await kubectl.ok(['explain', path])).toMatch(pattern)
     expect(await kubectl.ok(['explain', path, '--recursive'])).toMatch(pattern)
   })
-  it('explain from OpenAPI v2, as kubectl before 1.27 does', async () => {
-    const { code, stdout, stderr } = await kubectl.run([
-      'explain',
-      'service.spec.ports',
-      '--output',
-      'plaintext-openapiv2',
-    ])
-    if (code !== 0 && /not a valid|unknown|unrecognized|output format/i.test(stderr)) return
-    expect(stderr).toBe('')
-    expect(stdout).toMatch(/nodePort\s+<integer>/)
-  })
   it('errors read as those of a real server', async () => {
     expect(await kubectl.refused(['get', 'svc', 'nope'])).toBe(
       'Error from server (NotFound): services "nope" not found\n',

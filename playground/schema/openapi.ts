@@ -5,31 +5,27 @@ import type { JsonObject } from '../objects/types.js'
 import { definitions, resolve } from './definitions.js'
 import type { Definition, Field } from './parse.js'
 
-/** Where a document keeps its schemas: `#/definitions/` in version 2, `#/components/schemas/` in version 3. */
-export type SchemaRoot = '#/definitions/' | '#/components/schemas/'
-
 function scalarSchema(name: string, type: string, format: string | undefined): JsonObject {
   if (name === 'Quantity') return { type: 'string', format: 'quantity' }
   return format === undefined ? { type } : { type, format }
 }
 
-function oneSchema(owner: Definition, field: Field, root: SchemaRoot): JsonObject {
+function oneSchema(owner: Definition, field: Field): JsonObject {
   const type = resolve(owner, field)
   if (type.kind === 'open') return { type: 'object' }
   if (type.kind === 'scalar') return scalarSchema(type.name, type.type, type.format)
-  return { $ref: root + type.definition.name }
+  return { $ref: `#/components/schemas/${type.definition.name}` }
 }
 
-/** Version 3 keeps a description beside a reference only inside `allOf`; version 2 readers want the bare reference. */
-function referenced(reference: JsonObject, description: string, root: SchemaRoot): JsonObject {
+/** A description beside a reference is kept only inside `allOf`. */
+function referenced(reference: JsonObject, description: string): JsonObject {
   if (!('$ref' in reference)) return description === '' ? reference : { description, ...reference }
-  if (root === '#/definitions/') return description === '' ? reference : { description, ...reference }
   return { description, default: {}, allOf: [reference] }
 }
 
-function fieldSchema(owner: Definition, field: Field, root: SchemaRoot): JsonObject {
-  const one = oneSchema(owner, field, root)
-  if (field.shape === 'one') return referenced(one, field.description, root)
+function fieldSchema(owner: Definition, field: Field): JsonObject {
+  const one = oneSchema(owner, field)
+  if (field.shape === 'one') return referenced(one, field.description)
   const extensions: JsonObject = {}
   if (field.mergeKey !== undefined) extensions['x-kubernetes-patch-strategy'] = 'merge'
   if (field.mergeKey) extensions['x-kubernetes-patch-merge-key'] = field.mergeKey
@@ -42,15 +38,15 @@ function fieldSchema(owner: Definition, field: Field, root: SchemaRoot): JsonObj
   return { description: field.description, type: 'array', items: one, ...extensions }
 }
 
-export const groupVersionKind = ({ group, version, kind }: { group: string; version: string; kind: string }) => ({
+const groupVersionKind = ({ group, version, kind }: { group: string; version: string; kind: string }) => ({
   group,
   version,
   kind,
 })
 
-export function schemaOf(definition: Definition, kinds: readonly Kind[], root: SchemaRoot): JsonObject {
+function schemaOf(definition: Definition, kinds: readonly Kind[]): JsonObject {
   const properties = Object.fromEntries(
-    [...definition.fields].map(([name, field]) => [name, fieldSchema(definition, field, root)]),
+    [...definition.fields].map(([name, field]) => [name, fieldSchema(definition, field)]),
   )
   const required = [...definition.fields].filter(([, field]) => field.required).map(([name]) => name)
   const own = kinds.filter(({ type }) => type === definition.name).map(groupVersionKind)
@@ -63,20 +59,18 @@ export function schemaOf(definition: Definition, kinds: readonly Kind[], root: S
   }
 }
 
-export const allSchemas = (kinds: Kinds, root: SchemaRoot): Record<string, JsonObject> =>
-  Object.fromEntries(
-    [...definitions.values()].map((definition) => [definition.name, schemaOf(definition, kinds.all, root)]),
-  )
+const allSchemas = (kinds: Kinds): Record<string, JsonObject> =>
+  Object.fromEntries([...definitions.values()].map((definition) => [definition.name, schemaOf(definition, kinds.all)]))
 
 /** The paths of one object and of its collection. */
-export function pathsOf(kind: Kind): { collection: string; object: string } {
+function pathsOf(kind: Kind): { collection: string; object: string } {
   const base = kind.group === '' ? `/api/${kind.version}` : `/apis/${kind.group}/${kind.version}`
   const collection = kind.namespaced ? `${base}/namespaces/{namespace}/${kind.plural}` : `${base}/${kind.plural}`
   return { collection, object: `${collection}/{name}` }
 }
 
 /** kubectl looks at the parameters of `patch` to learn whether a server knows dry runs and field validation. */
-export const writeParameters = ['dryRun', 'fieldManager', 'fieldValidation', 'force'] as const
+const writeParameters = ['dryRun', 'fieldManager', 'fieldValidation', 'force'] as const
 
 function operation(kind: Kind, action: string, parameters: readonly string[]): JsonObject {
   return {
@@ -104,13 +98,13 @@ export function openApiV3(kinds: Kinds, group: string, version: string): JsonObj
     }
   }
   const info = { title: 'kpng playground', version: 'v1' }
-  return { openapi: '3.0.0', info, paths, components: { schemas: allSchemas(kinds, '#/components/schemas/') } }
+  return { openapi: '3.0.0', info, paths, components: { schemas: allSchemas(kinds) } }
 }
 
 /** `/openapi/v3`: where the documents are. The hash lets clients keep them. */
 export function openApiV3Index(kinds: Kinds): JsonObject {
   const hash = createHash('sha256')
-    .update(JSON.stringify(allSchemas(kinds, '#/components/schemas/')))
+    .update(JSON.stringify(allSchemas(kinds)))
     .digest('hex')
   const paths = kinds.groupVersions.map(({ group, version }) => {
     const path = group === '' ? `api/${version}` : `apis/${group}/${version}`

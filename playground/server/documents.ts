@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Kinds } from '../kinds/index.js'
 import { onlyTheseKinds } from '../kinds/missing.js'
 import { openApiV3, openApiV3Index } from '../schema/openapi.js'
-import { openApiV2, openApiV2Protobuf } from '../schema/openapi-v2.js'
 import { methodNotAllowed, unknownResource } from '../status/status.js'
 import { Discovery, reviewKinds } from './discovery.js'
 import { readBody, sendJson, sendText } from './respond.js'
@@ -10,8 +9,13 @@ import { readBody, sendJson, sendText } from './respond.js'
 /** The release whose API the playground follows, and the newest whose kubectl its tests have run. kubectl warns if it is two minor versions away. */
 export const serverVersion = { major: '1', minor: '33', gitVersion: 'v1.33.0+kpng' }
 
+/**
+ * kubectl asks for version 2 about kinds that version 3 does not have, and stops if there is none. This is the protobuf message
+ * `openapi.v2.Document` with its version and title, and without any kind.
+ */
+const emptyOpenApiV2 = Buffer.from('\n\x032.0\x12\x15\n\x0fkpng playground\x12\x02v1')
+
 const publicPaths = /^\/(healthz|livez|readyz|version)(\/.*)?$/
-const openApiV2Type = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
 
 /** Everything that is not about stored objects: health, version, discovery, OpenAPI, and what the user may do. */
 export class Documents {
@@ -40,8 +44,7 @@ export class Documents {
     const accept = request.headers.accept ?? ''
     const [, root, version, ...rest] = url.pathname.split('/')
     if (root === 'openapi' && version === 'v2') {
-      if (accept.includes('protobuf')) sendText(response, 200, openApiV2Protobuf(this.#kinds), openApiV2Type)
-      else sendJson(response, 200, openApiV2(this.#kinds))
+      sendText(response, 200, emptyOpenApiV2, 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf')
       return true
     }
     if (root === 'openapi' && version === 'v3') {

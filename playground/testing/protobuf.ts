@@ -1,4 +1,4 @@
-/** The three wire forms of protobuf that an OpenAPI document needs: a length-delimited message or text, and `true`. */
+/** The three wire forms of protobuf that an object needs: a length-delimited message or text, and `true`. */
 function varint(value: number): Buffer {
   const bytes: number[] = []
   let rest = value
