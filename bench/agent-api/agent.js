@@ -3,7 +3,7 @@
 import { families, silentLog } from '@kpng/api'
 import { runBackend } from '@kpng/client'
 import { changeSetsOf } from '@kpng/core/sinks/local'
-import { serviceFacts } from '@kpng/core/view'
+import { serviceFactsOf } from '@kpng/core/view'
 import { FrontendTable } from '@kpng/dataplane'
 import { Activity, agentApi, serveOnSocket } from '@kpng/node/agent-api'
 import { makeCluster } from '../core/cluster.js'
@@ -11,7 +11,7 @@ import { makeCluster } from '../core/cluster.js'
 const [path, services, endpoints, perSecond] = [process.argv[2], ...process.argv.slice(3).map(Number)]
 const nodeName = 'node-0'
 const { store, changeOne } = makeCluster({ services, endpoints, nodes: 100 })
-const factsOf = (service, used) => serviceFacts(store, service, nodeName, used)
+const factsOf = serviceFactsOf(store, nodeName)
 const activity = new Activity(Date.now(), factsOf)
 const frontends = new FrontendTable()
 const { handler } = agentApi({ nodeName, version: 'bench', mode: 'none', activity, frontends, factsOf })

@@ -237,7 +237,10 @@ function reasonOf({ isDuplicate, ready, serving, terminating }: MockEndpoint, is
 export function liveService(service: MockService): LiveService {
   const selected = select(service)
   const verdict = verdictOf(service, selected)
-  const reason = reasons[verdict] ?? service.problems[0] ?? atRest(selected)
+  const reason =
+    (verdict === 'refused' && service.endpoints.length > 0 ? notReady : reasons[verdict]) ??
+    service.problems[0] ??
+    atRest(selected)
   const { namespace, name, type, clusterIps, externalIps, changedBy, changedAt } = service
   return {
     ...{ namespace, name, type, clusterIps, externalIps, changedBy },
@@ -257,6 +260,7 @@ export function liveService(service: MockService): LiveService {
   }
 }
 
+const notReady = 'none of its endpoints is ready'
 const reasons: Readonly<Partial<Record<Verdict, string>>> = {
   refused: 'no EndpointSlice of it lists an endpoint',
   dropped: 'externalTrafficPolicy is Local, and no endpoint on this node serves it',
