@@ -39,6 +39,7 @@ const rules: readonly {
       'dashboard/draw/map-painter.ts': 'the shape of a cell',
       'cli/playground/demo-service.ts': 'of a pod, on the screen of its calls',
       'cli/get.ts': 'the word is left out where all is well',
+      'cli/kubectl-plugin.ts': 'of a node',
     },
   },
   {
