@@ -13,6 +13,10 @@ export type ProblemKind =
   | `${UnsafeKind}-address`
   /** An external or load-balancer IP that belongs to this node or to a pod. */
   | 'protected-address'
+  /** An address of a family in which the Service has no cluster IP. */
+  | 'other-family-address'
+  /** An address with source ranges, in a data plane that cannot enforce them. */
+  | 'unenforced-source-ranges'
   | 'unusable-address'
   | 'unusable-port'
   | 'unusable-source-range'
