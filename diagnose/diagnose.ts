@@ -226,7 +226,7 @@ function whyDead(facts: Facts, port: string, failing: readonly RoutedWay[], isWh
     because,
     finding: found(code, `${what}: ${because}.`, { command }),
   })
-  if (core?.total === 0) return reason('KPNG-S002', 'no EndpointSlice of it lists an endpoint')
+  if (core?.total === 0) return reason('KPNG-S002', noEndpoint)
   const left = core && whyLeftOut(core)
   if (left) return reason(left.code, left.because, left.code === 'KPNG-S003' ? `${slices} -o yaml` : slices)
   const endpoints = item?.endpoints ?? []
@@ -254,6 +254,12 @@ function ofThem(count: number, one: string, many: string): string {
   const infinitive = many === 'have' || many === 'serve' ? `does not ${many}` : `${one} not`
   return `its only endpoint ${infinitive}`
 }
+
+/** In one clause, why nothing of a Service's endpoints is used. Undefined: something is, or was again by the time of the question. */
+export const whyNoneIsUsed = (selection: SelectionFacts): string | undefined =>
+  selection.total === 0 ? noEndpoint : whyLeftOut(selection)?.because
+
+const noEndpoint = 'no EndpointSlice of it lists an endpoint'
 
 /** One clause if no endpoint is used at all. */
 function whyLeftOut({

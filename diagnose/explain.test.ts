@@ -3,7 +3,7 @@ import type { HeldFrontend } from '@kpng/client'
 import { allFeatures, clientOf, FrontendTable } from '@kpng/dataplane'
 import { describe, expect, test } from 'vitest'
 import { endpoint, ips, type TestService, tcp, udp, view } from '../dataplane/testing/objects.js'
-import { explain, withProbes } from './explain.js'
+import { explain, withKubernetes, withProbes } from './explain.js'
 import { found as finding } from './findings.js'
 import { parseClient, parseQuestion } from './question.js'
 import { columns, explanationText } from './text.js'
@@ -241,6 +241,32 @@ On this node
     Set it to 2.
     sysctl …
 `)
+})
+
+test('who may read more than the agent adds what the objects in Kubernetes say', async () => {
+  const unread = { unknown: 'there is no right to list pods' }
+  const service = {
+    ...{ type: 'ClusterIP', clusterIps: ['10.96.0.10'], selector: { app: 'web' }, publishNotReadyAddresses: false },
+    ...{ ports: [{ name: 'http', port: 80, protocol: 'TCP', targetPort: 9999 }], awaitsLoadBalancer: false },
+  }
+  const kubernetes = { value: { ...nothingInKubernetes, service, pods: unread } }
+  const byAgent = await ask('web', [web], { answer: { kubernetes } })
+  expect(byAgent.works).toBe(true)
+  expect(byAgent.diagnosis.unknown).toEqual(['Its pods: there is no right to list pods.'])
+  const ports = [{ name: 'http', number: 8080, protocol: 'TCP' }]
+  const pods = { value: [{ name: 'web-1', isReady: true, state: 'Running', ports }] }
+  const { diagnosis, works } = withKubernetes(byAgent, { ...nothingInKubernetes, service, pods })
+  expect(works).toBe(false)
+  expect(diagnosis).toMatchObject({
+    verdict: 'serving',
+    headline:
+      'default/web is served on this node. But its targetPort 9999 is not declared by its pods: they declare 8080.',
+    findings: [{ code: 'KPNG-K005' }],
+    unknown: [],
+  })
+  const absent = await ask('db', [web], { answer: { isKnown: false, kubernetes: unread } })
+  expect(absent.diagnosis.verdict).toBe('unknown')
+  expect(withKubernetes(absent, nothingInKubernetes).diagnosis.verdict).toBe('absent')
 })
 
 test('rows that come later stand below the first ones', () => {

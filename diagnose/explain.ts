@@ -207,7 +207,9 @@ function withUses(answer: ServiceAnswer, facts: Facts): ServiceAnswer {
 export function withKubernetes(explanation: Explanation, facts: KubernetesFacts): Explanation {
   const { diagnosis, service, frontends } = explanation
   const path = diagnosis.service
-  if (path === '' || (service?.kubernetes && 'value' in service.kubernetes)) return explanation
+  // Who explained could read all of it already.
+  const known = service?.kubernetes
+  if (path === '' || (known && 'value' in known && 'value' in known.value.pods)) return explanation
   const selection = service ? { value: selectionOf(service) } : { unknown: 'the core could not be asked' }
   const kubernetes = { value: facts }
   const none: Facts = { service: path, item: undefined, ways: [], problems: [], selection, kubernetes }

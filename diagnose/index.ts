@@ -1,6 +1,6 @@
 export { type Code, catalogue } from './catalogue.js'
 export { collected } from './collected.js'
-export { diagnose, diagnoseIn, type RoutedWay, reasonWords, routed, usedIps } from './diagnose.js'
+export { diagnose, diagnoseIn, type RoutedWay, reasonWords, routed, usedIps, whyNoneIsUsed } from './diagnose.js'
 export { type ExplainOptions, explain, withKubernetes, withProbes } from './explain.js'
 export { type Facts, type SelectionFacts, selectionOf, type Way, waysOf } from './facts.js'
 export { byLevel, counted, examplesOf, found, needsAction } from './findings.js'

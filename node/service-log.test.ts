@@ -36,7 +36,7 @@ test('a Service that lost its last endpoint is a warning, with the reason', asyn
   const of = view([service('web', 2)])
   new ServiceLog({ log, serviceAnswer }).note(change(of, 'web', service('web', 0)))
   await until('the warning', () => told.some(({ level }) => level === 'warn'))
-  expect(told.at(-1)?.fields).toEqual({ service: 'default/web', reason: '2 of 2: it is not ready' })
+  expect(told.at(-1)?.fields).toEqual({ service: 'default/web', reason: 'none of its 2 endpoints is ready' })
 })
 
 test('without a reason if its endpoints are used again by now', async () => {

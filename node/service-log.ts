@@ -1,5 +1,6 @@
-import { endpointReasons, type Log, type ServiceAnswer } from '@kpng/api'
+import type { Log, ServiceAnswer } from '@kpng/api'
 import type { Changes } from '@kpng/client'
+import { selectionOf, whyNoneIsUsed } from '@kpng/diagnose'
 
 export interface ServiceLogOptions {
   readonly log: Log
@@ -40,7 +41,10 @@ export class ServiceLog {
     const { log, serviceAnswer } = this.#options
     if (!this.#mayWarn()) return
     const answer = await serviceAnswer?.(service).catch(() => undefined)
-    log.warn('A Service lost its last endpoint on this node', { service, reason: reasonOf(answer) })
+    log.warn('A Service lost its last endpoint on this node', {
+      service,
+      reason: answer && whyNoneIsUsed(selectionOf(answer)),
+    })
   }
 
   #mayWarn(): boolean {
@@ -60,17 +64,4 @@ export class ServiceLog {
     this.#unsaid++
     return false
   }
-}
-
-/** Undefined if nobody knows. */
-function reasonOf(answer: ServiceAnswer | undefined): string | undefined {
-  if (!answer) return undefined
-  if (answer.endpoints.length === 0) return 'it has no endpoints'
-  const counts = new Map<string, number>()
-  for (const { reason } of answer.endpoints) {
-    if (reason) counts.set(endpointReasons[reason], (counts.get(endpointReasons[reason]) ?? 0) + 1)
-  }
-  // They are used again by now.
-  if (counts.size === 0) return undefined
-  return [...counts].map(([text, count]) => `${count} of ${answer.endpoints.length}: ${text}`).join('; ')
 }
