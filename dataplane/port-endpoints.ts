@@ -1,4 +1,4 @@
-import { type Family, ipsOf, type localv1, parseIp, type UnsafeKind, unsafeKindOf } from '@kpng/api'
+import { type Family, ipsOf, isPort, type localv1, parseIp, type UnsafeKind, unsafeKindOf } from '@kpng/api'
 import { endpointsOfPort, type PortEndpoint, type Scopes, type ServiceEndpoints, scopesOf } from '@kpng/client'
 import { type Audience, endpointKey, type FrontendEndpoint } from './frontend.js'
 import type { NodeFacts } from './node.js'
@@ -150,8 +150,6 @@ class Found {
 const none: readonly FrontendEndpoint[] = []
 
 const isDraining = ({ internal, external, cluster }: Scopes): boolean => !internal && !external && !cluster
-
-export const isPort = (number: number): boolean => Number.isInteger(number) && number > 0 && number < 65_536
 
 const onAllPorts = ({ service, endpoints }: ServiceEndpoints): PortEndpoint[] =>
   endpoints.map((endpoint) => ({ endpoint, port: 0, scopes: scopesOf(service, endpoint) }))

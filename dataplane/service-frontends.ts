@@ -5,6 +5,7 @@ import {
   type Family,
   families,
   ipsOf,
+  isPort,
   type localv1,
   parseCidr,
   parseIp,
@@ -13,7 +14,7 @@ import {
 import { type FrontendAddress, type FrontendKind, protocolOf, type ServiceEndpoints } from '@kpng/client'
 import { type Frontend, frontendId } from './frontend.js'
 import { isInside, type NodeFacts } from './node.js'
-import { isPort, type PortEndpoints, portEndpoints, type Report, type ServiceProblem } from './port-endpoints.js'
+import { type PortEndpoints, portEndpoints, type Report, type ServiceProblem } from './port-endpoints.js'
 import type { DataplaneSettings } from './settings.js'
 
 /** What a Service asks for on this node. Another Service may own some of its addresses: see claims.ts. */
