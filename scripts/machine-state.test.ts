@@ -11,7 +11,7 @@ test.skipIf(whySkipped('what tests leave on a machine', 'nft', 'iptables-legacy'
       import { execSync } from 'node:child_process'
       import { differences, machineState } from '${new URL('machine-state.js', import.meta.url)}'
       const run = (command) => execSync(command, { stdio: 'inherit' })
-      run('echo 0 > /proc/sys/net/ipv4/conf/all/route_localnet; ip link set lo up; iptables-legacy -t nat -A OUTPUT -j ACCEPT')
+      run('mount -t tmpfs none /run; echo 0 > /proc/sys/net/ipv4/conf/all/route_localnet; ip link set lo up; iptables-legacy -t nat -A OUTPUT -j ACCEPT')
       const before = machineState()
       if (differences(before, machineState()).length > 0) throw new Error('it changes by itself')
       run('echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet')

@@ -33,11 +33,11 @@ export interface UserspaceBackend extends SteppedBackend {
 /** A Service proxy in user space: accepts connections, connects to an endpoint, and copies. */
 export function userspaceBackend(options: UserspaceOptions = {}): UserspaceBackend {
   const settings = settingsOf(options)
-  const { log, syncPeriodMs: checkIntervalMs, driftCheckIntervalMs } = settings
+  const { log, syncPeriodMs: checkIntervalMs, driftCheckIntervalMs, leftovers } = settings
   const frontends = new FrontendTable(options, log)
   const plane = new Userspace(settings, frontends)
   // The flows of proxy sockets are the capture's affair.
-  const rest = { checkIntervalMs, driftCheckIntervalMs, deleteStaleFlows: false }
+  const rest = { checkIntervalMs, driftCheckIntervalMs, leftovers, deleteStaleFlows: false }
   return backendOf(plane, { frontends, host: linuxHost, log, ...rest }) as UserspaceBackend
 }
 

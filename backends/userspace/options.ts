@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { KpngError, type Log, silentLog } from '@kpng/api'
-import type { DataplaneOptions } from '@kpng/dataplane'
+import type { DataplaneOptions, Leftovers } from '@kpng/dataplane'
 import type { BalancerClock } from './balancer/balancer.js'
 import type { Capture } from './capture/capture.js'
 import { noCapture } from './capture/none.js'
@@ -11,6 +11,8 @@ import { portableByteMover } from './tcp/portable-mover.js'
 export interface UserspaceOptions extends DataplaneOptions {
   /** Default: says nothing. */
   readonly log?: Log
+  /** Of other backends: removed after the first sync that succeeds. Default: nothing is looked for. */
+  readonly leftovers?: readonly Leftovers[]
   /** How packets get to the proxy sockets. Default: `noCapture()`, listening on the services' own addresses. */
   readonly capture?: Capture
   /** How often portals are checked, failed ones tried again and stale sessions cleaned up. Default 30,000. 0: never. */
@@ -68,6 +70,7 @@ export function settingsOf(options: UserspaceOptions): Settings {
   const settings: Settings = {
     ...defaults,
     log: silentLog,
+    leftovers: [],
     capture: noCapture(),
     byteMover: portableByteMover(),
     spliceThreads: Math.max(1, Math.min(4, Math.floor(availableParallelism() / 2))),

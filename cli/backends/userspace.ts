@@ -2,6 +2,7 @@ import { Option } from 'commander'
 import { type Context, type Flags, given, listFlag, textFlag } from '../context.js'
 import { addAddressFlags, addressOptions } from './address-flags.js'
 import type { BackendCommand } from './backend.js'
+import { leftoversBeside } from './leftovers.js'
 
 type Capture = 'nft' | 'iptables' | 'none'
 
@@ -76,6 +77,7 @@ export const userspaceLinuxCommand: BackendCommand = {
       bindAddresses: listFlag(flags, 'bindAddress'),
       ...given('portRange', range === undefined ? undefined : parsePortRange(range)),
     }
+    const own = how === 'iptables' ? 'userspacelin-iptables' : 'userspacelin'
     const captures: Record<Capture, () => ReturnType<typeof noCapture>> = {
       nft: () => nftCapture(portals),
       iptables: () => iptablesCapture(portals),
@@ -86,6 +88,7 @@ export const userspaceLinuxCommand: BackendCommand = {
       ...given('mover', flags.mover as 'splice' | 'portable' | undefined),
       log,
       capture: captures[how](),
+      leftovers: portals.table === defaultTable(undefined) ? leftoversBeside(own, log) : [],
     })
   },
 }

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { whySkipped } from '../testing/index.js'
 import { EOPNOTSUPP } from './constants.js'
+import * as dumps from './dump.js'
 import { GenericNetlink } from './generic.js'
 import { findAttribute, textOf } from './messages.js'
 
@@ -48,5 +49,26 @@ test.skipIf(why !== undefined)('what is refused is told by its index, and does n
   ])
   expect(await control.send([good])).toEqual([])
   expect(await control.send([])).toEqual([])
+  control.close()
+})
+
+test.skipIf(why !== undefined)('of 1,000 requests that are all refused, no answer is lost', async () => {
+  const control = (await GenericNetlink.open('nlctrl', 2)) as GenericNetlink
+  const refused = await control.send(Array.from({ length: 1000 }, () => ({ command: 200 })))
+  expect(refused).toHaveLength(1000)
+  expect(refused.at(-1)).toEqual({ index: 999, errno: EOPNOTSUPP })
+  control.close()
+})
+
+test.skipIf(why !== undefined)('a list that changed while it was read is read again', async () => {
+  const control = (await GenericNetlink.open('nlctrl', 2)) as GenericNetlink
+  const interrupted = vi.spyOn(dumps, 'dump').mockImplementationOnce(async () => false)
+  const names = await control.list({ command: CTRL_CMD_GETFAMILY }, 'families', () => true)
+  expect(names.length).toBeGreaterThan(0)
+  interrupted.mockResolvedValue(false)
+  await expect(control.list({ command: CTRL_CMD_GETFAMILY }, 'families', () => true)).rejects.toThrow(
+    'changed each time',
+  )
+  interrupted.mockRestore()
   control.close()
 })

@@ -16,8 +16,14 @@ const CTRL_ATTR_FAMILY_NAME = 2
 /** Bytes before the attributes: the netlink header, then command, version and two unused bytes. */
 const genericHeaderLength = 20
 
-/** The kernel works on what is sent at once before it returns, so more requests are sent in parts. */
-const requestsAtOnce = 500
+/**
+ * The kernel works on what is sent at once before it returns, so more requests are sent in parts. A part must be so small that its answers fit
+ * into the socket's buffer if all of it is refused: of 300 refusals the kernel loses some, and says only that.
+ */
+const requestsAtOnce = 100
+
+/** A list that changes while it is read may lack objects, and is read again. */
+const listsMax = 5
 
 /** From this number on, requests are sent on another thread. */
 const asideFrom = 50
@@ -117,15 +123,18 @@ export class GenericNetlink {
     what: string,
     read: (attributes: readonly Attribute[]) => Value | undefined,
   ): Promise<Value[]> {
-    const message = this.#single(request, NLM_F_DUMP)
-    const found: Value[] = []
-    await dump(this.#socket, message.bytes, (each) => {
-      const errno = acknowledgementIn(each)?.errno
-      if (errno) throw new GenericNetlinkError(what, errno)
-      const value = read([...attributesOf(each, genericHeaderLength)])
-      if (value !== undefined) found.push(value)
-    })
-    return found
+    for (let left = listsMax; left > 0; left--) {
+      const message = this.#single(request, NLM_F_DUMP)
+      const found: Value[] = []
+      const isWhole = await dump(this.#socket, message.bytes, (each) => {
+        const errno = acknowledgementIn(each)?.errno
+        if (errno) throw new GenericNetlinkError(what, errno)
+        const value = read([...attributesOf(each, genericHeaderLength)])
+        if (value !== undefined) found.push(value)
+      })
+      if (isWhole) return found
+    }
+    throw new KpngError('unavailable', `The kernel's list of ${what} changed each time while it was read.`)
   }
 
   close(): void {
