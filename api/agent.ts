@@ -201,6 +201,8 @@ export interface AgentStatus {
     /** The same as a sentence. */
     readonly problem: string
   }[]
+  /** How many Services have which verdict. Missing in the stream, whose rows say it. */
+  readonly verdicts?: Readonly<Partial<Record<Verdict, number>>>
   /** Another program changed the data plane, and no sync has repaired it yet. Missing: that is not known to be so. */
   readonly drift?: { readonly noticedAt: string; readonly reason: string }
   /** In a playground only: commands that can be pasted into a shell as they are, and what they do. */

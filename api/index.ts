@@ -42,6 +42,7 @@ export {
   verdicts,
 } from './diagnosis.js'
 export { bucketCountFor, Digest, digestBytes, isBucketCount, itemHash, placeOf } from './digest.js'
+export { formatDuration, parseDuration } from './duration.js'
 export { endpointBytes } from './endpoint-bytes.js'
 export { fileAdvice, KpngError, type KpngErrorCode, messageOf } from './error.js'
 export * as globalv1 from './gen/globalv1/api_pb.js'

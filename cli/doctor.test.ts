@@ -84,14 +84,14 @@ describe('kpng doctor on a cluster', () => {
     playground.faults.failFraction(1, { code: 403, match: /^GET .*\/services/ })
     const { code, stdout } = await doctor()
     expect(stdout).toContain('list services')
-    expect(stdout).toMatch(/Services without endpoints: .*list services \(403\)/)
+    expect(stdout).toMatch(/Services: .*list services \(403\)/)
     expect(code).toBe(1)
   })
 
   test('a long list is cut', async () => {
     for (let index = 0; index < 12; index++) applyService(`empty-${String(index).padStart(2, '0')}`)
     const { stdout } = await doctor()
-    expect(stdout).toContain('Services have no ready endpoint.')
+    expect(stdout).toContain('Services: no EndpointSlice lists an endpoint.')
     expect(stdout).toMatch(/and \d+ more/)
     expect(stdout).not.toContain('empty-11')
   })
@@ -137,6 +137,31 @@ describe('kpng doctor on a cluster', () => {
     expect(missing.stderr).toContain('/nonexistent/config')
     expect(missing.code).toBe(3)
   })
+})
+
+test('doctor and explain say the same of manifests, before anybody applies them', async () => {
+  const path = join(commands.folder(), 'shop.yaml')
+  writeFileSync(
+    path,
+    `apiVersion: v1
+kind: Service
+metadata: { name: shop }
+spec: { clusterIP: 10.96.0.10, clusterIPs: [10.96.0.10], selector: { app: shop }, ports: [{ port: 80, protocol: TCP, targetPort: web }] }
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: shop }
+spec: { template: { metadata: { labels: { app: shop } }, spec: { containers: [{ name: a, ports: [{ name: http, containerPort: 80 }] }] } } }
+`,
+  )
+  const found = await commands.run('kpng', 'doctor', '-i', path)
+  expect(found.code).toBe(1)
+  expect(found.stdout).toContain(
+    'KPNG-K004  default/shop: Its targetPort "web" is a name that no container of its pods has.',
+  )
+  const explained = await commands.run('kpng', 'explain', 'shop', '-i', path)
+  expect(explained.stdout).toContain('KPNG-K004  Its targetPort "web" is a name that no container of its pods has.')
+  expect(explained.stdout).toContain(`(asked: the file ${path})`)
 })
 
 describe('kpng doctor with a server that reviews access', () => {

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises'
-import { messageOf } from '@kpng/api'
-import type { ConnectionOptions, KubeConnection, ListedCluster } from '@kpng/core/sources/kube'
+import { type Known, type KubernetesFacts, messageOf, schemaVersion } from '@kpng/api'
+import type { ConnectionOptions, KubeConnection, ListedCluster, ObjectSet } from '@kpng/core/sources/kube'
+import type { Store } from '@kpng/core/store'
 import type {
   CertificateFact,
   ClusterFacts,
-  Known,
   KubeProxyMode,
   MigrationFacts,
   NodeFacts,
@@ -13,7 +13,7 @@ import type {
   Section,
 } from '@kpng/node/doctor'
 import { type Context, type Flags, given, listFlag, textFlag } from './context.js'
-import { dataplaneOptions, nodeFor } from './explain.js'
+import { dataplaneOptions, nodeFor, recordSource, sourceOf, withState } from './explain.js'
 
 export interface Examination {
   readonly report: Report
@@ -23,6 +23,8 @@ export interface Examination {
 
 /** Looks at this machine and at the cluster. Changes nothing. Rejects only if the flags are wrong. */
 export async function examine(flags: Flags, context: Context): Promise<Examination> {
+  const path = textFlag(flags, 'input')
+  if (path !== undefined) return await examineFiles(path, flags, context)
   const { clusterChecks, kernelChecks, migrationChecks, proxyChecks, runChecks } = await import('@kpng/node/doctor')
   const cluster = await readCluster(flags, context)
   try {
@@ -41,7 +43,7 @@ export async function examine(flags: Flags, context: Context): Promise<Examinati
       const facts = await migrationFacts(from, node ?? (elsewhere as string), clusterFacts, cluster.connection, flags)
       sections.push(runChecks(`From kube-proxy's ${from} mode to kpng's nftables backend`, migrationChecks, facts))
     }
-    const report = { about: `kpng doctor ${context.version}, ${cluster.described}`, sections }
+    const report = reportOf(cluster.described, sections, context)
     return { report, names: namesOf(cluster.listed) }
   } finally {
     await cluster.connection?.close()
@@ -185,23 +187,82 @@ async function clusterFactsOf(cluster: ReadCluster, nodeName: string, flags: Fla
   const { facts, listed } = cluster
   if (!listed) {
     const unknown = { unknown: cluster.missing ?? 'the API server cannot be asked' }
-    return { ...facts, services: unknown, slicesWithoutService: unknown, skipped: unknown, notServed: unknown }
+    return {
+      ...facts,
+      services: unknown,
+      pods: unknown,
+      slicesWithoutService: unknown,
+      skipped: unknown,
+      diagnoses: unknown,
+    }
   }
-  const { store, services, slicesWithoutService, skipped, unread } = listed
-  const { FrontendTable } = await import('@kpng/dataplane')
-  const { nodeViewOf } = await import('@kpng/core/sinks/local')
-  const table = FrontendTable.of(await nodeViewOf(store, nodeName), dataplaneOptions(store, flags))
+  const { store, services, slicesWithoutService, skipped, unread, objects } = listed
   const missing = (['services', 'endpointslices', 'nodes'] as const).flatMap((resource) => unread.get(resource) ?? [])
   const known = <T>(value: T): Known<T> =>
     missing.length > 0 ? { unknown: missing.map(({ problem }) => problem).join('; ') } : { value }
   return {
     ...facts,
     services: known(services),
+    pods: objects.pods,
     slicesWithoutService: known(slicesWithoutService),
     skipped: { value: skipped },
-    notServed: known(table.problems),
+    diagnoses: known(await diagnosesOf(store, objects, nodeName, flags)),
   }
 }
+
+/** What `kpng explain` says about each Service. */
+async function diagnosesOf(store: Store, objects: ObjectSet | undefined, nodeName: string, flags: Flags) {
+  const { FrontendTable } = await import('@kpng/dataplane')
+  const { diagnoseIn } = await import('@kpng/diagnose')
+  const { kubernetesFacts } = await import('@kpng/core/sources/kube')
+  const { nodeViewOf } = await import('@kpng/core/sinks/local')
+  const { serviceFacts } = await import('@kpng/core/view')
+  const view = await nodeViewOf(store, nodeName)
+  const table = FrontendTable.of(view, dataplaneOptions(store, flags))
+  const proxyName = textFlag(flags, 'serviceProxyName') ?? ''
+  return [...view.services].sort(byPath).map(([service, { endpoints }]) => {
+    const facts = serviceFacts(store, service, nodeName, endpoints.length)
+    const kubernetes: Known<KubernetesFacts> = objects
+      ? { value: kubernetesFacts('', proxyName, objects.objectsOf(service)) }
+      : { unknown: 'the file has no Kubernetes objects' }
+    return diagnoseIn(table, service, {
+      selection: facts ? { value: { isKnown: true, ...facts } } : { unknown: 'it is gone' },
+      kubernetes,
+    })
+  })
+}
+
+const byPath = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]) => (a < b ? -1 : 1)
+
+/** Looks at files as `explain -i` does: what is found can be corrected before anybody applies it. */
+async function examineFiles(path: string, flags: Flags, context: Context): Promise<Examination> {
+  const { runChecks, serviceChecks } = await import('@kpng/node/doctor')
+  const { listed, readObjects } = await import('@kpng/core/sources/kube')
+  const { source, asked } = await sourceOf(path)
+  const objects = source === recordSource ? undefined : await readObjects(path)
+  return await withState(source, flags, context, async (store, skipped) => {
+    const nodeName = nodeFor(store, textFlag(flags, 'node'), context.nodeName)
+    const unknown = { unknown: 'an API server is not asked' }
+    const facts: Read<ClusterFacts> = {
+      ...{ server: unknown, clockAheadMs: unknown, rights: unknown, certificates: unknown },
+      services: { value: [...(objects?.services ?? [])].map(listed) },
+      pods: objects?.pods ?? { unknown: `${asked} has none` },
+      slicesWithoutService: { value: [] },
+      // Kinds that no proxy reads are as they should be.
+      skipped: { value: new Map([...skipped].filter(([object]) => !object.startsWith('objects of kind '))) },
+      diagnoses: { value: await diagnosesOf(store, objects, nodeName, flags) },
+    }
+    const sections = [runChecks(`The Services, as node ${nodeName} sees them`, serviceChecks, facts)]
+    const names = new Set([...store.nodes.keys(), ...store.entries().map(({ path: service }) => service)])
+    return { report: reportOf(`${asked}`, sections, context), names }
+  })
+}
+
+const reportOf = (what: string, sections: readonly Section[], { version }: Context): Report => ({
+  schemaVersion,
+  about: `kpng doctor ${version}, ${what}`,
+  sections,
+})
 
 /** @param node the facts of this machine, or why it is not looked at */
 async function migrationFacts(

@@ -97,25 +97,38 @@ async function fromSource(text: string, flags: Flags, outer: Context): Promise<E
   const kube = path === undefined ? new KubeRequests() : undefined
   const { source, asked } = await sourceOf(path)
   const context = { ...outer, kube }
+  return await withState(source, flags, context, async (store) => ({
+    ...(await answer(text, store, flags, context)),
+    asked: asked ?? `the API server ${(await kube?.connection)?.server}`,
+  }))
+}
+
+/** Reads a source until its state is complete, and answers from it. */
+export async function withState<Answer>(
+  source: Pick<SourceCommand, 'start'>,
+  flags: Flags,
+  context: Context,
+  answerFrom: (store: Store, skipped: ReadonlyMap<string, readonly string[]>) => Promise<Answer>,
+): Promise<Answer> {
   const quiet: Context = { ...context, log: withoutInfo(context.log) }
-  let explanation: Explanation | undefined
+  let found: { readonly answer: Answer } | undefined
   await runPipeline(
     source,
     flags,
-    async (store, { signal }) => {
+    async (store, { signal, state }) => {
       await synced(store, signal)
-      if (!store.synced) return
-      const about = asked ?? `the API server ${(await kube?.connection)?.server}`
-      explanation = { ...(await answer(text, store, flags, context)), asked: about }
+      if (store.synced) found = { answer: await answerFrom(store, state?.skips.reasons ?? new Map()) }
     },
     quiet,
   )
-  if (explanation) return explanation
+  if (found) return found.answer
   throw new KpngError('unavailable', 'The question was not answered: the state could not be read.')
 }
 
 /** Without a path: the API server. A record is a file too. */
-async function sourceOf(path: string | undefined): Promise<{ source: Pick<SourceCommand, 'start'>; asked?: string }> {
+export async function sourceOf(
+  path: string | undefined,
+): Promise<{ source: Pick<SourceCommand, 'start'>; asked?: string }> {
   if (path === undefined) return { source: kubeSource }
   const { isRecord } = await import('@kpng/core/sources/replay')
   if (await isRecord(path)) return { source: recordSource, asked: `the end of the record ${path}` }
@@ -123,7 +136,7 @@ async function sourceOf(path: string | undefined): Promise<{ source: Pick<Source
 }
 
 /** Plays a record to its end at once. */
-const recordSource: Pick<SourceCommand, 'start'> = {
+export const recordSource: Pick<SourceCommand, 'start'> = {
   start: async (flags, state, { log, signal }) => {
     const { play } = await import('@kpng/core/sources/replay')
     await play({ ...state, path: textFlag(flags, 'input') ?? '', log, signal, speed: Number.POSITIVE_INFINITY })

@@ -223,8 +223,8 @@ function addBackends(
     backend.addFlags(leaf)
     if (backend.agent) addAgentFlags(leaf, backend.agent)
     if (backend.agent) addAgentSocketFlag(addDashboardFlags(leaf).optionsGroup(groups.pages))
-    // A state file is on this machine already.
-    if (backend.agent && parent.parent?.name() !== 'file') addStateCacheFlag(leaf)
+    // A state file and a record are on this machine already.
+    if (backend.agent && !['file', 'replay'].includes(parent.parent?.name() ?? '')) addStateCacheFlag(leaf)
     addExamples(leaf, ...backend.examples.map((flags) => `${words} ${backend.name} ${flags}`.trim()))
     leaf.action(() => (leaf.opts().initOnly ? initOnly(leaf, makeContext) : run(backend, leaf)))
   }

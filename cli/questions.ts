@@ -81,6 +81,7 @@ function addDoctor(program: Command, makeContext: MakeContext): void {
   const command = withClusterFlags(
     program.command('doctor').description('check this node and the cluster, and say what to do about each finding'),
   )
+    .option('-i, --input <path>', 'look at the Services of a state file, manifests or a record instead')
     .optionsGroup('Question:')
     .option('--node <name>', 'look at the Services from this node (default: this one, else the first)')
     .addOption(
@@ -96,7 +97,7 @@ function addDoctor(program: Command, makeContext: MakeContext): void {
     .option('--cluster-cidr <cidrs>', "the addresses of pods (default: the Nodes' pod CIDRs)")
     .option('--nodeport-addresses <cidrs>', 'where node ports are open (default: primary)')
     .addOption(outputOption('text', 'json', 'yaml'))
-  addExamples(command, 'kpng doctor', 'kpng doctor --migrate-from iptables')
+  addExamples(command, 'kpng doctor -i manifests.yaml', 'kpng doctor --migrate-from iptables')
   addExitCodes(command, 'no problem was found', 'there is a problem')
   command.action(async () => {
     const flags = command.optsWithGlobals()

@@ -7,6 +7,8 @@ describe('durations', () => {
     ['500ms', 500],
     ['1m30s', 90_000],
     ['0.5h', 1_800_000],
+    ['.5s', 500],
+    ['0', 0],
   ])('%s', (text, expected) => {
     expect(milliseconds('--error-delay', text)).toBe(expected)
   })

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
-import { KpngError, type Log } from '@kpng/api'
+import { KpngError, type Log, parseDuration } from '@kpng/api'
 import { parseAddresses } from './address.js'
 import { textLog } from './log.js'
 import type { WatchStatus } from './source-status.js'
@@ -141,13 +141,9 @@ export function wholeNumber(flag: string, text: string): number {
   return Number(text)
 }
 
-const unitsMs: { [unit: string]: number } = { ns: 1e-6, us: 1e-3, µs: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
-
 /** A duration as Go programs write it: `1s`, `500ms`, `1m30s`. */
 export function milliseconds(flag: string, text: string): number {
-  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/g)]
-  if (parts.length === 0 || parts.map(([part]) => part).join('') !== text) {
-    throw new KpngError('usage', `${flag} takes a duration such as 1s, 500ms or 1m30s, not "${text}".`)
-  }
-  return parts.reduce((sum, [, value, unit]) => sum + Number(value) * (unitsMs[unit as string] as number), 0)
+  const ms = parseDuration(text)
+  if (ms !== undefined && ms >= 0) return ms
+  throw new KpngError('usage', `${flag} takes a duration such as 1s, 500ms or 1m30s, not "${text}".`)
 }

@@ -8,9 +8,17 @@ import {
   ipsOf,
   type Verdict,
 } from '@kpng/api'
-import { allFeatures, type Client, type Frontend, isSupported, type Route, routeThrough } from '@kpng/dataplane'
-import type { Facts, SelectionFacts, Way } from './facts.js'
-import { byLevel, counted, found, namesOf } from './findings.js'
+import {
+  allFeatures,
+  type Client,
+  type Frontend,
+  type FrontendTable,
+  isSupported,
+  type Route,
+  routeThrough,
+} from '@kpng/dataplane'
+import { type Facts, type SelectionFacts, type Way, waysOf } from './facts.js'
+import { byLevel, counted, found, namesOf, needsAction } from './findings.js'
 import { kubernetesFindings, whatIsUnknown } from './kubernetes.js'
 
 /** A way into a Service, and what each kind of client gets there. */
@@ -49,6 +57,7 @@ export function diagnose(facts: Facts, ways: readonly RoutedWay[] = routed(facts
   const differs = whatDiffers(facts)
   const because = reasons[0]?.because ?? ''
   const ofCore = 'value' in selection && selection.value.isKnown ? selection.value : undefined
+  const ofKubernetes = 'value' in kubernetes ? kubernetesFindings(service, kubernetes.value, ofCore?.total) : []
   const isStopped = onNode.some(({ level }) => level === 'problem')
   return {
     service,
@@ -57,19 +66,37 @@ export function diagnose(facts: Facts, ways: readonly RoutedWay[] = routed(facts
       headlineOf(facts, planned, because),
       ...(differs ? [`${asSubject(differs.because)}.`] : []),
       ...(isStopped ? ['But something on this node stops the packets.'] : []),
+      ...butOf(planned, ofKubernetes),
     ].join(' '),
     reason: differs?.because ?? because,
     findings: byLevel([
       ...(differs ? [differs.finding] : []),
       ...reasons.map(({ finding }) => finding),
       ...onNode,
-      ...('value' in kubernetes ? kubernetesFindings(service, kubernetes.value, ofCore?.total) : []),
+      ...ofKubernetes,
     ]),
     used: usedEndpoints(facts),
     ...(ofCore ? { total: ofCore.total } : {}),
     unknown: whatIsUnknown(facts),
   }
 }
+
+/** Every connection reaches an endpoint, and yet the objects are not as they should be: the headline must not sound as if all were well. */
+export function butOf(verdict: Verdict, ofKubernetes: readonly Finding[]): string[] {
+  const [first] = verdict === 'serving' || verdict === 'draining' ? ofKubernetes.filter(needsAction) : []
+  return first ? [`But ${first.what.charAt(0).toLowerCase()}${first.what.slice(1)}`] : []
+}
+
+/** The diagnosis of a Service of a table, as everybody who may ask gets it. */
+export const diagnoseIn = (
+  table: FrontendTable,
+  service: string,
+  more: Omit<Facts, 'service' | 'item' | 'ways' | 'problems'>,
+): Diagnosis =>
+  diagnose({
+    ...{ service, item: table.itemOf(service), ways: waysOf(table, service), problems: table.problemsOf(service) },
+    ...more,
+  })
 
 /** What becomes of the connections of those who were asked about, one result per way and client. */
 type Result = Route['outcome'] | 'owned'
@@ -176,10 +203,10 @@ function deadPorts(facts: Facts, ways: readonly RoutedWay[]): Reason[] {
   if (dead.length === 0) return []
   const byPort = new Map<string, RoutedWay[]>()
   for (const way of dead) byPort.set(portText(way.frontend), [...(byPort.get(portText(way.frontend)) ?? []), way])
-  const reasons = [...byPort].map(([port, failing]) => whyDead(facts, port, failing, ways))
+  const reasons = [...byPort].map(([port, failing]) => whyDead(facts, port, failing, dead.length === ways.length))
   // One cause for all of them is one finding.
   const first = reasons[0] as Reason
-  return reasons.every(({ finding }) => finding.what === first.finding.what) ? [first] : reasons
+  return reasons.every(({ because }) => because === first.because) ? [first] : reasons
 }
 
 /** `port http (80/tcp)`, `port 80/tcp`; node ports and cluster IPs of one port of a Service have the same. */
@@ -189,14 +216,15 @@ function portText({ portName, port, protocol, kind }: Frontend): string {
   return kind === 'nodePort' ? `node port ${port}/${protocol}` : `port ${port}/${protocol}`
 }
 
-function whyDead(facts: Facts, port: string, failing: readonly RoutedWay[], ways: readonly RoutedWay[]): Reason {
+function whyDead(facts: Facts, port: string, failing: readonly RoutedWay[], isWhole: boolean): Reason {
   const { service, item, selection, problems } = facts
   const [namespace, name] = namesOf(service)
   const slices = `kubectl -n ${namespace} get endpointslices -l kubernetes.io/service-name=${name}`
   const core = 'value' in selection && selection.value.isKnown ? selection.value : undefined
+  const what = isWhole ? 'Nothing answers' : `${capital(port)} is refused`
   const reason = (code: Parameters<typeof found>[0], because: string, command = slices): Reason => ({
     because,
-    finding: found(code, `Nothing answers: ${because}.`, { command }),
+    finding: found(code, `${what}: ${because}.`, { command }),
   })
   if (core?.total === 0) return reason('KPNG-S002', 'no EndpointSlice of it lists an endpoint')
   const left = core && whyLeftOut(core)
@@ -216,7 +244,6 @@ function whyDead(facts: Facts, port: string, failing: readonly RoutedWay[], ways
     return reason('KPNG-S007', `${ofThem(endpoints.length, 'has', 'have')} an ${without.join(' or an ')} address`)
   }
   const unsafe = problems.find(({ kind }) => kind.endsWith('-endpoint'))
-  const isWhole = failing.length === ways.length
   if (unsafe && isWhole) return reason('KPNG-S006', unsafe.sentence)
   return reason('KPNG-S004', `${ofThem(endpoints.length, 'serves', 'serve')} ${port}: names or protocols differ`)
 }
@@ -243,7 +270,7 @@ function whyLeftOut({
     }
   }
   if (counts.length === 1 && first === 'no-port') {
-    return { code: 'KPNG-S004', because: `${ofThem(total, 'has', 'have')} one of its ports: names or protocols differ` }
+    return { code: 'KPNG-S004', because: `${ofThem(total, 'serves', 'serve')} its ports: names or protocols differ` }
   }
   const list = counts.map(([reason, count]) => `${count} of ${total}: ${endpointReasons[reason]}`)
   return { code: 'KPNG-S005', because: `none of its endpoints is used (${list.join('; ')})` }

@@ -310,6 +310,8 @@ describe('a question', () => {
     ['[fd00::0:1]:80', { kind: 'address', ip: 'fd00::1', port: 80 }],
     ['fd00::1', { kind: 'address', ip: 'fd00::1' }],
     ['30080/udp', { kind: 'node-port', port: 30080, protocol: 'udp' }],
+    ['shop/udp', { kind: 'service', service: 'shop/udp' }],
+    ['10.96.0.10/udp', { kind: 'address', ip: '10.96.0.10', protocol: 'udp' }],
     ['web:8080', { kind: 'service', service: 'default/web', port: 8080 }],
     ['web.shop.svc', { kind: 'service', service: 'shop/web' }],
     ['web.shop.svc.cluster.local.', { kind: 'service', service: 'shop/web' }],

@@ -31,7 +31,7 @@ import {
   type RouteOptions,
   routeOf,
 } from '@kpng/dataplane'
-import { diagnose, type RoutedWay, reasonWords, routed, usedIps } from './diagnose.js'
+import { butOf, diagnose, type RoutedWay, reasonWords, routed, usedIps } from './diagnose.js'
 import { type Facts, selectionOf, waysOf } from './facts.js'
 import { byLevel, found, needsAction } from './findings.js'
 import { heldAnswer } from './held.js'
@@ -109,11 +109,15 @@ async function partOf(service: string, asked: ReadonlySet<string> | undefined, o
   }
   const ways = routed(facts)
   const own = ways.filter(({ owner }) => owner === undefined)
+  // What a data plane cannot serve, it does not have to hold.
+  const holdable = own.filter(({ frontend }) => isSupported(frontend, features ?? allFeatures))
   const read =
     held &&
     new Map(
       await Promise.all(
-        own.map(async ({ frontend }) => [frontend.id, heldAnswer(frontend, await held(frontend), heldBy)] as const),
+        holdable.map(
+          async ({ frontend }) => [frontend.id, heldAnswer(frontend, await held(frontend), heldBy)] as const,
+        ),
       ),
     )
   const onNode = await causesFor(own, options)
@@ -203,20 +207,20 @@ function withUses(answer: ServiceAnswer, facts: Facts): ServiceAnswer {
 export function withKubernetes(explanation: Explanation, facts: KubernetesFacts): Explanation {
   const { diagnosis, service, frontends } = explanation
   const path = diagnosis.service
-  if (path === '') return explanation
+  if (path === '' || (service?.kubernetes && 'value' in service.kubernetes)) return explanation
   const selection = service ? { value: selectionOf(service) } : { unknown: 'the core could not be asked' }
   const kubernetes = { value: facts }
   const none: Facts = { service: path, item: undefined, ways: [], problems: [], selection, kubernetes }
   const again = diagnose(none, frontends.length === 0 ? undefined : [])
+  const ofKubernetes = kubernetesFindings(path, facts, diagnosis.total)
+  const others = diagnosis.findings.filter(({ code }) => !code.startsWith('KPNG-K'))
   const merged: Diagnosis =
     frontends.length === 0
       ? again
       : {
           ...diagnosis,
-          findings: byLevel([
-            ...diagnosis.findings.filter(({ code }) => !code.startsWith('KPNG-K')),
-            ...kubernetesFindings(path, facts, diagnosis.total),
-          ]),
+          headline: [diagnosis.headline, ...butOf(diagnosis.verdict, ofKubernetes)].join(' '),
+          findings: byLevel([...others, ...ofKubernetes]),
           unknown: again.unknown,
         }
   return { ...explanation, diagnosis: merged, works: worksAs(merged) }

@@ -9,6 +9,7 @@ import { type Round, roundsOf } from '../conformance/runner/rounds.js'
 import { iptablesModeFeatures } from '../dataplane/route.js'
 import {
   agrees,
+  hasRightVerdict,
   isNewConnection,
   kitBackends,
   type Prediction,
@@ -45,6 +46,8 @@ describe.each(Object.entries(kitBackends))('%s', (name, backend) => {
       if (!agrees(expected, cell.client, prediction)) {
         wrong.push(`${id}: expected ${expectationText(expected)}, predicted ${expectationText(prediction.as)}`)
       }
+      const { verdict } = prediction.explanation.diagnosis
+      if (!hasRightVerdict(prediction)) wrong.push(`${id}: ${expectationText(prediction.as)} is called ${verdict}`)
     }
     expect(wrong).toEqual([])
   })

@@ -116,7 +116,7 @@ function targetPortFindings(path: string, service: KubernetesService, { pods }: 
     if (typeof targetPort === 'number') {
       const numbers = [...new Set(declared.map(({ number }) => number))]
       if (numbers.length === 0 || numbers.includes(targetPort)) return []
-      const what = `Its targetPort ${targetPort} is not declared by its pods: they declare ${numbers.join(', ')}. Try it with --probe.`
+      const what = `Its targetPort ${targetPort} is not declared by its pods: they declare ${numbers.join(', ')}.`
       return [found('KPNG-K005', what, { command: numbers.length === 1 ? repair(numbers[0] as number) : show })]
     }
     if (declared.some((port) => port.name === targetPort)) return []

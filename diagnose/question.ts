@@ -74,8 +74,10 @@ export function parseClient(text: string, clientOf: (ip: string) => Client): Cli
   throw new KpngError('usage', `--from takes pod, node, outside or an IP address, not "${text}".`)
 }
 
+/** `shop/udp` is a Service: a protocol follows a port or an address. */
 function withoutProtocol(text: string): { rest: string; protocol: Protocol | undefined } {
   const [, rest = text, protocol] = /^(.*)\/(tcp|udp|sctp)$/i.exec(text) ?? []
+  if (!/^\d+$|:\d+$/.test(rest) && !parseIp(rest)) return { rest: text, protocol: undefined }
   return { rest, protocol: protocol?.toLowerCase() as Protocol | undefined }
 }
 

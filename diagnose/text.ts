@@ -35,19 +35,26 @@ const sections: readonly (readonly [title: string, letters: string])[] = [
 
 const marks = { problem: '✗', warning: '!', note: '·' } as const
 
-function findingSections({ findings }: Diagnosis): string[][] {
+function findingSections({ findings, headline }: Diagnosis): string[][] {
   return sections.flatMap(([title, letters]) => {
     const own = findings.filter(({ code }) => letters.includes(code.charAt('KPNG-'.length)))
-    return own.length === 0 ? [] : [[title, ...own.flatMap(findingLines)]]
+    return own.length === 0 ? [] : [[title, ...own.flatMap((each) => findingLines(each, headline))]]
   })
 }
 
-const findingLines = ({ code, level, what, todo, command, examples = [] }: Finding): string[] => [
-  `  ${marks[level]} ${code}  ${what}`,
-  ...examples.map((example) => `    - ${example}`),
-  `    ${todo}`,
-  ...(command === undefined ? [] : [`    ${command}`]),
-]
+/** What the headline says already is not said again. */
+function findingLines({ code, level, what, todo, command, examples = [] }: Finding, headline: string): string[] {
+  const said = what
+    .slice(what.indexOf(': ') + 1)
+    .trim()
+    .replace(/\.$/, '')
+  return [
+    ...(headline.includes(said) ? [`  ${marks[level]} ${code}  ${todo}`] : [`  ${marks[level]} ${code}  ${what}`]),
+    ...examples.map((example) => `    - ${example}`),
+    ...(headline.includes(said) ? [] : [`    ${todo}`]),
+    ...(command === undefined ? [] : [`    ${command}`]),
+  ]
+}
 
 const probeLines = (probes: readonly ProbeAnswer[], leftOut = 0): string[] => [
   'TCP connections from this machine',

@@ -18,6 +18,8 @@ export async function runOn(
   const done = new AbortController()
   const signal = AbortSignal.any([context.signal, done.signal])
   const backend = await command.create(flags, context)
+  // A node agent says it itself, and what it does instead.
+  let warnsOfNode = context.resolved === undefined
   const agent = await startAgent(backend, command.agent?.mode ?? command.name, flags, { ...context, signal })
   try {
     if (signal.aborted) return
@@ -29,6 +31,9 @@ export async function runOn(
       ...agent.runner,
       onSync: (report) => {
         agent.runner.onSync?.(report)
+        if (warnsOfNode && report.view.node === undefined)
+          log.warn('There is no Node object of this name: no endpoint is known to be on this node', { node: nodeName })
+        warnsOfNode = false
         events.countNodeLocalEvents(report.changes.services.size)
         if (flags.once && report.error === undefined) done.abort()
       },

@@ -1,8 +1,9 @@
 import { userspaceBackend } from '@kpng/backend-userspace'
 import { runBackend } from '@kpng/client'
 import { changeSetsOf } from '@kpng/core/sinks/local'
-import { explainService, serviceFactsOf } from '@kpng/core/view'
+import { serviceFactsOf } from '@kpng/core/view'
 import { type Context, type Flags, given, textFlag } from '../context.js'
+import { serviceAnswer } from '../explain.js'
 import { makeAgentSocketPath, removeAgentSocketFolder, startPlaygroundAgent } from './agent.js'
 import { call } from './caller.js'
 import { claimRange, firstRange } from './claim.js'
@@ -10,7 +11,10 @@ import { addressText } from './demo-service.js'
 import { type DataPlane, demoKey } from './session.js'
 
 /** The userspace proxy in this process, on loopback: for everybody, on every system. */
-export async function loopbackDataPlane(flags: Flags, { log, signal, version, source }: Context): Promise<DataPlane> {
+export async function loopbackDataPlane(
+  flags: Flags,
+  { log, signal, version, source, kube }: Context,
+): Promise<DataPlane> {
   // A folder of objects keeps their addresses, so it cannot move to another range.
   const fixed = textFlag(flags, 'serviceCidr') ?? (textFlag(flags, 'dataDir') && firstRange)
   const claim = await claimRange(fixed)
@@ -37,7 +41,7 @@ export async function loopbackDataPlane(flags: Flags, { log, signal, version, so
       const backend = userspaceBackend({ log, allowLoopback: true, nodePortAddresses: ['localhost'] })
       const agent = await startPlaygroundAgent(backend, {
         ...{ socketPath: agentSocket, nodeName, version, log, source },
-        serviceAnswer: async (service) => explainService(store, service, nodeName),
+        serviceAnswer: (service) => serviceAnswer(service, store, {}, { kube, nodeName }),
         ...given('hints', hints),
         factsOf: serviceFactsOf(store, nodeName),
       })

@@ -8,8 +8,10 @@ import { Store } from '@kpng/core/store'
 import { type Dashboard, defaultDashboard, forwardTo } from '@kpng/node/dashboard'
 import { type Playground, type PlaygroundOptions, startPlayground } from '@kpng/playground'
 import { dashboardPlace, openDashboard } from '../agent/dashboard.js'
+import { KubeRequests } from '../agent/kube-requests.js'
 import { booleanFlag, type Context, type Flags, given, textFlag } from '../context.js'
 import { exitInTime, onUnreadOutput } from '../exit.js'
+import { serviceAnswer } from '../explain.js'
 import { checkFolder } from '../files.js'
 import { quietLog } from '../log.js'
 import { leaveApiServiceAlone, makeDemo } from './demo.js'
@@ -22,7 +24,7 @@ import { LogFile, Terminal, wantsColours } from './terminal.js'
 
 /** A whole cluster in one process: API server and pods, kpng's core, a data plane, and somebody who calls. */
 export async function runPlayground(flags: Flags, outer: Context): Promise<void> {
-  const context = { ...outer, log: quietLog(outer.log) }
+  const context = { ...outer, log: quietLog(outer.log), kube: new KubeRequests() }
   // A closed terminal window or pipe ends it as Ctrl-C does: there may be a lab to take down.
   process.once('SIGHUP', () => context.stop())
   onUnreadOutput(() => context.stop())
@@ -178,8 +180,13 @@ async function showDemo(
   }
 }
 
-async function watch(playground: Playground, store: Store, { log, signal, events, source }: Context): Promise<void> {
+async function watch(
+  playground: Playground,
+  store: Store,
+  { log, signal, events, source, kube }: Context,
+): Promise<void> {
   const connection = await loadConnection({ kubeconfig: playground.kubeconfigPath })
+  kube?.connected(connection)
   try {
     await watchKube({ store, log, signal, connection, onEvent: () => events.countApiEvents(1), status: source })
   } finally {
@@ -188,13 +195,18 @@ async function watch(playground: Playground, store: Store, { log, signal, events
 }
 
 /** The usual address when it is free; a first try should not fail because something else runs there. */
-async function serveSomewhere(store: Store, listen: string | undefined, { log, events }: Context): Promise<Server> {
+async function serveSomewhere(
+  store: Store,
+  listen: string | undefined,
+  { log, events, kube }: Context,
+): Promise<Server> {
   const onSent = (items: number) => events.countNodeLocalEvents(items)
+  const answerService = (service: string, nodeName: string) => serviceAnswer(service, store, {}, { kube, nodeName })
   try {
-    return await serveApi({ store, log, onSent, ...given('listen', listen) })
+    return await serveApi({ store, log, onSent, answerService, ...given('listen', listen) })
   } catch (error) {
     if (!(error instanceof KpngError) || error.code !== 'unavailable') throw error
     log.info('The kpng API is served elsewhere', { reason: error.message })
-    return await serveApi({ store, log, onSent, listen: 'tcp://127.0.0.1:0' })
+    return await serveApi({ store, log, onSent, answerService, listen: 'tcp://127.0.0.1:0' })
   }
 }

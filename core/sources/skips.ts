@@ -23,6 +23,11 @@ export class Skips {
     return this.#reasons.size
   }
 
+  /** What is skipped now, with the reasons, by kind and name. */
+  get reasons(): ReadonlyMap<string, readonly string[]> {
+    return new Map([...this.#reasons].map(([object, reasons]) => [object, [...reasons]]))
+  }
+
   /**
    * @param object the kind and name, for instance `Service default/web`
    * @param reason a sentence that names the field and what was expected, for instance

@@ -53,9 +53,11 @@ function sliceOfEndpoint({ sources }: ServiceEntry): Map<EndpointRecord, string>
 /** The same name in another namespace comes first: it is the most likely mistake. */
 function similarServices(store: Store, path: string): string[] {
   const paths = store.entries().flatMap((entry) => (entry.service ? [entry.path] : []))
-  const name = path.slice(path.indexOf('/') + 1)
+  const at = path.indexOf('/') + 1
+  const [namespace, name] = [path.slice(0, at), path.slice(at)]
   const elsewhere = paths.filter((other) => other.endsWith(`/${name}`))
-  return [...new Set([...elsewhere, ...nearestNames(path, paths)])].slice(0, 5)
+  const beside = paths.flatMap((other) => (other.startsWith(namespace) ? [other.slice(at)] : []))
+  return [...elsewhere, ...nearestNames(name, beside).map((near) => `${namespace}${near}`)].slice(0, 3)
 }
 
 const nothing: ReadonlyMap<string, EndpointReason> = new Map()

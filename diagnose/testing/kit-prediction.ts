@@ -1,4 +1,4 @@
-import { type Explanation, isLoopback, parseIp, silentLog } from '@kpng/api'
+import { type Explanation, isLoopback, parseIp, silentLog, type Verdict } from '@kpng/api'
 import type { BackendFeatures, Protocol } from '@kpng/client'
 import { dump } from 'js-yaml'
 import { ebpfBackend } from '../../backends/ebpf/index.js'
@@ -160,6 +160,20 @@ export function agrees(expected: Expectation, client: Host, { as, hasSessionAffi
   return hasServers && hasSource
 }
 
+const verdictsFor: Readonly<Record<string, readonly Verdict[]>> = {
+  endpoint: ['serving', 'draining'],
+  refused: ['refused'],
+  dropped: ['dropped'],
+  reset: ['dropped'],
+  passed: ['notServedHere', 'absent'],
+}
+
+/** Whether the verdict says what becomes of the connection. */
+export function hasRightVerdict({ explanation: { diagnosis, frontends, outcome = 'passed' } }: Prediction): boolean {
+  const is = frontends[0]?.routes[0]?.outcome ?? outcome
+  return verdictsFor[is]?.includes(diagnosis.verdict) ?? false
+}
+
 /** Whether what the kit has measured, as its report says it, is what was predicted. */
 export function wasMeasured(got: string, client: Host, { as }: Prediction): boolean {
   return got.split('; ').every((each) => {
@@ -183,8 +197,10 @@ export async function mispredicted({ backend = '', results }: ConformanceReport)
     for (const { id, cell } of placed) {
       const got = measured.get(id) ?? ''
       const prediction = await predict(cell)
-      if (wasMeasured(got, cell.client, prediction)) continue
-      wrong.push(`${id}: measured ${got}, predicted ${JSON.stringify(prediction.as)}`)
+      if (wasMeasured(got, cell.client, prediction) && hasRightVerdict(prediction)) continue
+      wrong.push(
+        `${id}: measured ${got}, predicted ${JSON.stringify(prediction.as)}, ${prediction.explanation.diagnosis.verdict}`,
+      )
     }
   }
   return wrong

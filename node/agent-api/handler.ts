@@ -8,7 +8,9 @@ import {
   type NodeRow,
   nodeHealthOf,
   type ServiceAnswer,
+  type ServiceRow,
   type SourceStatusAnswer,
+  type Verdict,
 } from '@kpng/api'
 import type { Backend, NodeView } from '@kpng/client'
 import { clientOf, type FrontendTable } from '@kpng/dataplane'
@@ -102,7 +104,10 @@ async function answer(
   const view = activity.view ?? nothing
   switch (pathname) {
     case '/v1/status':
-      return sendJson(response, 200, statusOf(options))
+      return sendJson(response, 200, {
+        ...statusOf(options),
+        verdicts: verdictsOf(serviceRows(view, rowSource(options))),
+      })
     case '/v1/services':
       return sendJson(response, 200, { services: serviceRows(view, rowSource(options), namespace) })
     case '/v1/endpoints':
@@ -125,6 +130,12 @@ async function answer(
     default:
       return sendJson(response, 404, { error: `The agent API has no ${pathname}.` })
   }
+}
+
+function verdictsOf(rows: readonly ServiceRow[]): AgentStatus['verdicts'] {
+  const counts: Partial<Record<Verdict, number>> = {}
+  for (const { verdict } of rows) counts[verdict] = (counts[verdict] ?? 0) + 1
+  return counts
 }
 
 const rowSource = ({ frontends, factsOf, backend }: AgentApiOptions): RowSource => ({

@@ -1,4 +1,4 @@
-import { type AgentStatus, printable, type SourceStatusAnswer, sourceStateOf } from '@kpng/api'
+import { type AgentStatus, printable, type SourceStatusAnswer, sourceStateOf, verdicts } from '@kpng/api'
 
 /** Whether nobody needs to look: the last sync succeeded, and the state is up to date. */
 export const isHealthy = ({ lastSync, source, core }: AgentStatus): boolean =>
@@ -43,10 +43,18 @@ function nodeLines(status: AgentStatus): [string, string][] {
   const { lastSync, now } = status
   return [
     ['Serves', `${status.services} services, ${status.endpoints} endpoints, ${status.frontends} frontends`],
+    ...(status.verdicts ? [['Verdicts', verdictsText(status.verdicts)] as [string, string]] : []),
     ['Last sync', lastSync ? lastSyncText(lastSync, now) : 'none yet'],
     ['Syncs', `${status.syncs}, of everything ${status.fullSyncs}, failed ${status.failedSyncs}`],
   ]
 }
+
+/** The worst first. */
+const verdictsText = (counts: NonNullable<AgentStatus['verdicts']>): string =>
+  [...verdicts]
+    .reverse()
+    .flatMap((verdict) => (counts[verdict] ? [`${counts[verdict]} ${verdict}`] : []))
+    .join(', ') || 'no Service'
 
 function coreLines(
   { synced, revision, watchers }: NonNullable<AgentStatus['core']>,

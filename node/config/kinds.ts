@@ -1,5 +1,4 @@
-import { familyOf, hostPort, KpngError, parseCidr, parseIp } from '@kpng/api'
-import { formatDuration, parseDuration } from './duration.js'
+import { familyOf, formatDuration, hostPort, KpngError, parseCidr, parseDuration, parseIp } from '@kpng/api'
 
 /**
  * How the values of one kind of field are read and written. `name` is the field or the flag, for error messages. A reader returns

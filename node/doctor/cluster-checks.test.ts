@@ -1,22 +1,14 @@
-import type { ServiceProblem } from '@kpng/dataplane'
+import type { Diagnosis } from '@kpng/api'
+import { collected, found } from '@kpng/diagnose'
 import { describe, expect, test } from 'vitest'
-import {
-  awaitingLoadBalancer,
-  claims,
-  oldFields,
-  servedInPart,
-  skippedObjects,
-  slicesWithoutService,
-  withoutEndpoints,
-} from './cluster-checks.js'
+import { oldFields, skippedObjects, slicesWithoutService } from './cluster-checks.js'
 import type { ServiceFact } from './cluster-facts.js'
 import { check, runChecks } from './finding.js'
 import { reportText } from './report-text.js'
 import { certificates, clock, rights, server } from './server-checks.js'
 
 const service = (path: string, more: Partial<ServiceFact> = {}): ServiceFact => ({
-  ...{ path, hasSelector: true, nodePorts: [], awaitsLoadBalancer: false, isServed: true },
-  ...{ endpoints: 1, readyEndpoints: 1, fields: [] },
+  ...{ path, nodePorts: [], fields: [] },
   ...more,
 })
 
@@ -69,31 +61,26 @@ describe('the API server', () => {
 })
 
 describe('Services', () => {
-  test('without a ready endpoint, unless nobody serves them', () => {
-    const services = [
-      service('a/good'),
-      service('a/headless', { isServed: false, endpoints: 0, readyEndpoints: 0 }),
-      service('a/unready', { endpoints: 2, readyEndpoints: 0 }),
-      service('a/empty', { endpoints: 0, readyEndpoints: 0 }),
-      service('a/manual', { endpoints: 0, readyEndpoints: 0, hasSelector: false }),
-    ]
-    expect(withoutEndpoints({ services: services.slice(0, 2) })).toEqual([])
-    expect(withoutEndpoints({ services })).toMatchObject([
+  const refused = (path: string): Diagnosis => ({
+    ...{ service: path, verdict: 'refused', headline: '', reason: '', used: 0, unknown: [] },
+    findings: [found('KPNG-S003', 'Nothing answers: its only endpoint is not ready.'), found('KPNG-S008', 'A note.')],
+  })
+
+  test('one that does not answer is reported as it is, and notes are left out', () => {
+    expect(collected([refused('a/web')])).toMatchObject([
       {
-        what: '3 Services have no ready endpoint.',
-        examples: [
-          'a/unready: none of 2 endpoints is ready',
-          'a/empty: no endpoints; its selector may match no pod',
-          'a/manual: no endpoints and no selector: somebody must write its EndpointSlices',
-        ],
-        command: 'kpng explain unready -n a',
+        code: 'KPNG-S003',
+        what: 'a/web: Nothing answers: its only endpoint is not ready.',
+        command: 'kpng explain web -n a',
       },
     ])
   })
 
-  test('10,000 of them are cut to a few', () => {
-    const services = Array.from({ length: 10_000 }, (_, index) => service(`a/s${index}`, { readyEndpoints: 0 }))
-    expect(withoutEndpoints({ services })).toMatchObject([{ more: 9995 }])
+  test('10,000 with the same finding are one finding, cut to a few', () => {
+    const all = Array.from({ length: 10_000 }, (_, index) => refused(`a/s${index}`))
+    expect(collected(all)).toMatchObject([
+      { code: 'KPNG-S003', what: '10000 Services: no endpoint is ready.', more: 9995, command: 'kpng explain s0 -n a' },
+    ])
   })
 
   test('slices without one', () => {
@@ -103,39 +90,10 @@ describe('Services', () => {
     ])
   })
 
-  test('conflicts are apart from other parts that are not served', () => {
-    const conflict = (sentence: string): ServiceProblem => ({ kind: 'conflict', sentence })
-    const notServed = new Map<string, ServiceProblem[]>([
-      [
-        'a/web',
-        [
-          conflict('192.0.2.1:80/tcp belongs to Service a/first'),
-          { kind: 'loopback-endpoint', sentence: 'endpoint 127.0.0.1 is on loopback' },
-        ],
-      ],
-      ['a/thief', [conflict('10.96.0.1:443/tcp is taken')]],
-    ])
-    expect(claims({ notServed })).toMatchObject([
-      {
-        level: 'problem',
-        examples: ['a/web: 192.0.2.1:80/tcp belongs to Service a/first', 'a/thief: 10.96.0.1:443/tcp is taken'],
-      },
-    ])
-    expect(servedInPart({ notServed })).toMatchObject([{ examples: ['a/web: endpoint 127.0.0.1 is on loopback'] }])
-    expect([...claims({ notServed: new Map() }), ...servedInPart({ notServed: new Map() })]).toEqual([])
-  })
-
   test('skipped objects', () => {
     expect(skippedObjects({ skipped: new Map() })).toEqual([])
     expect(skippedObjects({ skipped: new Map([['Service a/web', ['spec.ports[0] is bad.']]]) })).toMatchObject([
       { level: 'warning', examples: ['Service a/web: spec.ports[0] is bad.'] },
-    ])
-  })
-
-  test('load balancers without an address', () => {
-    expect(awaitingLoadBalancer({ services: [service('a/web')] })).toEqual([])
-    expect(awaitingLoadBalancer({ services: [service('a/lb', { awaitsLoadBalancer: true })] })).toMatchObject([
-      { what: '1 Service of type LoadBalancer has no address.' },
     ])
   })
 
@@ -153,7 +111,7 @@ describe('running checks', () => {
     readonly a: number
     readonly b: number
   }
-  const note = { level: 'note', what: 'What.', why: 'Why.', todo: 'Todo.' } as const
+  const note = { code: 'KPNG-X001', level: 'note', what: 'What.', why: 'Why.', todo: 'Todo.' } as const
   const checks = [
     check<Facts, 'a'>('one', ['a'], ({ a }) => (a > 0 ? [note] : [])),
     check<Facts, 'a' | 'b'>('two', ['a', 'b'], () => [note]),
@@ -173,7 +131,7 @@ describe('running checks', () => {
 
   test('a section without findings says so', () => {
     const section = runChecks<Facts>('Title', checks.slice(0, 1), { a: { value: 0 }, b: { value: 0 } })
-    expect(reportText({ about: 'About', sections: [section] })).toBe(
+    expect(reportText({ schemaVersion: 2, about: 'About', sections: [section] })).toBe(
       'About\n\nTitle\n\n  ok: nothing found by 1 check\n\n0 problems, 0 warnings, 0 notes\n',
     )
   })

@@ -1,117 +1,26 @@
-import type { ServiceProblem } from '@kpng/dataplane'
+import type { Finding } from '@kpng/api'
+import { collected, counted, examplesOf, found } from '@kpng/diagnose'
 import type { ClusterFacts } from './cluster-facts.js'
-import { type Check, check, counted, examplesOf, type Finding } from './finding.js'
+import { type Check, check } from './finding.js'
 import { certificates, clock, rights, server } from './server-checks.js'
 
 // Services and EndpointSlices that do not do what their authors expect.
 
-export function withoutEndpoints({ services }: Pick<ClusterFacts, 'services'>): Finding[] {
-  const served = services.filter(({ isServed, readyEndpoints }) => isServed && readyEndpoints === 0)
-  if (served.length === 0) return []
-  const [first] = served as [ClusterFacts['services'][number]]
-  return [
-    {
-      level: 'warning',
-      what: `${counted(served.length, 'Service has', 'Services have')} no ready endpoint.`,
-      ...examplesOf(
-        served.map(({ path, endpoints, hasSelector }) =>
-          endpoints > 0
-            ? `${path}: none of ${counted(endpoints, 'endpoint')} is ready`
-            : `${path}: ${hasSelector ? 'no endpoints; its selector may match no pod' : 'no endpoints and no selector: somebody must write its EndpointSlices'}`,
-        ),
-      ),
-      why: 'Connections to them are refused.',
-      todo: 'Ask why, for each of them that should work. Delete those that nobody needs.',
-      command: explainCommand(first.path),
-    },
-  ]
-}
-
-const explainCommand = (path: string): string => {
-  const [namespace, name] = path.split('/')
-  return `kpng explain ${name} -n ${namespace}`
-}
-
 export function slicesWithoutService({
-  slicesWithoutService: found,
+  slicesWithoutService: stray,
 }: Pick<ClusterFacts, 'slicesWithoutService'>): Finding[] {
-  if (found.length === 0) return []
-  const [namespace, name] = (found[0] as string).split('/')
-  return [
-    {
-      level: 'warning',
-      what: `${counted(found.length, 'EndpointSlice belongs', 'EndpointSlices belong')} to no Service.`,
-      ...examplesOf(found),
-      why: 'No proxy uses them. Usually a label kubernetes.io/service-name is missing or misspelled, or a Service was deleted and its hand-written slices were not.',
-      todo: 'Correct the label, or delete the slices.',
-      command: `kubectl -n ${namespace} get endpointslice ${name} --show-labels`,
-    },
-  ]
+  if (stray.length === 0) return []
+  const [namespace, name] = (stray[0] as string).split('/')
+  const what = `${counted(stray.length, 'EndpointSlice belongs', 'EndpointSlices belong')} to no Service.`
+  const command = `kubectl -n ${namespace} get endpointslice ${name} --show-labels`
+  return [found('KPNG-C007', what, { ...examplesOf(stray), command })]
 }
-
-const isConflict = ({ kind }: ServiceProblem): boolean => kind === 'conflict'
-
-export function claims({ notServed }: Pick<ClusterFacts, 'notServed'>): Finding[] {
-  const found = sentences(notServed, isConflict)
-  if (found.length === 0) return []
-  return [
-    {
-      level: 'problem',
-      what: `${counted(found.length, 'address or port is', 'addresses or ports are')} wanted by more than one Service.`,
-      ...examplesOf(found),
-      why: 'One Service gets the traffic, and the others do not. A cluster IP belongs to its own Service; otherwise the first name wins.',
-      todo: 'Give each Service its own external IP or port. An external IP that is a cluster IP may be an attack (CVE-2020-8554).',
-      command:
-        "kubectl get services -A -o custom-columns='NS:.metadata.namespace,NAME:.metadata.name,EXTERNAL:.spec.externalIPs,PORTS:.spec.ports[*].port'",
-    },
-  ]
-}
-
-export function servedInPart({ notServed }: Pick<ClusterFacts, 'notServed'>): Finding[] {
-  const found = sentences(notServed, (problem) => !isConflict(problem))
-  if (found.length === 0) return []
-  return [
-    {
-      level: 'warning',
-      what: `${counted(found.length, 'part of a Service is', 'parts of Services are')} not served.`,
-      ...examplesOf(found),
-      why: 'Connections to these addresses and endpoints are not translated, although the Service lists them.',
-      todo: 'Correct the field that the reason names.',
-      command: 'kpng get services -A',
-    },
-  ]
-}
-
-const sentences = (notServed: ClusterFacts['notServed'], isWanted: (problem: ServiceProblem) => boolean): string[] =>
-  [...notServed].flatMap(([path, problems]) => problems.filter(isWanted).map(({ sentence }) => `${path}: ${sentence}`))
 
 export function skippedObjects({ skipped }: Pick<ClusterFacts, 'skipped'>): Finding[] {
-  const found = [...skipped].map(([object, reasons]) => `${object}: ${reasons.join(' ')}`)
-  if (found.length === 0) return []
-  return [
-    {
-      level: 'warning',
-      what: `${counted(found.length, 'object is', 'objects are')} skipped, completely or in part.`,
-      ...examplesOf(found),
-      why: 'kpng cannot use these fields, and leaves them out. The rest of the object is served.',
-      todo: 'Correct the fields. Servers validate them, so look for what wrote them past the validation.',
-    },
-  ]
-}
-
-export function awaitingLoadBalancer({ services }: Pick<ClusterFacts, 'services'>): Finding[] {
-  const waiting = services.filter(({ awaitsLoadBalancer }) => awaitsLoadBalancer).map(({ path }) => path)
-  if (waiting.length === 0) return []
-  return [
-    {
-      level: 'note',
-      what: `${counted(waiting.length, 'Service')} of type LoadBalancer ${waiting.length === 1 ? 'has' : 'have'} no address.`,
-      ...examplesOf(waiting),
-      why: 'No load-balancer controller has given them one. They answer on their cluster IPs and node ports only.',
-      todo: 'Look at the events of the Service and at the controller, or make it a NodePort Service.',
-      command: `kubectl -n ${waiting[0]?.split('/')[0]} describe service ${waiting[0]?.split('/')[1]}`,
-    },
-  ]
+  if (skipped.size === 0) return []
+  const what = `${counted(skipped.size, 'object is', 'objects are')} skipped, completely or in part.`
+  const objects = [...skipped].map(([object, reasons]) => `${object}: ${reasons.join(' ')}`)
+  return [found('KPNG-C008', what, examplesOf(objects))]
 }
 
 /** Why a field is better not used, and what to use. */
@@ -149,20 +58,24 @@ export function oldFields({ services }: Pick<ClusterFacts, 'services'>): Finding
     const what = `${counted(users.length, 'Service uses', 'Services use')} ${field}.`
     const [namespace, name] = (users[0] as string).split('/')
     const command = `kubectl -n ${namespace} edit service ${name}`
-    return [{ level: 'note', what, ...examplesOf(users), why, todo, command }]
+    return [found('KPNG-C009', what, { ...examplesOf(users), why, todo, command })]
   })
 }
+
+/** What is asked of Services, wherever they are from. */
+export const serviceChecks: readonly Check<ClusterFacts>[] = [
+  check('Services', ['diagnoses'], ({ diagnoses }) => collected(diagnoses)),
+  // Without pods, the check above says less: that is said, too.
+  check('selectors, pods and target ports', ['pods'], () => []),
+  check('skipped objects', ['skipped'], skippedObjects),
+  check('EndpointSlices without a Service', ['slicesWithoutService'], slicesWithoutService),
+  check('deprecated fields', ['services'], oldFields),
+]
 
 export const clusterChecks: readonly Check<ClusterFacts>[] = [
   check('API server', ['server'], server),
   check('clock', ['clockAheadMs'], clock),
   check('certificates', ['certificates'], (facts) => certificates(facts, Date.now())),
   check('permissions', ['rights'], rights),
-  check('addresses in conflict', ['notServed'], claims),
-  check('Services served in part', ['notServed'], servedInPart),
-  check('skipped objects', ['skipped'], skippedObjects),
-  check('Services without endpoints', ['services'], withoutEndpoints),
-  check('EndpointSlices without a Service', ['slicesWithoutService'], slicesWithoutService),
-  check('load balancers', ['services'], awaitingLoadBalancer),
-  check('deprecated fields', ['services'], oldFields),
+  ...serviceChecks,
 ]

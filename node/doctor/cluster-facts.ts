@@ -1,4 +1,4 @@
-import type { ServiceProblem } from '@kpng/dataplane'
+import type { Diagnosis } from '@kpng/api'
 
 /** What the checks of a cluster look at. */
 export interface ClusterFacts {
@@ -8,12 +8,14 @@ export interface ClusterFacts {
   readonly rights: readonly RightFact[]
   readonly certificates: readonly CertificateFact[]
   readonly services: readonly ServiceFact[]
+  /** Whether the pods could be looked at. */
+  readonly pods: true
   /** `namespace/name` of EndpointSlices that name no Service, or one that does not exist. */
   readonly slicesWithoutService: readonly string[]
   /** What kpng leaves out of objects, with the reasons, by `Kind namespace/name`. */
   readonly skipped: ReadonlyMap<string, readonly string[]>
-  /** What a node does not serve of a Service, by `namespace/name`. */
-  readonly notServed: ReadonlyMap<string, readonly ServiceProblem[]>
+  /** Of every Service, as the node sees it. */
+  readonly diagnoses: readonly Diagnosis[]
 }
 
 export interface ServerFact {
@@ -42,13 +44,7 @@ export interface CertificateFact {
 export interface ServiceFact {
   /** `namespace/name` */
   readonly path: string
-  readonly hasSelector: boolean
   readonly nodePorts: readonly number[]
-  readonly awaitsLoadBalancer: boolean
-  /** Whether this proxy serves it at all: not if it is headless or another proxy's. */
-  readonly isServed: boolean
-  readonly endpoints: number
-  readonly readyEndpoints: number
   /** Deprecated fields and annotations that it uses. */
   readonly fields: readonly string[]
 }

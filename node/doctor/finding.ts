@@ -1,22 +1,4 @@
-/** problem: something does not work. warning: it works now, or only in part. note: good to know. */
-export type Level = 'problem' | 'warning' | 'note'
-
-/** One thing that the doctor found. Every text is a sentence. */
-export interface Finding {
-  readonly level: Level
-  readonly what: string
-  readonly why: string
-  readonly todo: string
-  /** To paste into a shell. */
-  readonly command?: string
-  /** The objects that it is about: some of them, if there are many. */
-  readonly examples?: readonly string[]
-  /** How many objects `examples` leaves out. */
-  readonly more?: number
-}
-
-/** A fact, or the reason why nobody knows it. */
-export type Known<T> = { readonly value: T } | { readonly unknown: string }
+import type { Finding, Known } from '@kpng/api'
 
 /** Facts as they were read: each is known or not. */
 export type Read<Facts> = { readonly [Name in keyof Facts]: Known<Facts[Name]> }
@@ -62,21 +44,3 @@ export const check = <Facts, Name extends keyof Facts>(
   needs: readonly Name[],
   find: (facts: Pick<Facts, Name>) => readonly Finding[],
 ): Check<Facts> => ({ name, needs, find })
-
-const mostExamples = 5
-
-/** The first names of a long list. */
-export function examplesOf(names: readonly string[]): Pick<Finding, 'examples' | 'more'> {
-  const more = names.length - mostExamples
-  return { examples: names.slice(0, mostExamples), ...(more > 0 ? { more } : {}) }
-}
-
-/** `1 Service`, `2 Services` */
-export const counted = (count: number, singular: string, plural = `${singular}s`): string =>
-  `${count} ${count === 1 ? singular : plural}`
-
-const order: readonly Level[] = ['problem', 'warning', 'note']
-
-/** The worst findings first; otherwise in the order of the checks. */
-export const byLevel = <T extends Finding>(findings: readonly T[]): T[] =>
-  order.flatMap((level) => findings.filter((finding) => finding.level === level))

@@ -1,5 +1,7 @@
+import type { Finding } from '@kpng/api'
+import { counted, examplesOf, found } from '@kpng/diagnose'
 import type { ClusterFacts } from './cluster-facts.js'
-import { type Check, check, counted, examplesOf, type Finding } from './finding.js'
+import { type Check, check } from './finding.js'
 import { type NodeFacts, rulesIn } from './node-facts.js'
 
 // What changes for a cluster when kpng's nftables backend takes the place of kube-proxy.
@@ -32,15 +34,15 @@ export function localhostNodePorts({
   const isOff = section(configuration, 'iptables').localhostNodePorts === false
   if (from !== 'iptables' || isOff || users.length === 0) return []
   return [
-    {
-      level: 'warning',
-      what: `${counted(users.length, 'Service has', 'Services have')} node ports. They no longer answer on 127.0.0.1.`,
-      ...examplesOf(users),
-      why: "Only kube-proxy's iptables mode serves node ports on localhost. Whether a program on a node uses that cannot be seen from here.",
-      todo: 'Before you switch, look for connections to 127.0.0.1 and a node port on each node, and ask those programs to use the node address. Registries that containerd pulls from are the usual case.',
-      command:
-        "conntrack -L -p tcp --orig-dst 127.0.0.1\ngrep -r '127.0.0.1:3[0-2]' /etc/containerd /etc/systemd/system",
-    },
+    found(
+      'KPNG-M001',
+      `${counted(users.length, 'Service has', 'Services have')} node ports. They no longer answer on 127.0.0.1.`,
+      {
+        ...examplesOf(users),
+        command:
+          "conntrack -L -p tcp --orig-dst 127.0.0.1\ngrep -r '127.0.0.1:3[0-2]' /etc/containerd /etc/systemd/system",
+      },
+    ),
   ]
 }
 
@@ -57,33 +59,31 @@ export function secondaryAddresses({
   const others = ['.', ':'].flatMap((sign) => addresses.filter((address) => address.includes(sign)).slice(1))
   if (from === 'nftables' || isSet || users.length === 0 || others.length === 0) return []
   return [
-    {
-      level: 'warning',
-      what: `Node ports will answer on the node's primary addresses only. This node has ${counted(others.length, 'other address', 'other addresses')}.`,
-      ...examplesOf(others),
-      why: `Without nodePortAddresses, kube-proxy's ${from} mode serves node ports on every address of a node. kpng serves them where kube-proxy's nftables mode does.`,
-      todo: 'If clients or load balancers use other addresses, set nodePortAddresses to their ranges before you switch.',
-      command: 'kpng kube to-local to-nft --nodeport-addresses 0.0.0.0/0',
-    },
+    found(
+      'KPNG-M002',
+      `Node ports will answer on the node's primary addresses only. This node has ${counted(others.length, 'other address', 'other addresses')}.`,
+      {
+        why: `Without nodePortAddresses, kube-proxy's ${from} mode serves node ports on every address of a node. kpng serves them where kube-proxy's nftables mode does.`,
+        ...examplesOf(others),
+        command: 'kpng kube to-local to-nft --nodeport-addresses 0.0.0.0/0',
+      },
+    ),
   ]
 }
 
 export function foreignRules({ iptables }: Facts<'iptables'>): Finding[] {
-  const found = iptables.flatMap((saved) =>
+  const rules = iptables.flatMap((saved) =>
     rulesIn(saved)
       .filter(namesKubeProxyChain)
       .map((rule) => `${saved.program} ${rule}`),
   )
-  if (found.length === 0) return []
+  if (rules.length === 0) return []
   return [
-    {
-      level: 'warning',
-      what: `${counted(found.length, 'firewall rule depends', 'firewall rules depend')} on chains of kube-proxy.`,
-      ...examplesOf(found),
-      why: 'These chains stay empty, or go, with kube-proxy. Then the rules do nothing, or cannot be loaded at the next boot.',
-      todo: "Write the rules without kube-proxy's chains. kpng has tables of its own, which other rules need not know.",
-      command: "iptables-save | grep -n 'KUBE-'",
-    },
+    found(
+      'KPNG-M003',
+      `${counted(rules.length, 'firewall rule depends', 'firewall rules depend')} on chains of kube-proxy.`,
+      { ...examplesOf(rules), command: "iptables-save | grep -n 'KUBE-'" },
+    ),
   ]
 }
 
@@ -102,14 +102,11 @@ export function forwardPolicy({ from, iptables }: Facts<'from' | 'iptables'>): F
   const dropping = iptables.filter(({ saved }) => /^:FORWARD DROP/m.test(saved)).map(({ program }) => program)
   if (from === 'nftables' || dropping.length === 0) return []
   return [
-    {
-      level: 'problem',
-      what: 'The policy of the chain FORWARD is DROP.',
-      examples: dropping,
+    found('KPNG-M004', 'The policy of the chain FORWARD is DROP.', {
       why: `kube-proxy's ${from} mode accepts Service traffic in KUBE-FORWARD. This goes with kube-proxy, and forwarded connections hang then.`,
-      todo: "Accept your pods' range before you switch.",
+      examples: dropping,
       command: 'iptables -A FORWARD -s 10.244.0.0/16 -j ACCEPT; iptables -A FORWARD -d 10.244.0.0/16 -j ACCEPT',
-    },
+    }),
   ]
 }
 
@@ -120,30 +117,28 @@ export function ipvsSettings({ from, configuration }: Facts<'from' | 'configurat
   const timeouts = Object.entries({ tcpTimeout, tcpFinTimeout, udpTimeout }).filter(([, value]) => !isZero(value))
   const findings: Finding[] = []
   if (scheduler !== '' && scheduler !== 'rr') {
-    findings.push({
-      level: 'warning',
-      what: `ipvs.scheduler is ${String(scheduler)}. kpng's nftables backend chooses an endpoint at random for each connection.`,
-      why: "Schedulers such as lc or sh spread load by open connections or by source address. Only kpng's ipvs backend has them.",
-      todo: 'Use to-ipvs. Or, with to-nft: set sessionAffinity: ClientIP where clients must stay with one endpoint, and compare the load of pods after the switch.',
-      command: 'ipvsadm -Ln',
-    })
+    findings.push(
+      found(
+        'KPNG-M005',
+        `ipvs.scheduler is ${String(scheduler)}. kpng's nftables backend chooses an endpoint at random for each connection.`,
+        { command: 'ipvsadm -Ln' },
+      ),
+    )
   }
   if (timeouts.length > 0) {
-    findings.push({
-      level: 'warning',
-      what: `${timeouts.map(([name, value]) => `ipvs.${name} is ${String(value)}`).join(', ')}. Only kpng's ipvs backend uses ${timeouts.length === 1 ? 'it' : 'them'}.`,
-      why: 'Idle connections end by the timeouts of connection tracking instead.',
-      todo: 'Use to-ipvs. Or, with to-nft: set the matching timeouts of conntrack.',
-      command: 'kpng kube to-local to-nft --conntrack-tcp-timeout-established 15m --conntrack-udp-timeout 5m',
-    })
+    findings.push(
+      found(
+        'KPNG-M006',
+        `${timeouts.map(([name, value]) => `ipvs.${name} is ${String(value)}`).join(', ')}. Only kpng's ipvs backend uses ${timeouts.length === 1 ? 'it' : 'them'}.`,
+        { command: 'kpng kube to-local to-nft --conntrack-tcp-timeout-established 15m --conntrack-udp-timeout 5m' },
+      ),
+    )
   }
-  findings.push({
-    level: 'warning',
-    what: 'Connections that IPVS has open end when its rules are removed.',
-    why: "They live in IPVS, not in connection tracking. Only kpng's ipvs backend continues them: it takes over kube-ipvs0 and the virtual servers.",
-    todo: 'Use to-ipvs. Or, with another backend: drain each node before you clean up, or wait until its connections have ended.',
-    command: 'ipvsadm -Lnc | tail -n +3 | wc -l',
-  })
+  findings.push(
+    found('KPNG-M007', 'Connections that IPVS has open end when its rules are removed.', {
+      command: 'ipvsadm -Lnc | tail -n +3 | wc -l',
+    }),
+  )
   return findings
 }
 

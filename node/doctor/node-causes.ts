@@ -13,12 +13,6 @@ export interface Traffic {
   readonly leavesNode: boolean
 }
 
-const codes: Readonly<Record<string, string>> = {
-  forwarding: 'KPNG-N004',
-  'reverse path filter': 'KPNG-N005',
-  'connection tracking': 'KPNG-N008',
-}
-
 const forwardingOf: Readonly<Record<Family, string>> = {
   IPv4: 'net.ipv4.ip_forward',
   IPv6: 'net.ipv6.conf.all.forwarding',
@@ -26,9 +20,8 @@ const forwardingOf: Readonly<Record<Family, string>> = {
 
 /** What on this node stops such connections, or may: the doctor's findings that concern them. */
 export function nodeCauses(traffic: Traffic, facts: Read<TrafficFacts>): Finding[] {
-  return runChecks('', trafficChecks, factsFor(traffic, facts)).findings.map(({ check, ...finding }) => ({
+  return runChecks('', trafficChecks, factsFor(traffic, facts)).findings.map(({ check: _, ...finding }) => ({
     ...finding,
-    code: codes[check] ?? '',
     // What only a cluster with IPv6 needs is a note of the doctor. Here, somebody asks about an IPv6 address.
     level: finding.level === 'warning' ? 'warning' : 'problem',
   }))

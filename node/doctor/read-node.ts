@@ -1,11 +1,12 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { release } from 'node:os'
 import { join } from 'node:path'
+import type { Known } from '@kpng/api'
 import { messageOf, silentLog } from '@kpng/api'
 import { hasCapability, interfaceAddresses, sysctlPath } from '@kpng/linux'
 import { findKubeProxyLeftovers } from '../kube-proxy-leftovers/index.js'
 import { type RunProgram, runProgram } from '../kube-proxy-leftovers/program.js'
-import type { Known, Read } from './finding.js'
+import type { Read } from './finding.js'
 import { type NodeFacts, type SavedRules, sysctlsOfInterest, type TrafficFacts } from './node-facts.js'
 import { readAgents, readPorts, readProcesses } from './read-proxies.js'
 

@@ -1,6 +1,10 @@
-import { byLevel, counted, type Finding, type Level, type Section } from './finding.js'
+import type { Finding, Level } from '@kpng/api'
+import { byLevel, counted } from '@kpng/diagnose'
+import type { Section } from './finding.js'
 
 export interface Report {
+  /** See `schemaVersion` of @kpng/api. */
+  readonly schemaVersion: number
   /** What was looked at, as a line. */
   readonly about: string
   readonly sections: readonly Section[]
@@ -25,9 +29,9 @@ function sectionText({ title, findings, skipped, checks }: Section): string {
   return [title, ...blocks].join('\n\n')
 }
 
-function findingText({ level, what, why, todo, command, examples = [], more = 0 }: Finding): string {
+function findingText({ code, level, what, why, todo, command, examples = [], more = 0 }: Finding): string {
   const lines = [
-    `  ${level.toUpperCase()}  ${what}`,
+    `  ${level.toUpperCase()}  ${code}  ${what}`,
     ...examples.map((example) => `    - ${example}`),
     ...(more > 0 ? [`    and ${more} more`] : []),
     `    Why it matters: ${why}`,

@@ -1,5 +1,6 @@
+import type { Finding } from '@kpng/api'
+import { counted, found } from '@kpng/diagnose'
 import type { CertificateFact, ClusterFacts } from './cluster-facts.js'
-import { counted, type Finding } from './finding.js'
 
 // The API server, and what this machine needs to talk to it.
 
@@ -8,25 +9,17 @@ const lowestMinor = 24
 export function server({ server: { url, problem, version } }: Pick<ClusterFacts, 'server'>): Finding[] {
   if (problem !== undefined) {
     return [
-      {
-        level: 'problem',
-        what: `The API server cannot be asked: ${problem}`,
-        why: 'kpng serves the last state that it has, and no change arrives. A kpng that starts now serves nothing.',
-        todo: 'Check the address, the network and the credentials.',
+      found('KPNG-C001', `The API server cannot be asked: ${problem}`, {
         command: url === '' ? 'kubectl config view --minify' : `curl -k ${url}/version`,
-      },
+      }),
     ]
   }
   const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(version ?? '') ?? []
   if (major === undefined || Number(major) > 1 || Number(minor) >= lowestMinor) return []
   return [
-    {
-      level: 'warning',
-      what: `The API server is ${version}. kpng supports 1.${lowestMinor} or newer.`,
-      why: 'Fields and resources that kpng relies on may be missing.',
-      todo: 'Update the cluster, or stay with its own kube-proxy.',
+    found('KPNG-C002', `The API server is ${version}. kpng supports 1.${lowestMinor} or newer.`, {
       command: 'kubectl version',
-    },
+    }),
   ]
 }
 
@@ -34,13 +27,11 @@ export function clock({ clockAheadMs }: Pick<ClusterFacts, 'clockAheadMs'>): Fin
   const seconds = Math.round(Math.abs(clockAheadMs) / 1000)
   if (seconds < 10) return []
   return [
-    {
-      level: seconds >= 300 ? 'problem' : 'warning',
-      what: `This machine's clock is ${seconds} s ${clockAheadMs > 0 ? 'behind' : 'ahead of'} that of the API server.`,
-      why: 'Certificates and tokens are refused when clocks differ by minutes, and measured delays are wrong.',
-      todo: 'Synchronize the clock.',
-      command: 'timedatectl status; chronyc makestep',
-    },
+    found(
+      'KPNG-C003',
+      `This machine's clock is ${seconds} s ${clockAheadMs > 0 ? 'behind' : 'ahead of'} that of the API server.`,
+      { level: seconds >= 300 ? 'problem' : 'warning', command: 'timedatectl status; chronyc makestep' },
+    ),
   ]
 }
 
@@ -55,20 +46,16 @@ export function certificates({ certificates: all }: Pick<ClusterFacts, 'certific
     const { where, subject, validFromMs, validToMs } = certificate
     const name = `The certificate ${subject} (${where})`
     const day = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
-    const rest = {
-      why: 'Without valid certificates kpng and its peers refuse to talk to each other.',
-      todo: 'Renew it. kpng reads the file again by itself.',
-      command: 'kubeadm certs check-expiration',
-    }
-    if (nowMs > validToMs) return [{ level: 'problem', what: `${name} ended on ${day(validToMs)} UTC.`, ...rest }]
+    const renew = { command: 'kubeadm certs check-expiration' }
+    if (nowMs > validToMs) return [found('KPNG-C004', `${name} ended on ${day(validToMs)} UTC.`, renew)]
     if (nowMs < validFromMs) {
       const what = `${name} is not valid before ${day(validFromMs)} UTC.`
-      return [{ level: 'problem', what, ...rest, todo: "Check this machine's clock.", command: 'timedatectl status' }]
+      return [found('KPNG-C005', what, { command: 'timedatectl status' })]
     }
     if (validToMs - nowMs > soonMs(certificate)) return []
     const days = Math.floor((validToMs - nowMs) / dayMs)
     const left = days > 0 ? counted(days, 'day') : 'less than a day'
-    return [{ level: 'warning', what: `${name} ends in ${left}, on ${day(validToMs)} UTC.`, ...rest }]
+    return [found('KPNG-C006', `${name} ends in ${left}, on ${day(validToMs)} UTC.`, renew)]
   })
 }
 
@@ -78,29 +65,18 @@ export function rights({ rights: all }: Pick<ClusterFacts, 'rights'>): Finding[]
     `${verb} ${resource}${group === '' ? '' : `.${group}`}`
   // kpng works without these two: see the sources.
   const isOptional = ({ resource }: (typeof all)[number]) => resource === 'servicecidrs' || resource === 'events'
-  const finding = (level: Finding['level'], of: typeof missing, why: string): Finding[] =>
-    of.length === 0
-      ? []
-      : [
-          {
-            level,
-            what: `This user may not do ${counted(of.length, 'thing')} that kpng does.`,
-            examples: of.map(described),
-            why,
-            todo: "If these are kpng's own credentials, apply its ClusterRole. With your own, ask for kpng's account instead.",
-            command: `kubectl auth can-i ${of[0] && described(of[0])} --as system:serviceaccount:kube-system:kpng\nkubectl apply -f deploy/base/rbac/rbac.yaml`,
-          },
-        ]
+  const finding = (code: 'KPNG-C010' | 'KPNG-C011', of: typeof missing): Finding[] => {
+    const [first] = of
+    if (!first) return []
+    const command = `kubectl auth can-i ${described(first)} --as system:serviceaccount:kube-system:kpng\nkubectl apply -f deploy/base/rbac/rbac.yaml`
+    const what = `This user may not do ${counted(of.length, 'thing')} that kpng does.`
+    return [found(code, what, { examples: of.map(described), command })]
+  }
   return [
     ...finding(
-      'problem',
+      'KPNG-C010',
       missing.filter((right) => !isOptional(right)),
-      'kpng cannot see what it should serve.',
     ),
-    ...finding(
-      'warning',
-      missing.filter(isOptional),
-      'kpng works without them: it posts no Events, and it does not refuse unused cluster IPs.',
-    ),
+    ...finding('KPNG-C011', missing.filter(isOptional)),
   ]
 }

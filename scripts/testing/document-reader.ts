@@ -114,7 +114,7 @@ export class Reader implements Judges {
   }
 }
 
-/** `kpng` as if it were installed; `npx` without the second that npm takes; `sudo` for somebody who is root already. */
+/** `kpng` as if it were installed; `npx` without the second that npm takes; `sudo` for somebody who is root already: it keeps no KUBECONFIG. */
 function writePrograms(folder: string): void {
   mkdirSync(folder)
   const scripts = Object.fromEntries(
@@ -123,7 +123,7 @@ function writePrograms(folder: string): void {
       `exec '${process.execPath}' '${join(root, `cli/bin/${name}.js`)}' "$@"`,
     ]),
   )
-  for (const [name, line] of Object.entries({ ...scripts, npx: 'exec "$@"', sudo: 'exec "$@"' })) {
+  for (const [name, line] of Object.entries({ ...scripts, npx: 'exec "$@"', sudo: 'exec env -u KUBECONFIG "$@"' })) {
     writeFileSync(join(folder, name), `#!/bin/sh\n${line}\n`)
     chmodSync(join(folder, name), 0o755)
   }

@@ -9,7 +9,7 @@ export {
   type OnRequest,
   type RequestReport,
 } from './client/index.js'
-export { type ListedCluster, type ListedService, listCluster, type Unread } from './inspect-cluster.js'
+export { type ListedCluster, type ListedService, listCluster, listed, type Unread } from './inspect-cluster.js'
 export { askRights, askServer, type Right, readKubeProxyConfigMap, type ServerAnswer } from './inspect-server.js'
 export { inspectService, kubernetesFacts, ObjectSet, readObjects, whyUnread } from './inspect-service.js'
 export { defaultTiming, type EventType, type ReflectorTiming } from './reflector/index.js'

@@ -45,20 +45,23 @@ test('reads all pages', async () => {
   expect(unread.size).toBe(0)
 })
 
-test('counts endpoints, and knows which Services are served', async () => {
-  service('web')
-  slice('web-1', 'web')
-  slice('web-2', 'web', { ready: false, serving: false })
-  slice('web-3', 'web', { ready: false, serving: true, terminating: true })
-  service('headless', { clusterIP: 'None' })
-  service('other', {}, { labels: { 'service.kubernetes.io/service-proxy-name': 'mine' } })
-  const { services } = await listCluster(connection)
-  const of = (name: string) => services.find(({ path }) => path === `default/${name}`)
-  expect(of('web')).toMatchObject({ isServed: true, endpoints: 3, readyEndpoints: 2 })
-  expect(of('headless')).toMatchObject({ isServed: false })
-  expect(of('other')).toMatchObject({ isServed: false })
-  const mine = (await listCluster(connection, 'mine')).services
-  expect(mine.filter(({ isServed }) => isServed).map(({ path }) => path)).toEqual(['default/other'])
+test('has the objects of each Service', async () => {
+  service('web', { selector: { app: 'web' } })
+  playground.objects.apply({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'web-1', labels: { app: 'web' } },
+    spec: { containers: [{ name: 'a', image: 'a' }] },
+  })
+  const { objects } = await listCluster(connection)
+  expect(objects.objectsOf('default/web')).toMatchObject({
+    service: { metadata: { name: 'web' } },
+    pods: { value: [{ metadata: { name: 'web-1' } }] },
+    networkPolicies: { value: [] },
+  })
+  playground.faults.failFraction(1, { code: 403, match: /^GET .*\/pods/ })
+  const { pods } = (await listCluster(connection)).objects.objectsOf('default/web')
+  expect(pods).toEqual({ unknown: expect.stringContaining('resources: ["pods"]') })
 })
 
 test('finds slices without a Service, unless Services cannot be read', async () => {
@@ -73,7 +76,7 @@ test('finds slices without a Service, unless Services cannot be read', async () 
   expect(unread.get('services')).toMatchObject({ isForbidden: true, group: '' })
 })
 
-test('names deprecated fields, node ports, and load balancers without an address', async () => {
+test('names deprecated fields and node ports', async () => {
   const annotations = { 'service.kubernetes.io/topology-mode': 'Auto' }
   service(
     'lb',
@@ -87,7 +90,7 @@ test('names deprecated fields, node ports, and load balancers without an address
     'spec.trafficDistribution: PreferClose',
     'annotation service.kubernetes.io/topology-mode',
   ])
-  expect(found).toMatchObject({ awaitsLoadBalancer: true, nodePorts: [expect.any(Number)] })
+  expect(found?.nodePorts).toEqual([expect.any(Number)])
 })
 
 test('asks for the version, the clock, the certificates and the configuration of kube-proxy', async () => {

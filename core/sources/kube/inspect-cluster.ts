@@ -1,10 +1,10 @@
-import { messageOf } from '@kpng/api'
+import { type Known, messageOf } from '@kpng/api'
 import { type Fields, isFields } from '../../kubernetes/fields.js'
 import { keptKeys, type Report, selectionForProxy, serviceNameLabel } from '../../kubernetes/index.js'
 import { labelsOf } from '../../kubernetes/metadata.js'
-import { whyNotServed } from '../../kubernetes/not-served.js'
 import { Store } from '../../store/index.js'
 import { type KubeConnection, readBody } from './client/index.js'
+import { ObjectSet, whyUnread } from './inspect-service.js'
 import {
   endpointSlicesKind,
   type KubeResource,
@@ -18,15 +18,7 @@ import {
 export interface ListedService {
   /** `namespace/name` */
   readonly path: string
-  readonly type: string
-  readonly hasSelector: boolean
   readonly nodePorts: readonly number[]
-  /** Whether its type asks for a load balancer and none has given it an address. */
-  readonly awaitsLoadBalancer: boolean
-  /** Whether this proxy serves it: not if it is headless or another proxy's, for instance. */
-  readonly isServed: boolean
-  readonly endpoints: number
-  readonly readyEndpoints: number
   /** Fields and annotations that it uses, of those in `watchedFields`. */
   readonly fields: readonly string[]
 }
@@ -37,6 +29,8 @@ export interface ListedCluster {
   readonly store: Store
   /** All Services, also those that this proxy does not serve. */
   readonly services: readonly ListedService[]
+  /** The same, with their pods and NetworkPolicies as far as they can be read. */
+  readonly objects: ObjectSet
   /** `namespace/name` of EndpointSlices that name no Service, or one that does not exist. */
   readonly slicesWithoutService: readonly string[]
   /** What the proxy leaves out, with the reasons, by `Kind namespace/name`. */
@@ -57,10 +51,10 @@ export async function listCluster(connection: KubeConnection, serviceProxyName =
   const reader = new Reader(connection)
   const { store } = reader
   const selection = selectionForProxy(serviceProxyName)
-  const services: ReturnType<typeof listed>[] = []
+  const services: Fields[] = []
   const slices: { readonly path: string; readonly service: string | undefined }[] = []
   await Promise.all([
-    reader.read(servicesKind(selection, keptKeys()), (object) => services.push(listed(object, serviceProxyName))),
+    reader.read(servicesKind(selection, keptKeys()), (object) => services.push(object)),
     reader.read(endpointSlicesKind(selection, store, Date.now()), (object) => {
       const service = labelsOf(object)[serviceNameLabel]
       const { namespace } = metadataOf(object)
@@ -69,25 +63,38 @@ export async function listCluster(connection: KubeConnection, serviceProxyName =
     reader.read(nodesKind(keptKeys())),
     reader.read(serviceCidrsKind()),
   ])
-  const known = new Set(services.map(({ path }) => path))
+  const [pods, networkPolicies] = await Promise.all([
+    reader.readAll({ group: '', version: 'v1', name: 'pods' }, withoutWhatNobodyAsks),
+    reader.readAll({ group: 'networking.k8s.io', version: 'v1', name: 'networkpolicies' }),
+  ])
+  const known = new Set(services.map(pathOf))
   const areAllKnown = !reader.unread.has('services')
   const strayed = slices.filter(({ service }) => areAllKnown && (service === undefined || !known.has(service)))
   return {
     store,
-    services: services.map((service) => ({ ...service, ...endpointCounts(store, service.path) })),
+    services: services.map(listed),
+    objects: new ObjectSet(services, pods, networkPolicies),
     slicesWithoutService: strayed.map(({ path }) => path),
     skipped: reader.skipped,
     unread: reader.unread,
   }
 }
 
-function endpointCounts(store: Store, path: string): Pick<ListedService, 'endpoints' | 'readyEndpoints'> {
-  const endpoints = [...(store.entry(path)?.sources.values() ?? [])].flat()
-  // A terminating endpoint that still serves is used if no other one is ready.
-  const usable = endpoints.filter(
-    ({ conditions: { ready, serving, terminating } }) => ready || (serving && terminating),
-  )
-  return { endpoints: endpoints.length, readyEndpoints: usable.length }
+/** Most of a pod is of no use here, and there may be tens of thousands. */
+function withoutWhatNobodyAsks({ metadata, spec, status }: Fields): Fields {
+  const { name, namespace, labels, deletionTimestamp } = fields(metadata)
+  const { containers, initContainers } = fields(spec)
+  return { metadata: { name, namespace, labels, deletionTimestamp }, spec: { containers, initContainers }, status }
+}
+
+/** More pods than this are not looked at. */
+const mostObjects = 50_000
+
+/** Whose objects are listed. */
+interface ListedResource {
+  readonly group: string
+  readonly version: string
+  readonly name: string
 }
 
 /** Objects per request: what kubectl and the reflector ask for. */
@@ -127,12 +134,32 @@ class Reader {
     }
   }
 
+  /** Reads objects that a proxy does not watch: its own rights do not include them. */
+  async readAll(
+    resource: ListedResource,
+    keep: (object: Fields) => Fields = (object) => object,
+  ): Promise<Known<readonly Fields[]>> {
+    const all: Fields[] = []
+    try {
+      for await (const objects of this.#pages(resource)) {
+        for (const object of objects) all.push(keep(object))
+        if (all.length > mostObjects) return { unknown: `there are more than ${mostObjects} ${resource.name}` }
+      }
+      return { value: all }
+    } catch (error) {
+      if (!(error instanceof Refusal)) return { unknown: messageOf(error) }
+      return error.status === 404
+        ? { value: [] }
+        : { unknown: whyUnread(error.status, resource.group, resource.name, 'list') }
+    }
+  }
+
   #reportOf(kind: string, object: Fields): Report {
     const name = `${kind} ${pathOf(object)}`
     return (reason) => this.skipped.set(name, [...(this.skipped.get(name) ?? []), reason])
   }
 
-  async *#pages({ group, version, name }: WatchedKind<never>['resource']): AsyncGenerator<readonly Fields[]> {
+  async *#pages({ group, version, name }: ListedResource): AsyncGenerator<readonly Fields[]> {
     const path = group === '' ? `/api/${version}/${name}` : `/apis/${group}/${version}/${name}`
     let next = ''
     do {
@@ -161,17 +188,13 @@ class Refusal extends Error {
   }
 }
 
-function listed(object: Fields, serviceProxyName: string): Omit<ListedService, 'endpoints' | 'readyEndpoints'> {
-  const spec = fields(object.spec)
-  const { ingress } = fields(fields(object.status).loadBalancer)
-  const ports = Array.isArray(spec.ports) ? spec.ports.map(fields) : []
+export function listed(object: Fields): ListedService {
+  const { ports } = fields(object.spec)
   return {
     path: pathOf(object),
-    type: String(spec.type ?? 'ClusterIP'),
-    hasSelector: Object.keys(fields(spec.selector)).length > 0,
-    nodePorts: ports.flatMap(({ nodePort }) => (typeof nodePort === 'number' && nodePort > 0 ? [nodePort] : [])),
-    awaitsLoadBalancer: spec.type === 'LoadBalancer' && !(Array.isArray(ingress) && ingress.length > 0),
-    isServed: whyNotServed(object, serviceProxyName) === undefined,
+    nodePorts: (Array.isArray(ports) ? ports.map(fields) : []).flatMap(({ nodePort }) =>
+      typeof nodePort === 'number' && nodePort > 0 ? [nodePort] : [],
+    ),
     fields: watchedFields.filter((field) => isSet(object, field)),
   }
 }

@@ -145,8 +145,13 @@ export class ObjectSet {
     this.#policies = mapKnown(networkPolicies, byNamespace)
   }
 
-  get services(): Iterable<string> {
-    return this.#services.keys()
+  /** Whether pods could be read. */
+  get pods(): Known<true> {
+    return mapKnown(this.#pods, () => true)
+  }
+
+  get services(): Iterable<Fields> {
+    return this.#services.values()
   }
 
   /** @param path `namespace/name` */
