@@ -50,8 +50,6 @@ export * as health from './gen/grpc/health/v1/health_pb.js'
 export * as kpngv1 from './gen/kpng/v1/explain_pb.js'
 export * as localv1 from './gen/localv1/api_pb.js'
 export { toGoJson } from './go-json.js'
-export { HttpConnections, type HttpLimits, httpServerOptions } from './http-limits.js'
-export { hostProblem, originProblem } from './http-origin.js'
 export {
   addressBits,
   boundsOf,
@@ -68,6 +66,7 @@ export {
   ipsOf,
   ipv4Number,
   isLoopback,
+  isPort,
   parseCidr,
   parseCidrs,
   parseIp,
@@ -95,18 +94,9 @@ export {
   type GlobalPath,
   globalPath,
   isName,
-  isPort,
   nameProblem,
   parseGlobalPath,
   serviceOfEndpointPath,
   servicePath,
 } from './paths.js'
 export { printable, printableLines } from './printable.js'
-export {
-  checkServerName,
-  isAboutCertificate,
-  parseCertificates,
-  parsePrivateKey,
-  type TlsProblem,
-  tlsProblemOf,
-} from './tls.js'
