@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type LiveChanges, type LiveNode, type LiveSnapshot, silentLog } from '@kpng/api'
+import { type LiveChanges, type LiveNode, type LiveSnapshot, type LiveSync, silentLog } from '@kpng/api'
 import { changeSetsOverGrpc } from '@kpng/client'
 import { noApiCounts, type Server, serveApi } from '@kpng/core/sinks/api'
 import { ChangeLog, type EndpointRecord, Store } from '@kpng/core/store'
@@ -127,6 +127,24 @@ test('the cluster: all Services, what happens to them, and the nodes', async () 
   // It takes over what it was sent. What came meanwhile does not concern it.
   void lazy.take()
   await expect.poll(() => nodeNow('node-b'), limit).toEqual({ name: 'node-b', watchers: 1, revision: store.revision })
+})
+
+test('a change of several Services says for each of them what happened', async () => {
+  const { store, socketPath } = await core()
+  store.update((transaction) => {
+    setEndpoints(transaction, 'node-b', 'node-a')
+    transaction.setService(service('api', { ips: { clusterIps: { v4: ['10.96.0.11'] } } }))
+  })
+  await expect
+    .poll(() => askAgent(socketPath, '/v1/changes'), limit)
+    .toMatchObject({ changes: [{ sentence: '2 Services were changed' }] })
+  const { changes } = await askAgent<{ changes: readonly LiveSync[] }>(socketPath, '/v1/changes')
+  expect(new Map(changes[0]?.services.map((each) => [each.service, each.sentence]))).toEqual(
+    new Map([
+      ['default/web', '10.0.0.2 of default/web is used now'],
+      ['default/api', 'default/api is new, with 0 endpoints'],
+    ]),
+  )
 })
 
 test('a node as that node sees it', async () => {

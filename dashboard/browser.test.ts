@@ -233,6 +233,20 @@ describe.skipIf(!hasBrowser)('in a browser', { timeout: 300_000 }, () => {
       expect(await page.locator('.endpoint.used').count()).toBe(3)
     })
 
+    test('what was found, with the command that helps, and no full green bar', async () => {
+      const { page, agent } = await open({ hash })
+      await page.locator('.sentence').waitFor()
+      agent.change(example, `${example} was changed`, (service) => {
+        service.problems = ['203.0.113.80:443/tcp belongs to Service web/other']
+      })
+      await until(() => text(page, '.badge')).toContain('partly')
+      await until(() => text(page, '.findings li')).toMatch(/belongs to Service web\/other[\s\S]*KPNG-S010/)
+      expect(await text(page, '.findings code')).toBe('kubectl get services -A')
+      expect(await text(page, '.headline')).toContain('belongs to Service web/other')
+      await page.goto(page.url().replace(/#.*/, `#/?q=${example}`))
+      await until(() => page.locator('.service-row .meter').getAttribute('class')).toBe('meter state-partly')
+    })
+
     test('one that does not exist gets an answer', async () => {
       const { page } = await open({ hash: '#/service/shop/none' })
       await until(() => text(page, '.sentence')).toBe('There is no Service shop/none. Did you mean payments/api?')

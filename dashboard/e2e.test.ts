@@ -118,6 +118,7 @@ describe.skipIf(why !== '')('a real kpng', () => {
     await page.locator('#search').fill('catalog/search')
     await until(() => text(page, '.service-row')).toContain('1 not ready of 6 endpoints')
     await page.locator('#search').fill('')
+    await page.locator('#search').blur()
     await until(() => text(page, '.list h2')).toBe(`${services + 2} Services`)
     await takePicture(page, 'services-light')
     await page.goto(`${url}#/service/catalog/search`)

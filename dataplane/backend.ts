@@ -81,6 +81,7 @@ export interface Written {
 export interface DataPlane<Held, Plan> {
   /** As sentences name it: `iptables`. */
   readonly name: string
+  /** Checked before `open`. */
   readonly needs: Needs
   /** What only one process may write, such as `nft table kpng`. Missing: each process has its own. */
   readonly lockName?: string
@@ -94,7 +95,9 @@ export interface DataPlane<Held, Plan> {
   prepare?(view: NodeView): Promise<void>
   /** What is on the machine. */
   read(): Promise<Held>
+  /** What must be written. Changes nothing on the machine. */
   plan(wanted: Wanted<Held>): Plan | Promise<Plan>
+  /** Writes a plan. If it rejects, everything is compared with the machine before the next write. */
   write(plan: Plan, steps: SyncStep[] | undefined): Promise<Written | undefined>
   /** After a write: lets go of what nobody needs any more. Syncs wait for it only briefly. */
   release?(): Promise<void> | undefined
@@ -104,6 +107,7 @@ export interface DataPlane<Held, Plan> {
   remove(): Promise<void>
   /** Frees sockets and files. Also called if `open` failed, and more than once. */
   close(): Promise<void> | void
+  /** What it can do, as of now. */
   features(): BackendFeatures
   /** Reads back what it really holds for one frontend. */
   held?(frontend: FrontendAddress): Promise<HeldFrontend | undefined>
@@ -126,7 +130,9 @@ export interface Leftovers {
 export interface SkeletonOptions {
   /** Made with the options of the data plane. */
   readonly frontends: FrontendTable
+  /** The machine: `linuxHost` of @kpng/linux, or one of a test. */
   readonly host: Host
+  /** Gets what could not be done. */
   readonly log: Log
   /** How often `drift` is asked; less often where that takes long. Default 0: never. */
   readonly driftCheckIntervalMs?: number
@@ -147,12 +153,17 @@ export interface FrontendBackend extends Backend {
 export type BackendState = 'unknown' | 'syncing' | 'in step' | 'closed'
 
 export interface SteppedBackend extends FrontendBackend {
+  /** What is known of the data plane now. */
   readonly state: BackendState
   /** Resolves when what the last sync left to be done beside it is done: what other backends left is gone. */
   settled(): Promise<void>
+  /** Those of the data plane. */
   readonly observations: Observations
+  /** As `Backend.features`. */
   features(): BackendFeatures
+  /** As `Backend.held`. Rejects before `setup` and after `close`. */
   held(frontend: FrontendAddress): Promise<HeldFrontend | undefined>
+  /** As `Backend.hasRules`. Rejects before `setup` and after `close`. */
   hasRules(): Promise<boolean>
 }
 

@@ -34,7 +34,9 @@ const rules: readonly {
   },
   {
     what: 'decides by a verdict',
-    pattern: new RegExp(`(?:verdict|state) [!=]== ${quoted(verdicts)}`),
+    pattern: new RegExp(
+      `verdict [!=]== ${quoted(verdicts)}|state [!=]== ${quoted(verdicts.filter((each) => each !== 'unknown'))}`,
+    ),
     except: {
       'dashboard/draw/map-painter.ts': 'the shape of a cell',
       'cli/playground/demo-service.ts': 'of a pod, on the screen of its calls',
@@ -49,11 +51,8 @@ const rules: readonly {
   },
   {
     what: 'writes a reason in words of its own',
-    pattern: /['"`>][^'"`\n]*(?:no endpoint (?:is|serves|on|in)|none of its|only terminating)/i,
-    except: {
-      'dashboard/model/states.ts': 'the legend of the verdicts',
-      'cli/backends/run.ts': 'of a node that nobody knows',
-    },
+    pattern: /['"`>][^'"`\n]*(?:no endpoint (?:is(?! known)|serves|on|in)|none of its|only terminating)/i,
+    except: { 'dashboard/model/states.ts': 'the legend of the verdicts' },
   },
 ]
 

@@ -27,7 +27,9 @@ export function HeldPanel({
         <p class="soft">
           {status.value?.role === 'core'
             ? 'A core has no data plane. The kpng on the node knows what it holds.'
-            : `This ${backend} data plane cannot be read back. What you see is what it was told.`}
+            : frontends.every(isOfOthers)
+              ? 'Nothing of it should be there: this data plane does not serve it.'
+              : `This ${backend} data plane cannot be read back. What you see is what it was told.`}
         </p>
       </section>
     )
@@ -63,6 +65,10 @@ export function HeldPanel({
     </section>
   )
 }
+
+/** The data plane leaves packets to it alone, or gives them to another Service. */
+const isOfOthers = ({ routes }: FrontendAnswer): boolean =>
+  routes.every(({ outcome }) => outcome === 'passed' || outcome === 'elsewhere')
 
 function HeldRow({
   frontend: { id, kind, routes },

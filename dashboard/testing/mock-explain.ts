@@ -1,4 +1,4 @@
-import type { ClientKind, Diagnosis, Explanation, FrontendAnswer, HeldAnswer, RouteAnswer } from '@kpng/api'
+import type { ClientKind, Diagnosis, Explanation, Finding, FrontendAnswer, HeldAnswer, RouteAnswer } from '@kpng/api'
 import { here, keyOf, liveService, type MockPort, type MockService, type Selected, select } from './mock-cluster.js'
 
 // Answers in the form of `kpng explain`, about the cluster that does not exist.
@@ -34,7 +34,13 @@ export function mockExplanation(service: MockService, from: ClientKind, options:
   }
 }
 
-const problem = { code: 'KPNG-S010', level: 'problem', why: '', todo: '' } as const
+const problem: Omit<Finding, 'what'> = {
+  code: 'KPNG-S010',
+  level: 'problem',
+  why: 'The other Service gets the traffic.',
+  todo: 'Give each Service its own address or port.',
+  command: 'kubectl get services -A',
+}
 
 export const nothingFound: Diagnosis = {
   ...{ service: '', verdict: 'absent', headline: '', reason: '', findings: [], used: 0, unknown: [] },

@@ -303,3 +303,26 @@ test('a sync says when its parts were done', async () => {
     },
   ])
 })
+
+test('of a sync that changes several Services, each has its own words, as far as comparing is cheap', async () => {
+  const { view, read, sync } = await started()
+  const reader = read()
+  await reader.first()
+  const many = Array.from({ length: 997 }, (_, index) => endpoint(`10.245.${index >> 8}.${index & 255}`))
+  const both = [
+    change(view, 'web', { ...web, endpoints: [endpoint('10.244.1.5')] }),
+    change(view, 'api', { ...api, endpoints: many }),
+    change(view, 'one-too-many', { ...api, name: 'one-too-many', endpoints: [endpoint('10.246.0.1')] }),
+  ]
+  sync({ ...fullSync, full: false, services: new Map(both.flatMap(({ services }) => [...services])) })
+  const event = await until(() => reader.changes()[0])
+  expect(event.data.syncs[0]).toMatchObject({
+    sentence: '3 Services were changed',
+    services: [
+      { service: 'default/web', sentence: '10.244.2.7 of default/web is no longer used' },
+      { service: 'default/api', sentence: 'default/api is new, with 997 endpoints' },
+      { service: 'default/one-too-many', after: 1 },
+    ],
+  })
+  expect(event.data.syncs[0]?.services[2]).not.toHaveProperty('sentence')
+})
