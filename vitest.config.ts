@@ -43,9 +43,9 @@ export default defineConfig({
   ssr: { resolve: { conditions, externalConditions: ['kpng-source', 'node'] } },
   test: {
     ...(parts[process.env.KPNG_TESTS ?? ''] ?? everything),
-    // For hangs only: a busy machine may take ten times as long as a quiet one.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    // For hangs only: a busy machine may take twenty times as long as a quiet one.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     pool: 'forks',
   },
 })

@@ -40,7 +40,7 @@ export function placeOf(path: string): number {
   let hash = 0x811c9dc5
   for (let index = 0; index < path.length; index++) {
     const code = path.charCodeAt(index)
-    if (code > 127) return placeOfBytes(Buffer.from(path))
+    if (code > 127) return placeOfBytes(new TextEncoder().encode(path))
     hash = Math.imul(hash ^ code, 0x01000193)
   }
   return mixed(hash)

@@ -50,8 +50,6 @@ export * as health from './gen/grpc/health/v1/health_pb.js'
 export * as kpngv1 from './gen/kpng/v1/explain_pb.js'
 export * as localv1 from './gen/localv1/api_pb.js'
 export { toGoJson } from './go-json.js'
-export { HttpConnections, type HttpLimits, httpServerOptions } from './http-limits.js'
-export { hostProblem, originProblem } from './http-origin.js'
 export {
   addressBits,
   boundsOf,
@@ -68,6 +66,7 @@ export {
   ipsOf,
   ipv4Number,
   isLoopback,
+  isPort,
   parseCidr,
   parseCidrs,
   parseIp,
@@ -95,7 +94,6 @@ export {
   type GlobalPath,
   globalPath,
   isName,
-  isPort,
   nameProblem,
   parseGlobalPath,
   serviceOfEndpointPath,
@@ -103,4 +101,3 @@ export {
 } from './paths.js'
 export { printable, printableLines } from './printable.js'
 export { isSame } from './same.js'
-export { isAboutCertificate, type TlsProblem, tlsProblemOf } from './tls-problem.js'

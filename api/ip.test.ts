@@ -9,6 +9,7 @@ import {
   familyOf,
   ipOfBytes,
   ipSetOf,
+  isPort,
   parseCidr,
   parseIp,
   unsafeKindOf,
@@ -197,3 +198,6 @@ describe('unsafeKindOf', () => {
     ['x', undefined],
   ])('%s is %s', (ip, kind) => expect(unsafeKindOf(ip)).toBe(kind))
 })
+
+it.each([1, 80, 65_535])('%j is a port', (port) => expect(isPort(port)).toBe(true))
+it.each([0, 65_536, 1.5, '80', undefined])('%j is not a port', (port) => expect(isPort(port)).toBe(false))

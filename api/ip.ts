@@ -35,6 +35,10 @@ export const ipsOf = (set: IPSet | undefined, family: Family): readonly string[]
 /** `10.0.0.1:80`, `[fd00::1]:80` */
 export const hostPort = (ip: string, port: number): string => (ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`)
 
+/** Whether a value can be a port number. */
+export const isPort = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 65_535
+
 /** The 4 or 16 bytes of an address in network order. Returns undefined if the text is not an IP address. */
 export function bytesOfIp(text: string): Uint8Array | undefined {
   const bytes = ipv4Bytes(text) ?? ipv6Bytes(text)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isName, isPort, nameProblem } from './paths.js'
+import { isName, nameProblem } from './paths.js'
 
 it.each(['web', 'web-1.example', 'A_b:c', 'größe', 'x'.repeat(253)])('%j is a name', (name) => {
   expect(isName(name)).toBe(true)
@@ -20,6 +20,3 @@ it.each([
 ])('%j is not a name', (name, why) => {
   expect(nameProblem(name)).toContain(why)
 })
-
-it.each([1, 80, 65_535])('%j is a port', (port) => expect(isPort(port)).toBe(true))
-it.each([0, 65_536, 1.5, '80', undefined])('%j is not a port', (port) => expect(isPort(port)).toBe(false))

@@ -62,7 +62,3 @@ export function nameProblem(name: string): string | undefined {
 }
 
 export const isName = (name: string): boolean => nameProblem(name) === undefined
-
-/** Whether a value can be a port number. */
-export const isPort = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 65_535

@@ -1,7 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { parseCertificates, parsePrivateKey } from './tls.js'
-import { tlsProblemOf } from './tls-problem.js'
+import { parseCertificates, parsePrivateKey, tlsProblemOf } from './tls.js'
 
 const openssl = (reason: string) =>
   `80BC69EAFA7F0000:error:0A00010B:SSL routines:ssl3_read_bytes:${reason}:../deps/openssl/openssl/ssl/record/x.c:350:\n`

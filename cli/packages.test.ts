@@ -29,9 +29,7 @@ function pack(into: string): string[] {
   return readdirSync(into).map((name) => join(into, name))
 }
 
-test('the ten-line example compiles and runs in an empty TypeScript project, and so does the command', {
-  timeout: 180_000,
-}, async () => {
+test('the ten-line example compiles and runs in an empty TypeScript project, and so does the command', async () => {
   const folder = commands.folder()
   const tarballs = join(folder, 'tarballs')
   const project = join(folder, 'project')

@@ -99,7 +99,7 @@ async function goneNode(signal: 'SIGKILL' | 'SIGTERM', source?: string[]): Promi
   return file
 }
 
-describe.skipIf(why !== undefined)('a node', { timeout: 90_000 }, () => {
+describe.skipIf(why !== undefined)('a node', () => {
   const servers = ['10.1.0.1', '10.1.0.2'].map((address) => ({
     address,
     server: createServer((_, response) => void response.end(address)),

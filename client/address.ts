@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net'
-import { KpngError } from '@kpng/api'
+import { hostPort, KpngError } from '@kpng/api'
 
 /** Where the kpng API is served. No host: every address of the machine for a server, loopback for a client. */
 export type Address =
@@ -37,12 +37,7 @@ const wrong = (text: string, why: string) =>
 /** A text that `parseAddress` reads, with `tcp://` or `unix://` in front. */
 export function formatAddress(address: Address): string {
   if (address.kind === 'unix') return `unix://${address.path}`
-  return `tcp://${hostAndPort(address.host ?? '', address.port)}`
-}
-
-/** `10.0.0.1:80`, `[::1]:80`. */
-export function hostAndPort(host: string, port: number): string {
-  return `${isIPv6(host) ? `[${host}]` : host}:${port}`
+  return `tcp://${hostPort(address.host ?? '', address.port)}`
 }
 
 /** Reads one address, several with commas, or Go kpng's `multi:///a,b`. Returns gRPC targets. */
@@ -60,5 +55,5 @@ function target(text: string): string {
   const address = parseAddress(text)
   if (address.kind === 'unix') return formatAddress(address)
   if (address.port === 0) throw wrong(text, 'a client needs the number of the port')
-  return hostAndPort(address.host ?? '127.0.0.1', address.port)
+  return hostPort(address.host ?? '127.0.0.1', address.port)
 }

@@ -44,6 +44,8 @@ export interface ConformanceOptions {
   readonly programTimeoutMs?: number
   /** How long, after that, a wrong cell may still become right, in milliseconds. Default 3000. */
   readonly settleMs?: number
+  /** How many connections are made once to each kind of address, with each protocol and family, when its cells are right. Default 200. */
+  readonly connections?: number
   /** The cases. Default: the kit's own. */
   readonly cases?: readonly Case[]
   /** A fault that is laid over the proxy, to see whether the kit finds it. Default: none. */
@@ -62,6 +64,7 @@ export interface Settings extends ConformanceOptions {
   readonly deviations: Deviations
   readonly programTimeoutMs: number
   readonly settleMs: number
+  readonly connections: number
 }
 
 /** The options, checked and with their defaults. */
@@ -73,6 +76,7 @@ export function settingsOf(options: ConformanceOptions): Settings {
     families = allFamilies,
     programTimeoutMs = 15_000,
     settleMs = 3000,
+    connections = 200,
   } = options
   if (proxy.length === 0) throw new KpngError('usage', 'There is no proxy command. Give one, such as kpng … to-nft.')
   if (options.feed === 'manifests' && !proxy.some((part) => /\{(manifests|api)\}/.test(part))) {
@@ -89,6 +93,7 @@ export function settingsOf(options: ConformanceOptions): Settings {
     deviations: deviationsOf(options.backend),
     programTimeoutMs,
     settleMs,
+    connections,
   }
 }
 

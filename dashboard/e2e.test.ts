@@ -51,7 +51,7 @@ async function takePicture(page: Page, name: string): Promise<void> {
   expect(statSync(path).size).toBeGreaterThan(20_000)
 }
 
-describe.skipIf(why !== '')('a real kpng', { timeout: 180_000 }, () => {
+describe.skipIf(why !== '')('a real kpng', () => {
   beforeAll(async () => {
     browser = await startBrowser()
   }, 300_000)

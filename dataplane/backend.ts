@@ -105,7 +105,8 @@ export interface DataPlane<Held, Plan> {
   /** Frees sockets and files. Also called if `open` failed, and more than once. */
   close(): Promise<void> | void
   features(): BackendFeatures
-  held(frontend: FrontendAddress): Promise<HeldFrontend | undefined>
+  /** Reads back what it really holds for one frontend. */
+  held?(frontend: FrontendAddress): Promise<HeldFrontend | undefined>
   /** Whether rules of an earlier run are on the machine and serve. */
   hasRules?(): Promise<boolean>
 }
@@ -224,11 +225,12 @@ class Stepped<Held, Plan> implements SteppedBackend {
   }
 
   async sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void> {
+    let isComplete = false
     try {
-      await this.#inTurn(() => this.#sync(view, changes, false, steps))
+      isComplete = (await this.#inTurn(() => this.#sync(view, changes, false, steps))).isComplete ?? true
     } finally {
       this.#checkDelayMs = firstCheckMs
-      this.#checkLater(false)
+      this.#checkLater(isComplete)
     }
   }
 
@@ -261,7 +263,7 @@ class Stepped<Held, Plan> implements SteppedBackend {
 
   async held(frontend: FrontendAddress): Promise<HeldFrontend | undefined> {
     this.#checkOpen()
-    return await this.#plane.held(frontend)
+    return await this.#plane.held?.(frontend)
   }
 
   async hasRules(): Promise<boolean> {
@@ -282,7 +284,7 @@ class Stepped<Held, Plan> implements SteppedBackend {
       const plan = await this.#plane.plan(full ? { ...common, full, held: this.#read() } : { ...common, full })
       const written = (await this.#plane.write(plan, steps)) ?? {}
       this.#become('in step')
-      if (full) this.#tellRepaired(written, changes)
+      if (full || isCheck) this.#tellRepaired(written, changes)
       if (!this.#hasSynced) this.#cleaningUp = this.#removeLeftovers()
       this.#hasSynced = true
       await this.#follow(full, changed, steps)

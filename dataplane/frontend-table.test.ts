@@ -276,3 +276,41 @@ test('one changed endpoint changes the frontends of its Service and no other', (
     ['10.96.0.1:80/tcp default/web → 10.244.1.1:8080', '10.96.0.1:80/tcp default/web → 10.244.1.2:8080'],
   ])
 })
+
+test('addresses of a family in which the Service has no cluster IP are not served, and it is said', () => {
+  const addresses = {
+    loadBalancerIps: ips('192.0.2.1', '2001:db8::1'),
+    externalIps: ips('198.51.100.1', '2001:db8:51::1'),
+  }
+  const service = web({
+    ips: { clusterIps: ips('10.96.0.1'), ...addresses },
+    ports: [tcp(80, { nodePort: 30080 })],
+    endpoints: [endpoint('10.244.1.1'), endpoint('fd00::1')],
+  })
+  const { all, logged } = serving([service])
+  expect(all.map((each) => each.split(' default/web')[0])).toEqual([
+    ...['10.96.0.1:80/tcp', '192.0.2.1:80/tcp', '198.51.100.1:80/tcp', 'IPv4 node port 30080/tcp'],
+  ])
+  expect(logged).toEqual([
+    'default/web: address 2001:db8::1 is not served: the Service has no IPv6 cluster IP',
+    'default/web: address 2001:db8:51::1 is not served: the Service has no IPv6 cluster IP',
+  ])
+  // Without cluster IPs, each family is served.
+  expect(serving([web({ ips: { headless: true, ...addresses } })]).all).toHaveLength(4)
+})
+
+test('where source ranges cannot be enforced, an address with ranges is not served; one that everybody may use is', () => {
+  const service = (...sourceRanges: string[]) =>
+    web({
+      ips: { clusterIps: ips('10.96.0.1'), loadBalancerIps: ips('192.0.2.1') },
+      ipFilters: [{ targetIps: ips('192.0.2.1'), sourceRanges }],
+    })
+  const closed = serving([service('203.0.113.0/24')], { sourceRanges: false })
+  expect(closed.all).toEqual(['10.96.0.1:80/tcp default/web → 10.244.1.1:8080'])
+  expect(closed.logged).toEqual([
+    'default/web: address 192.0.2.1 is not served: this data plane cannot restrict clients, and it has loadBalancerSourceRanges',
+  ])
+  expect(serving([service('not a range')], { sourceRanges: false }).all).toHaveLength(1)
+  expect(serving([service('203.0.113.0/24', '0.0.0.0/0')], { sourceRanges: false }).all).toHaveLength(2)
+  expect(serving([service('203.0.113.0/24')]).all).toHaveLength(2)
+})

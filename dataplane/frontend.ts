@@ -56,6 +56,10 @@ export function frontendId({ kind, family, address, protocol, port }: FrontendAd
   return protocol === 'any' ? address : `${hostPort(address, port)}/${protocol}`
 }
 
+/** As kube-proxy names a service port: `namespace/name:port`. Session affinity is remembered per client and service port. */
+export const servicePortName = ({ service, portName }: Pick<Frontend, 'service' | 'portName'>): string =>
+  portName === '' ? service : `${service}:${portName}`
+
 /** `10.244.1.5:8080`; only the address if the port is the client's. */
 export const endpointKey = ({ ip, port }: Pick<FrontendEndpoint, 'ip' | 'port'>): string =>
   port === 0 ? ip : hostPort(ip, port)

@@ -21,6 +21,7 @@ export {
   frontendId,
   isWholeAddress,
   sameFrontend,
+  servicePortName,
 } from './frontend.js'
 export { type FrontendChange, type FrontendChanges, FrontendTable } from './frontend-table.js'
 export { isInside, type Machine, type NodeFacts, nodeFacts } from './node.js'

@@ -1,4 +1,4 @@
-import { type Family, ipsOf, type localv1, parseIp, type UnsafeKind, unsafeKindOf } from '@kpng/api'
+import { type Family, ipsOf, isPort, type localv1, parseIp, type UnsafeKind, unsafeKindOf } from '@kpng/api'
 import { endpointsOfPort, type PortEndpoint, type Scopes, type ServiceEndpoints, scopesOf } from '@kpng/client'
 import { type Audience, endpointKey, type FrontendEndpoint } from './frontend.js'
 import type { NodeFacts } from './node.js'
@@ -13,6 +13,10 @@ export type ProblemKind =
   | `${UnsafeKind}-address`
   /** An external or load-balancer IP that belongs to this node or to a pod. */
   | 'protected-address'
+  /** An address of a family in which the Service has no cluster IP. */
+  | 'other-family-address'
+  /** An address with source ranges, in a data plane that cannot enforce them. */
+  | 'unenforced-source-ranges'
   | 'unusable-address'
   | 'unusable-port'
   | 'unusable-source-range'
@@ -146,8 +150,6 @@ class Found {
 const none: readonly FrontendEndpoint[] = []
 
 const isDraining = ({ internal, external, cluster }: Scopes): boolean => !internal && !external && !cluster
-
-export const isPort = (number: number): boolean => Number.isInteger(number) && number > 0 && number < 65_536
 
 const onAllPorts = ({ service, endpoints }: ServiceEndpoints): PortEndpoint[] =>
   endpoints.map((endpoint) => ({ endpoint, port: 0, scopes: scopesOf(service, endpoint) }))

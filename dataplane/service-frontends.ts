@@ -5,6 +5,7 @@ import {
   type Family,
   families,
   ipsOf,
+  isPort,
   type localv1,
   parseCidr,
   parseIp,
@@ -13,7 +14,7 @@ import {
 import { type FrontendAddress, type FrontendKind, protocolOf, type ServiceEndpoints } from '@kpng/client'
 import { type Frontend, frontendId } from './frontend.js'
 import { isInside, type NodeFacts } from './node.js'
-import { isPort, type PortEndpoints, portEndpoints, type Report, type ServiceProblem } from './port-endpoints.js'
+import { type PortEndpoints, portEndpoints, type Report, type ServiceProblem } from './port-endpoints.js'
 import type { DataplaneSettings } from './settings.js'
 
 /** What a Service asks for on this node. Another Service may own some of its addresses: see claims.ts. */
@@ -94,7 +95,13 @@ class Builder {
 
   #put(where: FrontendAddress, endpoints: PortEndpoints, portName: string): void {
     const id = frontendId(where)
-    if (!this.frontends.has(id)) this.frontends.set(id, this.#frontend(id, where, endpoints, portName))
+    if (this.frontends.has(id)) return
+    const frontend = this.#frontend(id, where, endpoints, portName)
+    // Ranges that hold everybody need nobody to enforce them.
+    if (frontend.allowedSources?.every(({ bits }) => bits > 0) && !this.#settings.sourceRanges) {
+      const why = 'this data plane cannot restrict clients, and it has loadBalancerSourceRanges'
+      this.#report('unenforced-source-ranges', `address ${where.address} is not served: ${why}`)
+    } else this.frontends.set(id, frontend)
   }
 
   #frontend(id: string, where: FrontendAddress, endpoints: PortEndpoints, portName: string): Frontend {
@@ -127,6 +134,15 @@ class Builder {
   #addresses(family: Family): Pick<FrontendAddress, 'kind' | 'address'>[] {
     const { ips } = this.#item.service
     const found: Pick<FrontendAddress, 'kind' | 'address'>[] = []
+    if (!hasFamily(this.#item.service, family)) {
+      // As in kube-proxy. Endpoints of this family are not the Service's, so its clients would be refused.
+      for (const address of [...ipsOf(ips?.loadBalancerIps, family), ...ipsOf(ips?.externalIps, family)])
+        this.#report(
+          'other-family-address',
+          `address ${address} is not served: the Service has no ${family} cluster IP`,
+        )
+      return found
+    }
     this.#addAddresses(found, 'clusterIP', ipsOf(ips?.clusterIps, family), family)
     this.#addAddresses(found, 'loadBalancerIP', ipsOf(ips?.loadBalancerIps, family), family)
     if (this.#settings.externalIps) this.#addAddresses(found, 'externalIP', ipsOf(ips?.externalIps, family), family)
@@ -194,7 +210,7 @@ class Builder {
   }
 }
 
-/** A node port is open in the families of the Service's cluster IPs; without cluster IPs, in all families. */
+/** A Service is served in the families of its cluster IPs; without cluster IPs, in all families. */
 function hasFamily({ ips }: localv1.Service, family: Family): boolean {
   const has = (each: Family) => ipsOf(ips?.clusterIps, each).length > 0
   return has(family) || !families.some(has)

@@ -30,6 +30,11 @@ export interface DataplaneOptions {
    * to everybody who may write Services. Default false.
    */
   readonly allowLoopback?: boolean
+  /**
+   * Whether the data plane can enforce loadBalancerSourceRanges. If not, an address with ranges is not served: it must not be open to
+   * everybody. Default true.
+   */
+  readonly sourceRanges?: boolean
   /** Whether all traffic to cluster IPs is masqueraded. Default false. */
   readonly masqueradeAll?: boolean
   /** Default: `ClusterCIDR` without a CIDR. */
@@ -48,6 +53,7 @@ export function dataplaneSettings(options: DataplaneOptions = {}): DataplaneSett
     externalIps = true,
     protectNodeAndPodIps = false,
     allowLoopback = false,
+    sourceRanges = true,
     masqueradeAll = false,
     detectLocal = { mode: 'ClusterCIDR', cidrs: [] },
   } = options
@@ -59,6 +65,7 @@ export function dataplaneSettings(options: DataplaneOptions = {}): DataplaneSett
     externalIps,
     protectNodeAndPodIps,
     allowLoopback,
+    sourceRanges,
     masqueradeAll,
     detectLocal: checkedDetectLocal(detectLocal),
     clusterCidrs:

@@ -68,8 +68,8 @@ const why = whySkipped('commands of documents', 'nft', 'conntrack') ?? missing
 
 describe.skipIf(why !== undefined)('commands', () => {
   const reader = new Reader()
-  beforeAll(() => reader.start(), 120_000)
-  afterAll(() => reader.close(), 60_000)
+  beforeAll(() => reader.start())
+  afterAll(() => reader.close())
 
   test('a command that fails is named with its line, its exit code and its errors', { timeout: 300_000 }, async () => {
     const { blocks } = page(

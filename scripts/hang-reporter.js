@@ -10,7 +10,7 @@ export default class HangReporter {
   #timer
 
   /** @param options limitMs: longer than any time limit of a test or a hook */
-  constructor({ limitMs = 17 * 60_000, checkEveryMs = 5000 } = {}) {
+  constructor({ limitMs = 35 * 60_000, checkEveryMs = 5000 } = {}) {
     this.#limitMs = limitMs
     this.#timer = setInterval(() => this.#check(), checkEveryMs)
     this.#timer.unref()

@@ -163,19 +163,15 @@ describe('the bundle', () => {
     expect(components.filter((one) => /^(node-|esbuild|vitest|typescript)/.test(one))).toEqual([])
   })
 
-  test.skipIf(whySkipped('the bundle starts itself in a lab', 'nft'))(
-    'starts itself again, as labs need',
-    async () => {
-      const lab = spawn(process.execPath, [join(folder, 'kpng'), 'playground', '--lab', 'nft'])
-      let said = ''
-      for (const stream of [lab.stdout, lab.stderr]) stream.on('data', (chunk) => (said += chunk))
-      const closed = once(lab, 'close')
-      await expect.poll(() => said, { timeout: 90_000 }).toContain(' → web-')
-      lab.kill('SIGTERM')
-      expect((await closed)[0]).toBe(0)
-    },
-    60_000,
-  )
+  test.skipIf(whySkipped('the bundle starts itself in a lab', 'nft'))('starts itself again, as labs need', async () => {
+    const lab = spawn(process.execPath, [join(folder, 'kpng'), 'playground', '--lab', 'nft'])
+    let said = ''
+    for (const stream of [lab.stdout, lab.stderr]) stream.on('data', (chunk) => (said += chunk))
+    const closed = once(lab, 'close')
+    await expect.poll(() => said, { timeout: 90_000 }).toContain(' → web-')
+    lab.kill('SIGTERM')
+    expect((await closed)[0]).toBe(0)
+  })
 })
 
 /** Starts kpng with its live page, and loads the page with everything that it is made of. */
@@ -351,19 +347,15 @@ describe.skipIf(!hasPostject || !isLinux)('the Linux executable', () => {
     expect(execFileSync('ls', ['-A', temporary], { encoding: 'utf8' })).toBe('')
   })
 
-  test.skipIf(!mayMakeNetworks)(
-    'it proves proxies, itself first',
-    () => {
-      const { status, stdout } = spawnSync(program, ['conformance', '--backend', 'nft', '--only', 'cluster-ip*'], {
-        encoding: 'utf8',
-        cwd: folder,
-        timeout: 300_000,
-      })
-      expect(stdout).toMatch(/ cells: (\d+) right, 0 wrong/)
-      expect(status).toBe(0)
-    },
-    60_000,
-  )
+  test.skipIf(!mayMakeNetworks)('it proves proxies, itself first', () => {
+    const { status, stdout } = spawnSync(program, ['conformance', '--backend', 'nft', '--only', 'cluster-ip*'], {
+      encoding: 'utf8',
+      cwd: folder,
+      timeout: 300_000,
+    })
+    expect(stdout).toMatch(/ cells: (\d+) right, 0 wrong/)
+    expect(status).toBe(0)
+  })
 
   test('made again it is the same, byte for byte', () => {
     const again = join(folder, 'again')

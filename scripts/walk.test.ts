@@ -24,7 +24,7 @@ function walked(walk: string, command: readonly string[]): string[] {
   return stdout.trim().split('\n')
 }
 
-test('from the API server to Backend.sync: at most 21 files', { timeout: 90_000 }, () => {
+test('from the API server to Backend.sync: at most 21 files', () => {
   const files = walked('core', [])
   expect(files).toEqual(listed('core'))
   expect(files.length).toBeLessThanOrEqual(21)
@@ -32,7 +32,7 @@ test('from the API server to Backend.sync: at most 21 files', { timeout: 90_000 
 
 const why = whySkipped('scripts/walk.test.ts (nft)', 'nft')
 
-test.skipIf(why !== undefined)('from Backend.sync to the kernel: at most 20 files', { timeout: 90_000 }, () => {
+test.skipIf(why !== undefined)('from Backend.sync to the kernel: at most 20 files', () => {
   const files = walked('nft', ['unshare', '--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh'])
   expect(files).toEqual(listed('nft'))
   expect(files.length).toBeLessThanOrEqual(20)

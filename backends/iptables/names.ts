@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type { Frontend } from '@kpng/dataplane'
 
 // Every chain of this backend. The main kpng's are called as in kube-proxy, so that operators find what they know. iptables takes
 // names of 28 characters at most.
@@ -87,10 +86,6 @@ function shortName(name: string): string {
   if (capitals.length <= maxShortName && /^[A-Z0-9]+$/.test(capitals) && capitals !== 'OWNER') return capitals
   return `${capitals.replace(/[^A-Z0-9]/g, '').slice(0, 2)}${hash(name, 3)}`
 }
-
-/** As kube-proxy names a service port: `namespace/name:port`. */
-export const servicePortName = ({ service, portName }: Pick<Frontend, 'service' | 'portName'>): string =>
-  portName === '' ? service : `${service}:${portName}`
 
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 

@@ -1,6 +1,13 @@
-import { type Audience, endpointKey, type Frontend, type FrontendEndpoint, isWholeAddress } from '@kpng/dataplane'
+import {
+  type Audience,
+  endpointKey,
+  type Frontend,
+  type FrontendEndpoint,
+  isWholeAddress,
+  servicePortName,
+} from '@kpng/dataplane'
 import { drawRules } from './endpoint-rules.js'
-import { type ChainNames, type PortChainKind, servicePortName } from './names.js'
+import type { ChainNames, PortChainKind } from './names.js'
 import { countLocalhost } from './packet-counts.js'
 import type { Place } from './place.js'
 import { type Chains, comment, fromNode, fromRange, ruleOf, toFrontend } from './rule.js'

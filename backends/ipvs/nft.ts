@@ -143,8 +143,7 @@ export function tableDrift(
   const counts = new Map<string, number>()
   for (const { set, key } of state.elements(family)) {
     counts.set(set, (counts.get(set) ?? 0) + 1)
-    // nft may print ranges in another way.
-    if (!set.endsWith('allowed') && !table.sets.get(set)?.has(key)) return `the set ${set} lacks ${key}`
+    if (!table.sets.get(set)?.has(key)) return `the set ${set} lacks ${key}`
   }
   for (const [set, elements] of table.sets) {
     if (elements.size !== (counts.get(set) ?? 0)) return `the set ${set} has other elements`

@@ -1,4 +1,5 @@
 import { type Frontend, isWholeAddress } from '@kpng/dataplane'
+import { addressText, allowedElements, tableFamily } from '@kpng/linux/nftables'
 import type { Marks } from './names.js'
 import { type Entrance, entrancesOf, marksOf } from './virtual-servers.js'
 
@@ -39,9 +40,10 @@ function entranceElements(frontend: Frontend, entrance: Entrance, marks: Marks):
   const { inside: insideMark, outside: outsideMark } = marksOf(frontend, protocol, marks)
   if (insideMark !== undefined) put('marks-inside', { value: hex(insideMark) })
   if (outsideMark !== undefined) put('marks-outside', { value: hex(outsideMark) })
-  if (allowedSources) {
+  const allowed = allowedSources && allowedElements(tableFamily[frontend.family], '', allowedSources)
+  if (allowed) {
     put('restricted')
-    for (const { text } of allowedSources) put('allowed', { key: `${key} . ${text}` })
+    for (const [set, source] of allowed) put(set, { key: `${key} . ${addressText(source)}` })
   }
   // The marks of a whole address say who is masqueraded.
   if (!isWhole && masquerade !== 'node') put(masquerade === 'always' ? 'masquerade-all' : 'masquerade-others')

@@ -76,6 +76,15 @@ test('no endpoints at all: refused; none here under a Local policy: dropped', ()
   `)
 })
 
+test('source ranges with every address restrict nobody', () => {
+  const service: TestService = {
+    ...{ name: 'shop', type: 'LoadBalancer', endpoints: [a] },
+    ips: { clusterIps: ips('10.96.0.5'), loadBalancerIps: ips('192.0.2.5') },
+    ipFilters: [{ sourceRanges: ['203.0.113.0/24', '0.0.0.0/0'] }],
+  }
+  expect(contentFor(service)).not.toMatch(/restricted|allowed/)
+})
+
 test('externalTrafficPolicy Local: a mark leads pods and the node to the endpoints of other nodes', () => {
   const service: TestService = {
     ...{ name: 'shop', type: 'LoadBalancer', externalTrafficToLocal: true, endpoints: [a, elsewhere] },
@@ -99,10 +108,10 @@ test('externalTrafficPolicy Local: a mark leads pods and the node to the endpoin
       -> 10.244.2.10:8080
     address 10.96.0.5 on kube-ipvs0
     address 192.0.2.5 on kube-ipvs0
+    allowed-24: 192.0.2.5 . tcp . 80 . 203.0.113.0
     servers: 10.96.0.5 . tcp . 80, 192.0.2.5 . tcp . 80, 172.30.0.1 . tcp . 30080
     marks-inside: 192.0.2.5 . tcp . 80 : 0x4b791a99, 172.30.0.1 . tcp . 30080 : 0x4b3b02d9
     restricted: 192.0.2.5 . tcp . 80
-    allowed: 192.0.2.5 . tcp . 80 . 203.0.113.0/24
     masquerade-others: 10.96.0.5 . tcp . 80
     addresses: 10.96.0.5, 192.0.2.5
     hairpin: 10.244.1.10 . 10.244.1.10"
@@ -133,13 +142,24 @@ test('the rules', () => {
         meta l4proto tcp reject with tcp reset
         reject
       }
+      chain check-source {
+        ip daddr . meta l4proto . th dport . ip saddr @allowed-32 return
+        ip daddr . meta l4proto . th dport . ip saddr & 255.255.255.240 @allowed-28 return
+        ip daddr . meta l4proto . th dport . ip saddr & 255.255.255.0 @allowed-24 return
+        ip daddr . meta l4proto . th dport . ip saddr & 255.255.240.0 @allowed-20 return
+        ip daddr . meta l4proto . th dport . ip saddr & 255.255.0.0 @allowed-16 return
+        ip daddr . meta l4proto . th dport . ip saddr & 255.240.0.0 @allowed-12 return
+        ip daddr . meta l4proto . th dport . ip saddr & 255.0.0.0 @allowed-8 return
+        ip daddr . meta l4proto . th dport . ip saddr & 240.0.0.0 @allowed-4 return
+        drop
+      }
       chain from-pods {
         ct state new ip daddr . meta l4proto . th dport @masquerade-all meta mark set meta mark | 0x4000
         ct state new ip daddr . meta l4proto . th dport vmap @refused-inside
         meta mark set ip daddr . meta l4proto . th dport map @marks-inside
       }
       chain from-network {
-        ct state new ip daddr . meta l4proto . th dport @restricted ip daddr . meta l4proto . th dport . ip saddr != @allowed drop
+        ct state new ip daddr . meta l4proto . th dport @restricted jump check-source
         ip saddr 10.244.0.0/16 goto from-pods
         ct state new ip daddr . meta l4proto . th dport @masquerade-all meta mark set meta mark | 0x4000
         ct state new ip daddr . meta l4proto . th dport @masquerade-others meta mark set meta mark | 0x4000
@@ -147,23 +167,34 @@ test('the rules', () => {
         meta mark set ip daddr . meta l4proto . th dport map @marks-outside
       }
       chain from-node {
-        ct state new ip daddr . meta l4proto . th dport @restricted ip daddr . meta l4proto . th dport . ip saddr != @allowed drop
+        ct state new ip daddr . meta l4proto . th dport @restricted jump check-source
         ct state new meta mark set meta mark | 0x4000
         ct state new ip daddr . meta l4proto . th dport vmap @refused-inside
         meta mark set ip daddr . meta l4proto . th dport map @marks-inside
+      }
+      chain whole-check-source {
+        ip daddr . meta l4proto . ip saddr @whole-allowed-32 return
+        ip daddr . meta l4proto . ip saddr & 255.255.255.240 @whole-allowed-28 return
+        ip daddr . meta l4proto . ip saddr & 255.255.255.0 @whole-allowed-24 return
+        ip daddr . meta l4proto . ip saddr & 255.255.240.0 @whole-allowed-20 return
+        ip daddr . meta l4proto . ip saddr & 255.255.0.0 @whole-allowed-16 return
+        ip daddr . meta l4proto . ip saddr & 255.240.0.0 @whole-allowed-12 return
+        ip daddr . meta l4proto . ip saddr & 255.0.0.0 @whole-allowed-8 return
+        ip daddr . meta l4proto . ip saddr & 240.0.0.0 @whole-allowed-4 return
+        drop
       }
       chain whole-from-pods {
         ct state new ip daddr . meta l4proto vmap @whole-refused-inside
         meta mark set ip daddr . meta l4proto map @whole-marks-inside
       }
       chain whole-from-network {
-        ct state new ip daddr . meta l4proto @whole-restricted ip daddr . meta l4proto . ip saddr != @whole-allowed drop
+        ct state new ip daddr . meta l4proto @whole-restricted jump whole-check-source
         ip saddr 10.244.0.0/16 goto whole-from-pods
         ct state new ip daddr . meta l4proto vmap @whole-refused-outside
         meta mark set ip daddr . meta l4proto map @whole-marks-outside
       }
       chain whole-from-node {
-        ct state new ip daddr . meta l4proto @whole-restricted ip daddr . meta l4proto . ip saddr != @whole-allowed drop
+        ct state new ip daddr . meta l4proto @whole-restricted jump whole-check-source
         ct state new ip daddr . meta l4proto vmap @whole-refused-inside
         meta mark set ip daddr . meta l4proto map @whole-marks-inside
       }

@@ -1,5 +1,6 @@
 import type { Cidr, Family } from '@kpng/api'
 import type { DetectLocal, NodeFacts } from '@kpng/dataplane'
+import { allowedSets, daddr, l4proto, serviceKey, sourceRules } from '@kpng/linux/nftables'
 import { markMasquerade, markPrefix, markPrefixMask, tableFamily } from './names.js'
 import type { Element } from './rule-elements.js'
 
@@ -43,22 +44,31 @@ const keyedSets: readonly (readonly [name: string, key: string, more?: string])[
   ['marks-inside', '', ': mark'],
   ['marks-outside', '', ': mark'],
   ['restricted', ''],
-  ['allowed', ' . A'],
   ['masquerade-all', ''],
   ['masquerade-others', ''],
 ]
 
-/** Every set of a table, with its type. */
-export const sets: ReadonlyMap<string, string> = new Map([
-  ...keyedSets.map(
-    ([name, key, more = '']) => [name, `A . inet_proto . inet_service${key}${more && ` ${more}`}`] as const,
-  ),
-  ...keyedSets.map(([name, key, more = '']) => [`whole-${name}`, `A . inet_proto${key}${more && ` ${more}`}`] as const),
-  ['addresses', 'A'],
-  ['hairpin', 'A . A'],
-])
+/** What the elements of sets begin with, by the prefix of the sets' names. */
+const keys = [
+  ['', 'A . inet_proto . inet_service'],
+  ['whole-', 'A . inet_proto'],
+] as const
 
-const hasIntervals = (name: string): boolean => name.endsWith('allowed')
+/** Every set of a table, with its type. */
+const setsIn = (family: Family): ReadonlyMap<string, string> =>
+  new Map([
+    ...keys.flatMap(([prefix, key]) =>
+      allowedSets(tableFamily[family], [], prefix).map(([name]) => [name, `${key} . A`] as const),
+    ),
+    ...keyedSets.map(
+      ([name, key, more = '']) => [name, `A . inet_proto . inet_service${key}${more && ` ${more}`}`] as const,
+    ),
+    ...keyedSets.map(
+      ([name, key, more = '']) => [`whole-${name}`, `A . inet_proto${key}${more && ` ${more}`}`] as const,
+    ),
+    ['addresses', 'A'],
+    ['hairpin', 'A . A'],
+  ])
 
 export interface RuleSettings {
   readonly tableName: string
@@ -77,11 +87,10 @@ export function tableText(place: Place, elements: Iterable<Element>, settings: R
   }
   const address = family === 'IPv4' ? 'ipv4_addr' : 'ipv6_addr'
   const lines = [`table ${table}`, `delete table ${table}`, `table ${table} {`]
-  for (const [name, type] of sets) {
+  for (const [name, type] of setsIn(family)) {
     const texts = bySet.get(name) ?? []
     lines.push(`  ${type.includes(' : ') ? 'map' : 'set'} ${name} {`)
     lines.push(`    type ${type.replaceAll('A', address)}`)
-    if (hasIntervals(name)) lines.push('    flags interval')
     if (texts.length > 0) lines.push(`    elements = { ${texts.join(',\n      ')} }`)
     lines.push('  }')
   }
@@ -175,15 +184,16 @@ function chains(place: Place, { masqueradeBit }: RuleSettings): Chain[] {
 /** What is decided when a packet arrives at a virtual server: who may connect, who is refused, marks. */
 function arrivalChains({ family, pods }: Place, key: string, prefix: string, bit: string): Chain[] {
   const at = (name: string) => `@${prefix}${name}`
-  const source = `${tableFamily[family]} saddr`
-  const check = `ct state new ${key} ${at('restricted')} ${key} . ${source} != ${at('allowed')} drop`
-  const mark = `meta mark set meta mark | ${bit}`
   const isPorts = prefix === ''
+  const check = `ct state new ${key} ${at('restricted')} jump ${prefix}check-source`
+  const fields = isPorts ? serviceKey(tableFamily[family]) : [daddr(tableFamily[family]), l4proto]
+  const mark = `meta mark set meta mark | ${bit}`
   const audience = (name: 'inside' | 'outside') => [
     `ct state new ${key} vmap ${at(`refused-${name}`)}`,
     `meta mark set ${key} map ${at(`marks-${name}`)}`,
   ]
   return [
+    [`${prefix}check-source`, sourceRules(tableFamily[family], fields, prefix).map(({ text }) => text)],
     [
       `${prefix}from-pods`,
       [...(isPorts ? [`ct state new ${key} ${at('masquerade-all')} ${mark}`] : []), ...audience('inside')],

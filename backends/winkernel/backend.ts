@@ -2,14 +2,20 @@ import { type Family, families, familyOf, hostPort, KpngError, messageOf } from 
 import {
   asStep,
   type BackendFeatures,
-  type Changes,
   type FrontendAddress,
   type HeldFrontend,
   type NodeView,
   type Observations,
   type SyncStep,
 } from '@kpng/client'
-import { type FrontendBackend, FrontendTable } from '@kpng/dataplane'
+import {
+  backendOf,
+  type DataPlane,
+  FrontendTable,
+  type SteppedBackend,
+  type Wanted,
+  type Written,
+} from '@kpng/dataplane'
 import { keyOf } from './balancers.js'
 import { desiredState } from './desired.js'
 import {
@@ -28,8 +34,12 @@ import { type Outcome, Reconciler } from './reconcile.js'
 import { sameMac, sourceVipName } from './remote-endpoints.js'
 
 /** Serves one node's view with load balancers of the Host Compute Network of Windows. */
-export function winkernelBackend(options: WinkernelOptions = {}): FrontendBackend {
-  return new WinkernelBackend(settingsOf(options))
+export function winkernelBackend(options: WinkernelOptions = {}): SteppedBackend {
+  const settings = settingsOf(options)
+  const { log, checkIntervalMs, ownAddresses } = settings
+  const frontends = new FrontendTable(settings.dataplane, log)
+  const host = { check: () => {}, lock: async () => ({ release: async () => {} }), addresses: ownAddresses }
+  return backendOf(new Winkernel(settings, frontends), { frontends, host, log, checkIntervalMs })
 }
 
 /** HNS, once it has told its version. */
@@ -39,39 +49,40 @@ interface Connected {
   readonly reconciler: Reconciler
 }
 
-/** While something is missing, the first check comes this soon; each later one takes twice as long, up to the interval. */
-const firstCheckMs = 1000
+interface Plan {
+  readonly network: HcnNetwork
+  readonly desired: ReturnType<typeof desiredState>
+  readonly isCheck: boolean
+}
 
 /**
- * States: *not connected*, until HNS has told its version; *complete*, when HNS is compared every `checkIntervalMs`; *incomplete*, while
- * HNS has refused something or pods have no endpoint yet, when it is compared sooner.
+ * Load balancers of HNS. HNS does not say what others change: everything is compared at each sync and each check, sooner while HNS has refused
+ * something or pods have no endpoint yet. It may start after kpng, or be restarted.
  */
-class WinkernelBackend implements FrontendBackend {
-  readonly frontends: FrontendTable
+class Winkernel implements DataPlane<void, Plan> {
+  readonly name = 'winkernel'
+  readonly needs = { rights: [], programs: [] }
   readonly observations: Observations
+  families: readonly Family[] = ['IPv4']
   readonly #settings: Settings
+  readonly #frontends: FrontendTable
   #hcn: Hcn | undefined
   #connected: Connected | undefined
-  #families: readonly Family[] = ['IPv4']
-  #view: NodeView | undefined
+  #network: HcnNetwork | undefined
   #failures: ReadonlyMap<string, string> = new Map()
   #isComplete = true
   #problems = new Set<string>()
-  #timer: NodeJS.Timeout | undefined
-  #checkDelayMs: number
-  #closed = false
-  /** Syncs and checks happen one after the other. */
-  #last: Promise<unknown> = Promise.resolve()
+  #isOpen = false
 
-  constructor(settings: Settings) {
+  constructor(settings: Settings, frontends: FrontendTable) {
     this.#settings = settings
-    this.#checkDelayMs = settings.checkIntervalMs
-    this.frontends = new FrontendTable(settings.dataplane, settings.log)
+    this.#frontends = frontends
     this.observations = { failures: () => this.#failures, listener: {} }
   }
 
-  async setup(): Promise<void> {
+  async open(): Promise<void> {
     const { networkName, log } = this.#settings
+    this.#isOpen = true
     this.#hcn = await this.#settings.openHcn()
     if (networkName === '') {
       throw new KpngError(
@@ -86,29 +97,57 @@ class WinkernelBackend implements FrontendBackend {
     })
   }
 
-  sync(view: NodeView, changes: Changes, steps?: SyncStep[]): Promise<void> {
-    return this.#inTurn(async () => {
-      const connected = await this.#connect()
-      const network = await this.#network(connected)
-      this.#families = this.#familiesOf(network, view, connected.features)
-      this.frontends.apply(view, changes, { families: this.#families, addresses: this.#settings.ownAddresses() })
-      this.#view = view
-      if (changes.full) connected.reconciler.forget()
-      this.#checkDelayMs = firstCheckMs
-      await asStep(steps, 'hcn', {}, () => this.#reconcile(connected, network))
-    }).finally(() => this.#scheduleCheck())
+  /** The network may have been made again, with another ID. */
+  async prepare(view: NodeView): Promise<void> {
+    const { hcn, features } = await this.#connect()
+    const { networkName } = this.#settings
+    this.#network = await hcn.networkNamed(networkName)
+    if (!this.#network) {
+      throw new KpngError(
+        'unavailable',
+        `There is no HNS network ${networkName}. The network plug-in makes it; \`hnsdiag list networks\` shows those that exist.`,
+      )
+    }
+    this.families = familiesOf(this.#network, view, features)
+  }
+
+  /** What was read is forgotten; the comparison reads it again. */
+  async read(): Promise<void> {
+    this.#connected?.reconciler.forget()
+  }
+
+  async plan({ view, isCheck }: Wanted<void>): Promise<Plan> {
+    const { hcn, features } = await this.#connect()
+    const { forwardHealthCheckVip, rootEndpointName } = this.#settings
+    const root = forwardHealthCheckVip ? await hcn.endpointNamed(rootEndpointName) : undefined
+    const network = this.#network as HcnNetwork
+    const surroundings = { settings: this.#settings, network, features, rootEndpoint: root?.ID }
+    return { network, isCheck, desired: desiredState(this.#frontends, view, surroundings) }
+  }
+
+  async write({ network, desired, isCheck }: Plan, steps: SyncStep[] | undefined): Promise<Written> {
+    this.#reportProblems(desired.problems)
+    const { reconciler } = await this.#connect()
+    const wasComplete = this.#isComplete
+    const outcome = await asStep(steps, 'hcn', {}, () => reconciler.reconcile(network, desired))
+    this.#report(outcome)
+    this.#isComplete = outcome.failures.size === 0 && outcome.missingPods.size === 0
+    const repaired = isCheck && wasComplete ? [...outcome.written] : []
+    if (repaired.length > 0) {
+      this.#settings.log.warn('Load balancers were missing or different in HNS; they were repaired', {
+        services: repaired.join(', '),
+      })
+    }
+    return { repaired, isComplete: this.#isComplete }
   }
 
   /** The load balancers stay and go on serving. */
-  async close(): Promise<void> {
-    this.#closed = true
-    clearTimeout(this.#timer)
-    await this.#inTurn(async () => {})
+  close(): void {
+    this.#isOpen = false
   }
 
   /** HNS does not know whose load balancers are whose: all are removed, as kube-proxy does. Pods' endpoints stay. */
-  async cleanup(): Promise<void> {
-    await this.close()
+  async remove(): Promise<void> {
     this.#hcn ??= await this.#settings.openHcn()
     const { hcn, reconciler } = await this.#connect()
     const { networkName } = this.#settings
@@ -140,7 +179,7 @@ class WinkernelBackend implements FrontendBackend {
       name: 'winkernel',
       kinds: ['clusterIP', 'externalIP', 'loadBalancerIP', 'nodePort'],
       protocols: ['tcp', 'udp', 'sctp'],
-      families: this.#families,
+      families: this.families,
       sessionAffinity: has?.sessionAffinity ?? true,
       sourceRanges: false,
       wholeAddresses: false,
@@ -183,69 +222,10 @@ class WinkernelBackend implements FrontendBackend {
     if (enableDsr && !features.directServerReturn) {
       throw new KpngError('unsupported', `HNS ${text} has no direct server return. Leave out --enable-dsr (enableDSR).`)
     }
-    if (!this.#closed)
+    if (this.#isOpen)
       log.info('Serving with HNS load balancers; this backend is experimental', { version: text, network: networkName })
     this.#connected = { hcn, features, reconciler: new Reconciler(hcn, { canModify: features.modifyLoadBalancer }) }
     return this.#connected
-  }
-
-  async #network({ hcn }: Connected): Promise<HcnNetwork> {
-    const { networkName } = this.#settings
-    const network = await hcn.networkNamed(networkName)
-    if (network) return network
-    throw new KpngError(
-      'unavailable',
-      `There is no HNS network ${networkName}. The network plug-in makes it; \`hnsdiag list networks\` shows those that exist.`,
-    )
-  }
-
-  /** As in kube-proxy, overlay networks have one family: that of the node. */
-  #familiesOf(network: HcnNetwork, view: NodeView, { dualStack }: HnsFeatures): readonly Family[] {
-    if (dualStack && !isOverlay(network)) return families
-    const [address] = view.node?.addresses ?? []
-    return [address === undefined ? 'IPv4' : familyOf(address)]
-  }
-
-  async #reconcile({ hcn, features, reconciler }: Connected, network: HcnNetwork): Promise<Outcome> {
-    const { forwardHealthCheckVip, rootEndpointName } = this.#settings
-    const root = forwardHealthCheckVip ? await hcn.endpointNamed(rootEndpointName) : undefined
-    const surroundings = { settings: this.#settings, network, features, rootEndpoint: root?.ID }
-    const desired = desiredState(this.frontends, this.#view as NodeView, surroundings)
-    this.#reportProblems(desired.problems)
-    const outcome = await reconciler.reconcile(network, desired)
-    this.#report(outcome)
-    this.#isComplete = outcome.failures.size === 0 && outcome.missingPods.size === 0
-    if (this.#isComplete) this.#checkDelayMs = this.#settings.checkIntervalMs
-    return outcome
-  }
-
-  #scheduleCheck(): void {
-    clearTimeout(this.#timer)
-    const { checkIntervalMs } = this.#settings
-    if (checkIntervalMs === 0 || this.#closed) return
-    this.#timer = setTimeout(() => void this.#check(), Math.min(this.#checkDelayMs, checkIntervalMs))
-    this.#timer.unref()
-    this.#checkDelayMs *= 2
-  }
-
-  /** Finds what others changed, what HNS lost when it was restarted, and pods whose endpoints came late. */
-  async #check(): Promise<void> {
-    try {
-      await this.#inTurn(async () => {
-        if (this.#closed || !this.#view) return
-        const wasComplete = this.#isComplete
-        const connected = await this.#connect()
-        const { written } = await this.#reconcile(connected, await this.#network(connected))
-        if (written.size === 0 || !wasComplete) return
-        this.#settings.log.warn('Load balancers were missing or different in HNS; they were repaired', {
-          services: [...written].join(', '),
-        })
-        this.observations.listener.repaired?.([...written])
-      })
-    } catch (error) {
-      this.#settings.log.error('HNS could not be checked; it is tried again', { error: messageOf(error) })
-    }
-    this.#scheduleCheck()
   }
 
   /** Each failure once, and again if its reason changes. */
@@ -271,10 +251,11 @@ class WinkernelBackend implements FrontendBackend {
       }
     }
   }
+}
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(work)
-    this.#last = turn.catch(() => {})
-    return turn
-  }
+/** As in kube-proxy, overlay networks have one family: that of the node. */
+function familiesOf(network: HcnNetwork, view: NodeView, { dualStack }: HnsFeatures): readonly Family[] {
+  if (dualStack && !isOverlay(network)) return families
+  const [address] = view.node?.addresses ?? []
+  return [address === undefined ? 'IPv4' : familyOf(address)]
 }

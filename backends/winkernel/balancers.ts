@@ -172,10 +172,9 @@ function withOnePort(endpoints: readonly FrontendEndpoint[], report: (sentence: 
 }
 
 function problemsOf(frontend: Frontend, features: HnsFeatures): string[] {
-  const { id, kind, inside, outside, allowedSources, sessionAffinitySeconds } = frontend
+  const { id, kind, inside, outside, sessionAffinitySeconds } = frontend
   const lacks = (what: string) => `${id}: this version of HNS does not support ${what}`
   return [
-    ...(allowedSources ? [`${id}: HNS cannot restrict clients, so loadBalancerSourceRanges is not enforced`] : []),
     ...(sessionAffinitySeconds !== undefined && !features.sessionAffinity ? [lacks('sessionAffinity ClientIP')] : []),
     ...(kind !== 'clusterIP' && outside !== inside && !features.directServerReturn
       ? [lacks('externalTrafficPolicy Local')]

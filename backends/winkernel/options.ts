@@ -61,7 +61,7 @@ export function settingsOf(options: WinkernelOptions = {}): Settings {
   }
   return {
     ...{ networkName, sourceVip, enableDsr, forwardHealthCheckVip, rootEndpointName, healthzPort, checkIntervalMs },
-    ...{ log, openHcn, hostMacOf, ownAddresses, dataplane: dataplaneSettings(options) },
+    ...{ log, openHcn, hostMacOf, ownAddresses, dataplane: dataplaneSettings({ ...options, sourceRanges: false }) },
   }
 }
 

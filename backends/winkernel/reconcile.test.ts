@@ -48,6 +48,14 @@ describe('a sync', () => {
     expect(hcn.writes()).toEqual(['createLoadBalancer'])
   })
 
+  test('leaves out an address with source ranges, which HNS cannot enforce', async () => {
+    const ranges = [{ targetIps: ips('192.0.2.1'), sourceRanges: ['203.0.113.0/24'] }]
+    const addresses = { clusterIps: ips('10.96.0.10'), loadBalancerIps: ips('192.0.2.1') }
+    await core.set({ ...web('10.244.1.5'), ips: addresses, ports: [tcp(80)], ipFilters: ranges }).sync()
+    const vips = [...hcn.balancers.values()].flatMap(({ FrontendVIPs = [] }) => FrontendVIPs)
+    expect(vips).toEqual(['10.96.0.10'])
+  })
+
   test('after a restart of kpng, what is right is adopted', async () => {
     await core.set(web('10.244.1.5', '10.244.2.7')).sync()
     hcn.writes()

@@ -1,6 +1,6 @@
 import type { ChannelCredentials, ChannelOptions } from '@grpc/grpc-js'
 import { parseIp } from '@kpng/api'
-import { checkServerName } from '@kpng/api/tls'
+import { checkServerName } from '@kpng/api/node'
 import { readTlsFiles, type TlsFiles } from '../tls.js'
 
 export interface ChannelSecurity {

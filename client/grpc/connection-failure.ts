@@ -1,4 +1,5 @@
-import { isAboutCertificate, KpngError, messageOf, type TlsProblem, tlsProblemOf } from '@kpng/api'
+import { KpngError, messageOf } from '@kpng/api'
+import { isAboutCertificate, type TlsProblem, tlsProblemOf } from '@kpng/api/node'
 import type { TlsFiles } from '../tls.js'
 
 /** Why there is no connection, in a sentence that says what to do. The same reason always gives the same sentence. */

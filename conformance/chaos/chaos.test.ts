@@ -113,7 +113,7 @@ it("a proxy's clock jumps without its timers", async () => {
   } finally {
     rmSync(folder, { recursive: true })
   }
-}, 90_000)
+})
 
 describe('the API server', () => {
   let api: ChaosApiServer

@@ -5,7 +5,7 @@ import type { Feed } from '../feed/feed.js'
 import type { Lab } from '../lab/lab.js'
 import type { Settings } from '../options.js'
 import type { PlantedFault } from '../planted/laid-over.js'
-import type { CellResult, Stability } from '../report/report.js'
+import { type CellResult, isFailure, type Stability } from '../report/report.js'
 import { perform } from './actions.js'
 import { mainCanary, placeOf, waitForMovedFlow } from './canary.js'
 import { ChangeWatch, watchable } from './change-watch.js'
@@ -142,7 +142,8 @@ class Run {
 
   get #proving(): Proving {
     const { lab, settings } = this.#stage
-    return { lab, pace: this.#pace, deviations: settings.deviations, tally: this.tally }
+    const { deviations, connections } = settings
+    return { lab, pace: this.#pace, deviations, tally: this.tally, connections }
   }
 
   /** The machine was slow when the rounds were played last. */
@@ -173,14 +174,11 @@ class Run {
         await proveStability(steady, doubtful, this.#proving)
         this.#watchChange(steady, rounds, index)
       }
-      for (const placed of round.cells) {
-        const reason = this.#whySkipped(placed)
-        if (reason !== undefined) keep(skip(placed, reason))
-      }
+      for (const placed of round.cells) this.#skipped(placed).forEach(keep)
       if (isPlayed) this.#showProgress(rounds, [...results.values()])
       if (this.proxiers.hasEnded) {
-        const left = rounds.slice(index + 1).flatMap((later) => this.#measured(later))
-        for (const placed of left) keep(wrongUnasked(placed))
+        const left = rounds.slice(index + 1).flatMap(({ cells }) => cells)
+        for (const placed of left) keep(this.#skipped(placed)[0] ?? wrongUnasked(placed))
         this.notes.push(
           `A proxy ended in round ${index + 1} of ${rounds.length}. The cells of later rounds count as wrong.`,
         )
@@ -193,8 +191,14 @@ class Run {
 
   #showProgress(rounds: readonly Round[], results: readonly CellResult[]): void {
     const total = rounds.reduce((sum, { cells }) => sum + cells.length, 0)
-    const wrong = results.filter(({ status }) => status === 'wrong').length
+    const wrong = results.filter(isFailure).length
     if (total > 0) this.#stage.settings.log(`  ${results.length} of ${total} cells, ${wrong} wrong`)
+  }
+
+  /** Its result if it cannot be measured. */
+  #skipped(placed: PlacedCell): CellResult[] {
+    const reason = this.#whySkipped(placed)
+    return reason === undefined ? [] : [skip(placed, reason)]
   }
 
   #whySkipped(placed: PlacedCell): string | undefined {

@@ -45,7 +45,7 @@ function labWith(answer: (request: ProbeRequest, count: number) => Outcome, cont
     return reached()
   }
   const lab = { agents: { 'pod-a': { call } } } as unknown as Lab
-  return { lab, pace: new Pace(lab), deviations: [], tally: new Tally(), asked: () => count }
+  return { lab, pace: new Pace(lab), deviations: [], tally: new Tally(), connections: 200, asked: () => count }
 }
 
 async function measured(round: Round, lab: ReturnType<typeof labWith>, settleMs = 3000) {

@@ -14,10 +14,11 @@ import { type Tally, type Way, wayId, wayOf } from './tally.js'
 // A cell that is wrong is measured again until it is right, because the proxy may not have programmed it yet. That alone would accept a
 // proxy that loses one connection in a hundred. So once the cells of a round are right, connections are made to them that nobody repeats.
 
-/** So many to each kind of address, with each protocol and family, in a run. */
-const enough = 200
-/** So many more if one was silent, or if some tries of a cell were right and others were not. A fault of 1 in 100 escapes them once in 20,000 runs. */
-const toBeSure = 1000
+/**
+ * So many times as many if one was silent, or if some tries of a cell were right and others were not. With 200 connections, a fault of 1 in 100
+ * then escapes once in 20,000 runs.
+ */
+const timesToBeSure = 5
 /** Those of which the machine's slowness says nothing are made again, up to so many times as many. */
 const mostTimes = 3
 
@@ -29,6 +30,8 @@ export interface Proving {
   readonly pace: Pace
   readonly deviations: Deviations
   readonly tally: Tally
+  /** So many to each kind of address, with each protocol and family, in a run. */
+  readonly connections: number
 }
 
 /** A cell, and what each of its connections must show. */
@@ -70,7 +73,8 @@ export async function proveStability(
   doubtful: ReadonlySet<string>,
   proving: Proving,
 ): Promise<void> {
-  const { tally } = proving
+  const { tally, connections } = proving
+  const toBeSure = timesToBeSure * connections
   const byWay = new Map<string, { way: Way; cells: Steady[] }>()
   for (const one of steady) {
     const way = wayOf(one.placed.cell.to) as Way
@@ -83,7 +87,7 @@ export async function proveStability(
     groups.map(({ way, cells }) => {
       const isDoubtful = cells.some(({ placed }) => doubtful.has(placed.id))
       // Each cell at least once, also in later rounds.
-      const count = Math.max(cells.length, isDoubtful ? toBeSure : enough - tally.connectionsOf(way))
+      const count = Math.max(cells.length, isDoubtful ? toBeSure : connections - tally.connectionsOf(way))
       return { way, cells, count }
     }),
     proving,
@@ -103,8 +107,8 @@ interface Lot {
 
 /** Shares out the connections of each lot among its cells. Once the proxy is known to be at fault, the rest is left. */
 async function ask(lots: readonly Lot[], proving: Proving): Promise<void> {
-  const { tally } = proving
-  const isDecided = (way: Way) => tally.isProven(way) && tally.connectionsOf(way) >= enough
+  const { tally, connections } = proving
+  const isDecided = (way: Way) => tally.isProven(way) && tally.connectionsOf(way) >= connections
   const waves = lots.flatMap(({ way, cells, count }) =>
     cells.map((steady, place) => async () => {
       let left = Math.floor(count / cells.length) + (place < count % cells.length ? 1 : 0)

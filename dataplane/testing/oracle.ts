@@ -58,10 +58,10 @@ function wishesOf(path: string, { service, endpoints }: ServiceEndpoints, view: 
   for (const isFour of [true, false]) {
     const of = (set: localv1.IPSet | undefined) => (isFour ? set?.v4 : set?.v6) ?? []
     const clusterIps = of(service.ips?.clusterIps)
-    const balancers = of(service.ips?.loadBalancerIps).filter((ip) => !bad(ip))
-    const externals = of(service.ips?.externalIps).filter((ip) => !bad(ip))
-    const hasNodePorts =
+    const hasFamily =
       service.ips?.clusterIps?.v4.length || service.ips?.clusterIps?.v6.length ? clusterIps.length > 0 : true
+    const balancers = of(service.ips?.loadBalancerIps).filter((ip) => hasFamily && !bad(ip))
+    const externals = of(service.ips?.externalIps).filter((ip) => hasFamily && !bad(ip))
     const ports = service.mapIp ? [undefined] : service.ports
     for (const port of ports) {
       const using = (scope: 'internal' | 'external' | 'cluster') => {
@@ -115,7 +115,7 @@ function wishesOf(path: string, { service, endpoints }: ServiceEndpoints, view: 
         const allowed = isBalancer ? allowedFor(service, address, isFour, view) : undefined
         wishes.push({ service: path, kind, place: place(address), address, allowed, ...fromOutside })
       }
-      if (port && port.nodePort > 0 && hasNodePorts) {
+      if (port && port.nodePort > 0 && hasFamily) {
         const where = `${isFour ? 'IPv4' : 'IPv6'} node port ${port.nodePort}/${protocol}`
         wishes.push({ service: path, kind: 'nodePort', place: where, address: '', allowed: undefined, ...fromOutside })
       }

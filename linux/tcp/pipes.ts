@@ -4,6 +4,12 @@ const F_SETPIPE_SZ = 1031
 
 /** What a pipe holds at most. Where a user has too many pages in pipes, the kernel makes them smaller. */
 export const pipeBytes = 524_288
+/**
+ * A direction whose receiver does not read keeps its pipe, with the bytes in it. So that many of them do not take all memory, only the first
+ * pipes are of full size; further ones have the kernel's 64 KiB, and above a number there are none: 92 MiB per thread at most.
+ */
+const maxLarge = 64
+export const maxPipes = 1024
 /** Pipes that are kept for the next who needs one. */
 const maxSpare = 4
 const filesPerPipe = 2
@@ -20,6 +26,7 @@ export class Pipes {
   readonly calls: TcpSyscalls
   readonly #count: (files: number) => void
   readonly #spare: Pipe[] = []
+  #open = 0
   readonly #fds = new Int32Array(2)
   readonly #fdBytes = new Uint8Array(this.#fds.buffer)
 
@@ -29,14 +36,16 @@ export class Pipes {
     this.#count = count
   }
 
-  /** An empty pipe. Undefined if none can be opened. */
+  /** An empty pipe. Undefined if none can be opened, or too many are. */
   take(): Pipe | undefined {
     const spare = this.#spare.pop()
     if (spare) return spare
+    if (this.#open >= maxPipes) return undefined
     if (this.calls.pipe2(this.#fdBytes, SOCK_NONBLOCK | SOCK_CLOEXEC) !== 0) return undefined
     this.#count(filesPerPipe)
     const pipe = { outOf: this.#fds[0] as number, into: this.#fds[1] as number, held: 0 }
-    this.calls.fcntl(pipe.into, F_SETPIPE_SZ, pipeBytes)
+    if (this.#open < maxLarge) this.calls.fcntl(pipe.into, F_SETPIPE_SZ, pipeBytes)
+    this.#open++
     return pipe
   }
 
@@ -49,6 +58,7 @@ export class Pipes {
   discard(pipe: Pipe): void {
     this.calls.close(pipe.into)
     this.calls.close(pipe.outOf)
+    this.#open--
     this.#count(-filesPerPipe)
   }
 

@@ -2,18 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import {
-  HttpConnections,
-  type HttpLimits,
-  hostPort,
-  httpServerOptions,
-  isLoopback,
-  KpngError,
-  type Log,
-  messageOf,
-  parseIp,
-} from '@kpng/api'
-import { parseCertificates, parsePrivateKey } from '@kpng/api/tls'
+import { hostPort, isLoopback, KpngError, type Log, messageOf, parseIp } from '@kpng/api'
+import { HttpConnections, type HttpLimits, httpServerOptions, parseCertificates, parsePrivateKey } from '@kpng/api/node'
 import { closeServer, hostAndPort } from '../server/listen.js'
 import { knownNames, refuseUnknownHosts } from '../server/refusal.js'
 import { sendText } from '../server/respond.js'

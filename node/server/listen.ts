@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { HttpConnections, type HttpLimits, httpServerOptions, KpngError, type Log, messageOf } from '@kpng/api'
+import { KpngError, type Log, messageOf } from '@kpng/api'
+import { HttpConnections, type HttpLimits, httpServerOptions } from '@kpng/api/node'
 import { type Refusal, refuseOtherSites } from './refusal.js'
 import { sendText } from './respond.js'
 

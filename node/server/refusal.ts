@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { hostname } from 'node:os'
-import { hostProblem, originProblem } from '@kpng/api'
+import { hostProblem, originProblem } from '@kpng/api/node'
 
 /** Why a request is not answered; undefined if it is. */
 export type Refusal = (request: IncomingMessage) => string | undefined

@@ -30,7 +30,7 @@ export function walk(state: IpvsState, place: Place, connection: Connection): Se
   const [prefix, key] = entrance
   // The interface has the address, so the node's own packets to it have it as their source.
   const source = client.kind === 'node' && at('addresses', to) !== undefined ? to : (client.ip ?? '')
-  if (at(`${prefix}restricted`, key) !== undefined && !isAllowed(sets.get(`${prefix}allowed`), key, source)) {
+  if (at(`${prefix}restricted`, key) !== undefined && !isAllowed(sets, `${prefix}allowed-`, key, source)) {
     return nowhere('dropped')
   }
   const audience = client.kind === 'outside' ? 'outside' : 'inside'
@@ -56,9 +56,16 @@ function hasBit(
   return client.kind === 'outside' && place.pods.length > 0 && at('masquerade-others', key) !== undefined
 }
 
-function isAllowed(allowed: ReadonlyMap<string, string> | undefined, key: string, source: string): boolean {
-  const ranges = [...(allowed?.keys() ?? [])].filter((each) => each.startsWith(`${key} . `))
-  return new CidrSet(parseCidrs(ranges.map((each) => each.slice(key.length + 3)))).has(source)
+/** The name of a set ends with the length of its blocks. */
+function isAllowed(sets: ReadonlyMap<string, ReadonlyMap<string, string>>, name: string, key: string, source: string) {
+  const ranges = [...sets].flatMap(([set, elements]) =>
+    set.startsWith(name)
+      ? [...elements.keys()]
+          .filter((each) => each.startsWith(`${key} . `))
+          .map((each) => `${each.slice(key.length + 3)}/${set.slice(name.length)}`)
+      : [],
+  )
+  return new CidrSet(parseCidrs(ranges)).has(source)
 }
 
 function setsOf(state: IpvsState, family: Family): Map<string, Map<string, string>> {

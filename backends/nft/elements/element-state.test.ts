@@ -191,6 +191,21 @@ describe('whole addresses', () => {
   })
 })
 
+test('a Service above a limit is logged once, however often it changes, and again when it comes back', () => {
+  const said: object[] = []
+  const log = { ...silentLog, warn: (_: string, fields: object = {}) => said.push(fields) }
+  const endpoints = Array.from({ length: 16_387 }, (_, index) => endpoint(`10.7.${index >> 8}.${index & 255}`))
+  const big = (count: number) => web(endpoints.slice(0, count))
+  const { apply } = started([big(1)], {}, log)
+  expect(said).toEqual([])
+  for (const count of [16_385, 16_387, 16_386]) apply('web', big(count))
+  expect(said).toHaveLength(1)
+  expect(said[0]).toMatchObject({ reason: 'it has more than 16384 endpoints, and only the first 16384 are used' })
+  apply('web', big(2))
+  apply('web', big(16_385))
+  expect(said).toHaveLength(2)
+})
+
 test('endpoints keep the slots that the kernel shows', () => {
   const { elements, table } = started([web(pods(1, 2, 3))])
   const turned: Elements = new Map(elements)

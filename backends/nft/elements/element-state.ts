@@ -12,7 +12,7 @@ import {
   type Transaction,
 } from '@kpng/linux/nftables'
 import { listKindsOfKey } from '../rules/names.js'
-import { limitOf, listsOf, putOwn, sharedOf } from './frontend-elements.js'
+import { isServed, limitOf, listsOf, putOwn, sharedOf } from './frontend-elements.js'
 import { nodeElements } from './node-elements.js'
 import { nextSlots, pathOf, putSlotChanges, putSlots, type Slots, slotsIn } from './slots.js'
 
@@ -77,7 +77,8 @@ export class ElementState {
 
   /** A frontend with all its elements but the shared ones, which are counted. */
   #add(elements: Elements, frontend: Frontend, known: Slots): void {
-    if (!this.#serves(frontend)) return
+    this.#reportLimit(frontend)
+    if (!isServed(frontend)) return
     putOwn(elements, frontend, this.#options.counters)
     for (const list of listsOf(frontend)) {
       if (list.endpoints.length === 0) continue
@@ -94,6 +95,8 @@ export class ElementState {
     const before: Elements = new Map()
     const after: Elements = new Map()
     for (const change of frontends) {
+      if (change.after) this.#reportLimit(change.after)
+      else if (change.before) this.#limits.delete(change.before.id)
       this.#changeLists(change.before, change.after, before, after)
       this.#putOwn(before, change.before, -1)
       this.#putOwn(after, change.after, 1)
@@ -115,14 +118,14 @@ export class ElementState {
   }
 
   #putOwn(elements: Elements, frontend: Frontend | undefined, step: 1 | -1): void {
-    if (!frontend || !this.#serves(frontend)) return
+    if (!frontend || !isServed(frontend)) return
     putOwn(elements, frontend, this.#options.counters)
     this.#shared.count(frontend, step)
   }
 
   #changeLists(before: Frontend | undefined, after: Frontend | undefined, old: Elements, now: Elements): void {
-    const lists = after && this.#serves(after) ? listsOf(after) : []
-    const gone = (before && this.#serves(before) ? listsOf(before) : []).filter(
+    const lists = after && isServed(after) ? listsOf(after) : []
+    const gone = (before && isServed(before) ? listsOf(before) : []).filter(
       ({ kind, key }) => !lists.some((list) => list.kind === kind && list.key === key),
     )
     for (const list of [...gone.map((list) => ({ ...list, endpoints: none })), ...lists]) {
@@ -135,19 +138,15 @@ export class ElementState {
     }
   }
 
-  #serves(frontend: Frontend): boolean {
-    const limit = limitOf(frontend)
-    const { id } = frontend
-    const known = this.#limits.get(id)
-    if (limit && known !== limit.problem) {
-      this.#limits.set(id, limit.problem)
-      this.#options.log.warn('nftables cannot serve all of a Service', {
-        service: frontend.service,
-        frontend: id,
-        reason: limit.problem,
-      })
-    } else if (!limit && known !== undefined) this.#limits.delete(id)
-    return limit?.isServed ?? true
+  #reportLimit(frontend: Frontend): void {
+    const { id, service } = frontend
+    const reason = limitOf(frontend)?.problem
+    if (reason === this.#limits.get(id)) return
+    if (reason === undefined) this.#limits.delete(id)
+    else {
+      this.#limits.set(id, reason)
+      this.#options.log.warn('nftables cannot serve all of a Service', { service, frontend: id, reason })
+    }
   }
 }
 

@@ -117,7 +117,12 @@ export function limitOf(frontend: Frontend): { readonly problem: string; readonl
   if (isWholeAddress(frontend) && frontend.sessionAffinitySeconds !== undefined) {
     return { problem: 'session affinity needs ports, and the Service has the whole address', isServed: true }
   }
-  const count = frontend.inside.endpoints.length
-  if (count <= maxEndpoints) return undefined
-  return { problem: `it has ${count} endpoints, and only the first ${maxEndpoints} are used`, isServed: true }
+  if (frontend.inside.endpoints.length <= maxEndpoints) return undefined
+  return {
+    problem: `it has more than ${maxEndpoints} endpoints, and only the first ${maxEndpoints} are used`,
+    isServed: true,
+  }
 }
+
+/** Whether nftables can serve a frontend at all. */
+export const isServed = (frontend: Frontend): boolean => limitOf(frontend)?.isServed ?? true

@@ -34,8 +34,10 @@ function endpoint(
   return value(GLOBAL_ENDPOINT_INFOS, path, toBinary(globalv1.EndpointInfoSchema, info))
 }
 
-const node = (name: string, path = `|${name}||`) =>
-  value(GLOBAL_NODE_INFOS, path, toBinary(globalv1.NodeInfoSchema, create(globalv1.NodeInfoSchema, { node: { name } })))
+const node = (name: string, path = `|${name}||`, init: { addresses?: string[]; podCidrs?: string[] } = {}) => {
+  const info = create(globalv1.NodeInfoSchema, { node: { name, ...init } })
+  return value(GLOBAL_NODE_INFOS, path, toBinary(globalv1.NodeInfoSchema, info))
+}
 
 const cidr = (name: string, range: string, path = `|${name}||`) =>
   value(
@@ -92,8 +94,30 @@ describe.each([
     [
       'an affinity',
       service({ sessionAffinity: { case: 'clientIp', value: { timeoutSeconds: -1 } } }),
-      'affinity of -1 s is negative',
+      'affinity of -1 s is not between 0 and 86400',
     ],
+    [
+      'a longer affinity than the API server allows',
+      service({ sessionAffinity: { case: 'clientIp', value: { timeoutSeconds: 86_401 } } }),
+      'affinity of 86401 s is not between 0 and 86400',
+    ],
+    ['a port name twice', service({ ports: [{ port: 80 }, { port: 81 }] }), 'The port name \\"\\" is there twice'],
+    [
+      'a port twice',
+      service({
+        ports: [
+          { name: 'a', port: 80, protocol: 1 },
+          { name: 'b', port: 80, protocol: 1 },
+        ],
+      }),
+      'The port \\"1/80\\" is there twice',
+    ],
+    [
+      'a node address',
+      node('node-1', '|node-1||', { addresses: ['10.0.0.1', 'here'] }),
+      '\\"here\\" is not an IP address',
+    ],
+    ['a pod CIDR of a node', node('node-1', '|node-1||', { podCidrs: ['10.0.0.0/33'] }), 'is not a CIDR'],
     ['a name', service({ name: 'web/x' }, 'default|web/x||'), 'The name \\"web/x\\" cannot be used'],
     ['a namespace', service({ namespace: '' }, '|web||'), 'The namespace \\"\\" cannot be used'],
     ['another path', service({ name: 'other' }), 'Its path should be \\"default|other||\\"'],
@@ -115,6 +139,24 @@ describe.each([
     expect(lines[0]).toContain('It is left out.')
     expect(skips.current).toBe(1)
   })
+})
+
+test('addresses get the one text that all others have: who owns one is decided by it', () => {
+  told([
+    service({
+      ips: { clusterIps: { v6: ['FD00::0:1'] } },
+      ipFilters: [{ targetIps: { v6: ['fd00:0::1'] }, sourceRanges: ['10.1.2.3/8'] }],
+    }),
+    endpoint({ endpoint: { ips: { v6: ['FD01:0::1'] } } }),
+    node('node-1', '|node-1||', { addresses: ['FD02::1'], podCidrs: ['10.244.1.7/24'] }),
+    cidr('kubernetes', '10.96.1.1/16'),
+  ])
+  const { service: stored, sources } = store.entry('default/web') ?? {}
+  expect(stored?.ips?.clusterIps?.v6).toEqual(['fd00::1'])
+  expect(stored?.ipFilters).toMatchObject([{ targetIps: { v6: ['fd00::1'] }, sourceRanges: ['10.0.0.0/8'] }])
+  expect(sources?.get('web-1')?.[0]?.v6).toEqual(['fd01::1'])
+  expect(store.nodes.get('node-1')).toMatchObject({ addresses: ['fd02::1'], podCidrs: ['10.244.1.0/24'] })
+  expect(store.serviceCidrs.get('kubernetes')?.cidrs).toEqual(['10.96.0.0/16'])
 })
 
 test('a service that becomes unusable is gone, and is back when it is right again', () => {

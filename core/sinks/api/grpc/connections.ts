@@ -1,11 +1,11 @@
 import { constants, type Http2SecureServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { Server as Listener, Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { isAboutCertificate, type Log, messageOf, type TlsProblem, tlsProblemOf } from '@kpng/api'
-import { hostAndPort } from '@kpng/client/address'
+import { hostPort, type Log, messageOf } from '@kpng/api'
+import { clientOf, isAboutCertificate, type TlsProblem, tlsProblemOf } from '@kpng/api/node'
 import type { Peer } from './call.js'
 import { type Keepalive, keepAlive } from './keepalive.js'
-import { CallRate, type Limits, peerKeyOf } from './limits.js'
+import { CallRate, type Limits } from './limits.js'
 import type { Stats } from './stats.js'
 
 export interface ConnectionSettings {
@@ -82,13 +82,14 @@ export class Connections {
   }
 
   #address(host: string | undefined, port: number | undefined): string {
-    return host === undefined || port === undefined ? this.#settings.ownAddress : hostAndPort(host, port)
+    return host === undefined || port === undefined ? this.#settings.ownAddress : hostPort(host, port)
   }
 
   /** Takes a new connection, unless its peer has as many as one peer may have: then it is closed. */
   accept(socket: Socket): boolean {
     const { stats, limits } = this.#settings
-    const peer = peerKeyOf(socket.remoteAddress)
+    // All connections of a unix socket are one peer's.
+    const peer = clientOf(socket.remoteAddress ?? '')
     const count = (this.#ofPeers.get(peer) ?? 0) + 1
     const address = this.#address(socket.remoteAddress, socket.remotePort)
     if (count > limits.maxConnectionsPerPeer) {

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { bytesOfIp } from '@kpng/api'
 
 /** What one server takes and how long it waits. Sizes in bytes unless the name says otherwise. */
 export interface Limits {
@@ -80,15 +79,6 @@ function openFilesLimit(): number | undefined {
   } catch {
     return undefined
   }
-}
-
-/** A client of an IPv6 network can have any address of its /64. */
-const networkBytes = 8
-
-/** Whose connections are counted together: those of an IPv4 address, of an IPv6 network, or of a unix socket. */
-export function peerKeyOf(address = ''): string {
-  const bytes = bytesOfIp(address.replace(/%.*$/, ''))
-  return bytes ? Buffer.from(bytes.subarray(0, networkBytes)).toString('hex') : address
 }
 
 /** Counts the new calls of one connection: a token bucket. Opening and resetting calls costs a client nothing, and the server a lot. */

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { until } from '../../../testing/until.js'
 import type { Call } from './call.js'
 import { frame } from './frames.js'
-import { CallRate, limitsOf, peerKeyOf } from './limits.js'
+import { CallRate, limitsOf } from './limits.js'
 import { listen } from './server.js'
 import { Status } from './status.js'
 import { FrameType, RawHttp2 } from './testing/raw-http2.js'
@@ -224,17 +224,6 @@ describe('limits', () => {
     expect(limitsOf({}, 64)).toMatchObject({ maxConnections: 32, maxConnectionsPerPeer: 8 })
     expect(limitsOf({ maxConnections: 3 }, 64)).toMatchObject({ maxConnections: 3, maxConnectionsPerPeer: 1 })
   })
-
-  it.each([
-    ['10.0.0.1', '::ffff:10.0.0.1', true],
-    ['10.0.0.1', '10.0.0.2', false],
-    ['2001:db8::1', '2001:db8::ffff:1', true],
-    ['2001:db8:0:1::1', '2001:db8:0:2::1', false],
-    ['fe80::1%eth0', 'fe80::2', true],
-    [undefined, undefined, true],
-  ])('count %s and %s as one peer: %s', (one, other, isSame) =>
-    expect(peerKeyOf(one) === peerKeyOf(other)).toBe(isSame),
-  )
 
   it('close a connection that opens and resets calls in a loop, and nobody else', async () => {
     const limits = { callsPerSecond: 1, callBurst: 200 }

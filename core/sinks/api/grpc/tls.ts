@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { KpngError, messageOf } from '@kpng/api'
-import { parseCertificates, parsePrivateKey } from '@kpng/api/tls'
+import { parseCertificates, parsePrivateKey } from '@kpng/api/node'
 
 /** The files of mutual TLS, all in PEM: our key, our certificate (with its chain), and the CA that signs the other side's. */
 export interface TlsFiles {

@@ -1,5 +1,5 @@
 import { KpngError, messageOf } from '@kpng/api'
-import { parseCertificates, parsePrivateKey } from '@kpng/api/tls'
+import { parseCertificates, parsePrivateKey } from '@kpng/api/node'
 import { type ConnectionConfig, readText, type TextOrFile, type UserConfig } from './config.js'
 import { type ExecCredential, type ExecOptions, runExecPlugin } from './exec.js'
 

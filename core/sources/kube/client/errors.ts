@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
-import { KpngError, messageOf, type TlsProblem, tlsProblemOf } from '@kpng/api'
+import { KpngError, messageOf } from '@kpng/api'
+import { type TlsProblem, tlsProblemOf } from '@kpng/api/node'
 import type { ConnectionConfig } from './config.js'
 
 // Why a request did not get an answer of a Kubernetes API server.

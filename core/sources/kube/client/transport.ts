@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { CidrSet, parseCidrs } from '@kpng/api'
-import { checkServerName } from '@kpng/api/tls'
+import { checkServerName } from '@kpng/api/node'
 import { Agent, type Dispatcher, ProxyAgent } from 'undici'
 import { type ClusterConfig, checkProxyUrl } from './config.js'
 import type { Credentials } from './credentials.js'
