@@ -62,20 +62,26 @@ export interface ServiceChange {
 
 const noKeys: ReadonlySet<string> = new Set()
 
+/** Kept as long as the view of the service: nodes start again and again, and what is made of it is kept with it. */
+const wholeServices = new WeakMap<NodeService, ServiceChange>()
+
 /** All of a service, for a node that knows nothing. */
 export function wholeService(after: NodeService): ServiceChange {
+  const known = wholeServices.get(after)
+  if (known) return known
   const { service, shared, own } = after
-  const ownKeys = own.length === 0 ? noKeys : new Set(own.map(({ key }) => key))
-  return {
+  const whole = {
     path: service.path,
     before: undefined,
     after,
     hasNewService: true,
     shared: { set: shared.list, gone: none },
-    ownKeys,
+    ownKeys: own.length === 0 ? noKeys : new Set(own.map(({ key }) => key)),
     own: { set: own, gone: none },
     isEmpty: false,
   }
+  wholeServices.set(after, whole)
+  return whole
 }
 
 /** Compares what nodes see. What many see alike is compared once for all of them. */
