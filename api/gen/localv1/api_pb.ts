@@ -222,7 +222,7 @@ export type Resumed = Message<"localv1.Resumed"> & {
 
   /**
    * The digest of all items that the client has after this change set, 8 bytes. If the client's own digest differs, it must forget everything
-   * and connect again. Empty: the server is kpng 0.1.0, which does not send it.
+   * and connect again. Empty if bucket_count is 0: the digests were equal. kpng 0.1.0 never sends it.
    *
    * @generated from field: bytes digest = 3;
    */
