@@ -110,7 +110,7 @@ test('hashes names that only the cluster knows', async () => {
   const file = join(folder, 'd.tar.gz')
   expect((await bundle(file, '--hash-names')).code).toBe(0)
   const files = unpacked(file)
-  expect(files.get('doctor.txt')).toContain('no endpoints; its selector may match no pod')
+  expect(files.get('doctor.txt')).toContain('matches no pod in the namespace name-')
   for (const [path, text] of files) expect(text.match(/treasury|vault|node-a/g), path).toBeNull()
 })
 

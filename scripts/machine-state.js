@@ -7,6 +7,9 @@ import { join } from 'node:path'
 /** They count, or the kernel changes them by itself. */
 const changing = /nf_conntrack_count$|\/neigh\/|\/route\/flush$|tcp_fastopen_key$|\/random\//
 
+/** Namespaces of a lab whose process was killed: the next lab removes them. */
+const ofLab = /(?:\/|^network namespace )kpng-\d+-\d+-/
+
 /** By name, what is on this machine and in this network namespace. */
 export function machineState() {
   const state = new Map()
@@ -58,7 +61,9 @@ export function differences(before, after) {
     if (was === value || (was === undefined && name.startsWith('sysctl '))) continue
     found.push(was === undefined ? `+ ${name} ${value}`.trimEnd() : `~ ${name}: ${was} → ${value}`)
   }
-  for (const [name, value] of before) if (!after.has(name)) found.push(`- ${name} ${value}`.trimEnd())
+  for (const [name, value] of before) {
+    if (!after.has(name) && !ofLab.test(name)) found.push(`- ${name} ${value}`.trimEnd())
+  }
   return found.sort()
 }
 
