@@ -9,7 +9,7 @@ import type { CellResult } from '../report/report.js'
 import { ChangeWatch, watchable } from './change-watch.js'
 import { Pace } from './pace.js'
 import { measureRound, Patience } from './round.js'
-import { type Round, roundsOf } from './rounds.js'
+import { type PlacedCell, type Round, roundsOf } from './rounds.js'
 import { proveStability, steadyCells } from './stability.js'
 import { Tally } from './tally.js'
 
@@ -136,13 +136,27 @@ describe('cells that were right', () => {
     }
   })
 
-  it('get 1,000 more if something was silent, and are unstable only if that happens twice', async () => {
+  it('get 1,000 more if something was silent, and are unstable only if that happens again', async () => {
     const once = await prove(labWith((_, count) => (count === 150 ? silence : reached())))
     expect(once.stability).toEqual(stability(1200, 0))
     expect(once.unstable.size).toBe(0)
     const twice = await prove(labWith((_, count) => (count === 150 || count === 400 ? silence : reached())))
     expect(twice.stability[0]?.failed).toBe(2)
     expect(twice.unstable.size).toBeGreaterThan(0)
+  })
+
+  it.each([
+    [2, 3000, 0],
+    [8, 3000, 0],
+    [30, 3000, 30],
+    [2, 500, 2],
+  ])('%i silent connections of %i: %i failed', (silent, connections, failed) => {
+    const tally = new Tally()
+    const [placed] = round.cells as [PlacedCell]
+    const outcomes = Array.from({ length: connections }, (_, index) => (index < silent ? silence : reached()))
+    tally.add(placed, 'at any time', [placed.cell.expect], outcomes)
+    expect(tally.stability).toEqual(stability(connections, failed))
+    expect(tally.unstable.size).toBe(failed > 0 ? 1 : 0)
   })
 
   it('get 1,000 if some tries of one were wrong beside right ones', async () => {

@@ -15,9 +15,14 @@ import { isSilence } from './measure.js'
 import type { PlacedCell } from './rounds.js'
 
 // Connections that are made once, to cells that were right before. A refusal, a reset or a wrong pod is proof that the proxy is at fault.
-// Silence may be an accident of the machine, so one silent connection of a kind proves nothing; a second one does.
+// Silence may be an accident of the machine: a process that gets no processor for a second answers too late. So only a share of silent
+// connections is proof, and never a single one.
 
 const silencesOfProof = 2
+/** Of all connections of a kind. A proxy that loses 1 in 100 loses three times as many. */
+const shareOfProof = 0.003
+/** With a smaller share, no more connections are made to be sure. */
+const shareOfDoubt = 0.001
 
 /** What connections have in common. */
 export interface Way {
@@ -78,7 +83,7 @@ export class Tally {
 
   /** Something was silent, and it is not known whether the proxy is to blame. */
   isOpen(way: Way): boolean {
-    return this.#wrongOf(way).length > 0 && !this.isProven(way)
+    return this.#wrongOf(way).length > this.connectionsOf(way) * shareOfDoubt && !this.isProven(way)
   }
 
   #wrongOf(way: Way): Outcome[] {
@@ -88,7 +93,8 @@ export class Tally {
   /** The proxy is to blame. */
   isProven(way: Way): boolean {
     const wrong = this.#wrongOf(way)
-    return wrong.length >= silencesOfProof || wrong.some((outcome) => !isSilence(outcome))
+    if (wrong.some((outcome) => !isSilence(outcome))) return true
+    return wrong.length >= silencesOfProof && wrong.length >= this.connectionsOf(way) * shareOfProof
   }
 
   get stability(): Stability[] {
