@@ -63,7 +63,7 @@ export interface ServiceAnswer {
   readonly nearest: readonly string[]
   /** All of them, used or not. */
   readonly endpoints: readonly EndpointAnswer[]
-  /** What the objects in Kubernetes say, or why the core does not know it. Missing: nobody asked. */
+  /** What the objects in Kubernetes say, or why the core does not know it. Missing: the core did not look. */
   readonly kubernetes?: Known<KubernetesFacts>
 }
 
@@ -254,7 +254,7 @@ export type NodeState = SourceState | 'behind' | 'failing' | 'unknown'
 export interface NodeHealth {
   /** In one or two words. */
   readonly state: NodeState
-  /** Since when it is so, as ISO time. Missing if nobody knows, or if it is up to date. */
+  /** Since when it has this state, as ISO time. Missing if nobody knows, or if it is up to date. */
   readonly since?: string
   /** Why its last sync failed, why it is stale, or why it could not be asked. */
   readonly lastError?: string

@@ -1,4 +1,4 @@
-/** Control characters, and those that reorder text, hide in it, or break lines: a terminal obeys them, whoever wrote them. */
+/** Control characters, and those that reorder text, hide in it, or break lines: a terminal obeys them. */
 const obeyed = /[\p{Cc}\p{Bidi_Control}\u200b\u2028\u2029\ufeff]/gu
 
 const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`

@@ -26,7 +26,7 @@ import { kubeSource } from './sources/kube.js'
 import type { SourceCommand } from './sources/source.js'
 
 /**
- * Answers the question of `kpng explain`, by asking whoever the flags and the environment name.
+ * Answers the question of `kpng explain`. The flags and the environment say whom to ask.
  * @param socket of a kpng that may run here
  */
 export async function explainWith(what: string, socket: string, flags: Flags, context: Context): Promise<Explanation> {
@@ -66,7 +66,7 @@ async function fromSocket(what: string, socket: string, flags: Flags): Promise<E
   }
 }
 
-/** What the objects in Kubernetes say, as far as whoever asks may read them: more than the agent may. */
+/** What the objects in Kubernetes say, as far as the caller may read them: usually more than the agent may. */
 async function withObjects(explanation: Explanation, flags: Flags): Promise<Explanation> {
   const path = explanation.diagnosis.service
   if (path === '') return explanation

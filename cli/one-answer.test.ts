@@ -25,7 +25,7 @@ import { EventCounts } from './events.js'
 import { dataplaneOptions, explainAsCore, explainWith, serviceAnswer } from './explain.js'
 import { cases, type KubernetesObject, nodes } from './testing/services-table.js'
 
-// Every surface gives the same answer about each Service of a table: the list, the page's row, the status, the doctor, and explain, whoever it asks.
+// Every surface gives the same answer about each Service of a table: the list, the page's row, the status, the doctor, and explain, by each way to ask.
 
 const objects = [...nodes, ...cases.flatMap((each) => each.objects)]
 const folder = mkdtempSync(join(tmpdir(), 'kpng-one-answer-'))

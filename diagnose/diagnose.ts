@@ -394,7 +394,7 @@ function usedEndpoints(facts: Facts): number {
   return item?.endpoints.filter(({ ips }) => families.some((family) => isUsed(family, ips))).length ?? 0
 }
 
-/** The addresses of endpoints that get connections, whoever asks. */
+/** The addresses of endpoints that get connections from any client. */
 export function usedIps({ ways, features = allFeatures }: Pick<Facts, 'ways' | 'features'>): ReadonlySet<string> {
   const served = ways.filter(({ frontend, owner }) => owner === undefined && isSupported(frontend, features))
   // Ways that are served by the same endpoints share one list.

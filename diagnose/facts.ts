@@ -23,7 +23,7 @@ export interface SelectionFacts {
   readonly nearest?: readonly string[]
 }
 
-/** All that a diagnosis is made of. Whoever has the facts hands them in; nothing here asks anybody. */
+/** All that a diagnosis is made of. The caller brings the facts; nothing here asks anybody. */
 export interface Facts {
   /** `namespace/name` */
   readonly service: string
@@ -51,7 +51,7 @@ export interface Facts {
   readonly onNode?: readonly Finding[]
 }
 
-/** The ways into a Service that a table has, whoever owns them. */
+/** The ways into a Service that a table has, also those whose address another Service owns. */
 export const waysOf = (table: FrontendTable, service: string): Way[] =>
   table.wantedBy(service).map((frontend) => {
     const owner = table.get(frontend.id)

@@ -16,7 +16,7 @@ const cellsAtATime = 12
 const againMs = 250
 /** A cell is wrong only if it was so often, however long each measurement took. */
 const leastAttempts = 3
-/** The run waits for cells that stay wrong for so many times the time to settle. */
+/** How long a run waits for cells that stay wrong, as a multiple of the time to settle. */
 const roundsOfPatience = 4
 
 export interface Measuring {

@@ -19,7 +19,7 @@ import { type Tally, type Way, wayId, wayOf } from './tally.js'
  * then escapes once in 20,000 runs.
  */
 const timesToBeSure = 5
-/** Those of which the machine's slowness says nothing are made again, up to so many times as many. */
+/** Connections that say nothing because the machine was slow are made again, at most this many times as many. */
 const mostTimes = 3
 
 const waveSize = 8

@@ -53,7 +53,7 @@ export async function play(options: ReplayOptions): Promise<void> {
   log.info('The record was replayed; its last state stays', { path, changes: count, untilMs: playedMs ?? 0 })
 }
 
-/** Whether a file is a record. One that cannot be read is not: whoever reads it says why. */
+/** Whether a file is a record. A file that cannot be read is not a record: the reader of the file says why. */
 export async function isRecord(path: string): Promise<boolean> {
   const file = await openFile(path).catch(() => undefined)
   try {
