@@ -70,7 +70,7 @@ const maxExtraSets = 16
 /** What of a watch's first request is kept for as long as the stream is open: checked, and copied out of the request. Undefined if the client cannot resume. */
 function digestIn({ known, extraSets }: Pick<localv1.WatchReq, 'known' | 'extraSets'>): Uint8Array | undefined {
   if (extraSets.length > maxExtraSets) {
-    throw new RpcError(Status.INVALID_ARGUMENT, `The request asks for ${extraSets.length} sets; there are not so many`)
+    throw new RpcError(Status.INVALID_ARGUMENT, `The request asks for ${extraSets.length} sets, more than there are`)
   }
   if (!known) return undefined
   if (known.digest.length !== 0 && known.digest.length !== digestBytes) {
